@@ -1,0 +1,348 @@
+"""Replacing gradients: ``custom_gradient`` for a function, ``register_gradient`` for an op."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .backend import shape_witness
+from .convert import as_tensor
+from .errors import GradientError, PluginError, TraceError
+from .graph import CustomGradient, Graph, Refusal, Symbol
+from .op import SCALARS, Op, unsure
+from .spec import TensorSpec
+from .state import active_graph, active_tapes, recording_to, tracing_into
+from .table import F
+from .tensor import Tensor
+from .tree import flatten, pack_like
+from .variable import Variable
+
+__all__ = ["custom_gradient", "record_custom", "record_identity", "register_gradient"]
+
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+
+class VariableWatcher:
+    """Stands among the tapes to learn which variables a function reads; records nothing."""
+
+    def __init__(self) -> None:
+        self.variables: dict[int, Variable] = {}
+        self.records: dict[int, Any] = {}
+
+    def accessed(self, variable: Variable) -> None:
+        self.variables.setdefault(variable.id, variable)
+
+    def record(self, *args: Any) -> None:
+        """Ignore an op."""
+
+    record_joint = record_call = record_break = record
+
+
+def custom_gradient(f: Fn) -> Fn:
+    """Decorate a function to define its gradient.
+
+    Parameters
+    ----------
+    f
+        A function of tensors that returns ``(result, grad_fn)``. ``grad_fn`` takes one upstream
+        gradient per result (of the result's shape) and returns one gradient per positional argument,
+        ``None`` for one without. If ``f`` reads trainable variables, ``grad_fn`` must also take
+        ``variables=`` and return ``(gradients, variable_gradients)``.
+
+    Returns
+    -------
+    A function returning ``result`` alone. Ops inside ``grad_fn`` are recorded by outer tapes, so
+    gradients of every order exist. Inside :func:`gradtape.function` the backward function is traced
+    too, and is saved with the module.
+
+    Raises
+    ------
+    TypeError
+        When called, if variables were read and ``grad_fn`` takes no ``variables`` argument, or if
+        ``f`` does not return a pair.
+    ValueError
+        During the backward pass, if the number or a shape of the gradients is wrong.
+
+    Notes
+    -----
+    Semantics follow ``tf.custom_gradient``: tensors that ``f`` closes over, or takes by keyword, get
+    no gradient.
+
+    Examples
+    --------
+    >>> @gt.custom_gradient
+    ... def clip_gradients(y):
+    ...     return y, lambda dy: gt.clip_by_norm(dy, 0.5)
+    """
+
+    @functools.wraps(f)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        args = pack_like(args, [_argument(leaf) for leaf in flatten(args)])
+        leaves = flatten(args)
+        watcher = VariableWatcher()
+        with recording_to((*active_tapes.get(), watcher)):
+            returned = f(*args, **kwargs)
+        if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
+            raise TypeError(
+                f"custom_gradient: {_name(f)} must return (result, grad_fn), "
+                f"got {type(returned).__name__}"
+            )
+        result, grad_fn = returned
+        argument_ids = {leaf.id for leaf in leaves if type(leaf) is Tensor}
+        variables = [v for v in watcher.variables.values() if v.id not in argument_ids]
+        if variables and not _takes_variables(grad_fn):
+            raise TypeError(
+                f"custom_gradient: {_name(f)} reads the variables "
+                f"{[v.name for v in variables]}, so its gradient function must take a 'variables' "
+                "argument and return (gradients, variable_gradients)"
+            )
+        results = [as_tensor(leaf) for leaf in flatten(result)]
+        gradients = _Backward(f, grad_fn, leaves, variables)
+        outputs = _attach(_name(f), gradients, results)
+        return pack_like(result, list(outputs))
+
+    return wrapper  # type: ignore[return-value]
+
+
+class _Backward:
+    """Call a user's gradient function and check what it returns."""
+
+    def __init__(
+        self, f: Any, grad_fn: Callable[..., Any], leaves: list[Any], variables: list[Variable]
+    ) -> None:
+        self.f = f
+        self.grad_fn = grad_fn
+        self.positions = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
+        self.count = len(leaves)
+        self.variables = variables
+        self.inputs: list[Tensor] = [leaves[i] for i in self.positions]
+        self.inputs += [variable.handle() for variable in variables]
+        self.specs = [(x.shape, x.dtype) for x in self.inputs]
+
+    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradient of each input tensor and of each variable."""
+        if self.variables:
+            returned = self.grad_fn(*upstream, variables=self.variables)
+            if not isinstance(returned, tuple) or len(returned) != 2:
+                raise ValueError(
+                    f"custom_gradient: the gradient function of {_name(self.f)} must return "
+                    "(gradients, variable_gradients)"
+                )
+            grads, variable_grads = flatten([returned[0]]), flatten([returned[1]])
+            if len(variable_grads) != len(self.variables):
+                raise ValueError(
+                    f"custom_gradient: {_name(self.f)} reads {len(self.variables)} variables, its "
+                    f"gradient function returned {len(variable_grads)} variable gradients"
+                )
+        else:
+            grads, variable_grads = flatten([self.grad_fn(*upstream)]), []
+        if len(grads) == self.count:
+            grads = [grads[i] for i in self.positions]
+        elif len(grads) != len(self.positions):
+            raise ValueError(
+                f"custom_gradient: {_name(self.f)} has {self.count} arguments, its gradient function "
+                f"returned {len(grads)} gradients"
+            )
+        return [self._checked(i, g) for i, g in enumerate([*grads, *variable_grads])]
+
+    def _checked(self, i: int, g: Any) -> Tensor | None:
+        if g is None:
+            return None
+        g = as_tensor(g)
+        shape, dtype = self.specs[i]
+        if g.shape != shape and not unsure(g.shape) and not unsure(shape):
+            what = f"argument {i}" if i < len(self.positions) else "a variable"
+            raise ValueError(
+                f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
+                f"the argument has shape {shape}"
+            )
+        return g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
+
+
+def _attach(name: str, backward: _Backward, results: list[Tensor]) -> list[Tensor]:
+    """Give results new identities whose gradient is ``backward``, in tapes and in the trace."""
+    graph = active_graph.get()
+    arrays = [x.array for x in results]
+    if graph is not None and any(type(x.array) is Symbol for x in (*results, *backward.inputs)):
+        rule, connected, saved = _trace_backward(name, graph, backward, results)
+        kind = CustomGradient(name, len(results), len(backward.inputs), rule, connected)
+        arrays = graph.custom(kind, arrays, [x.array for x in backward.inputs], saved)
+    outputs = [Tensor(array) for array in arrays]
+    record_custom(name, backward.inputs, outputs, backward)
+    return outputs
+
+
+def _trace_backward(
+    name: str, graph: Graph, backward: _Backward, results: list[Tensor]
+) -> tuple[Graph | Refusal, tuple[bool, ...], list[Any]]:
+    """Trace a gradient function into a graph; say why if that cannot be done."""
+    inner = Graph(f"{name}_gradient", parent=graph)
+    with tracing_into(inner):
+        upstream = [
+            Tensor(inner.input(TensorSpec(x.shape, x.dtype, f"g{i}")))
+            for i, x in enumerate(results)
+        ]
+        own = list(inner.inputs)
+        try:
+            grads = backward(upstream)
+        except TraceError as error:
+            code = getattr(backward.grad_fn, "__code__", None)
+            line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
+            return Refusal(name, line, str(error)), (False,) * len(backward.inputs), []
+        inner.outputs = [inner.adopt(g.array) for g in grads if g is not None]
+    inner.inputs = [x for x in inner.inputs if x not in own] + own
+    return inner, tuple(g is not None for g in grads), list(inner.captures)
+
+
+def record_custom(
+    name: str,
+    inputs: list[Tensor],
+    outputs: list[Tensor],
+    backward: Callable[[Sequence[Tensor]], Sequence[Tensor | None]],
+) -> None:
+    """Record a computation with the gradient function ``backward`` on the active tapes."""
+    tapes = active_tapes.get()
+    if not tapes:
+        return
+    shapes = [shape_witness(y) for y in outputs]
+
+    def run(gs: list[Any], raw: bool) -> list[Any]:
+        upstream = [
+            Tensor(F.zeros_like(y.array)) if g is None else Tensor(g) if raw else g
+            for g, y in zip(gs, shapes, strict=True)
+        ]
+        grads = backward(upstream)
+        return [g.array if raw and g is not None else g for g in grads]
+
+    for tape in tapes:
+        tape.record_call(name, inputs, outputs, run)
+
+
+def record_identity(
+    name: str, x: Tensor, array: Any, gradient: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Return a tensor of ``array``, whose gradient goes to ``x`` through ``gradient``."""
+    output = Tensor(array)
+    record_custom(name, [x], [output], lambda gs: [gradient(gs[0])])
+    return output
+
+
+def replay_custom(kind: CustomGradient, handles: Sequence[Tensor]) -> list[Tensor]:
+    """Run a custom gradient node of a graph on tensors."""
+    from .replay import replay
+
+    n, m = kind.results, kind.results + kind.arguments
+    results, arguments, saved = list(handles[:n]), list(handles[n:m]), list(handles[m:])
+    rule = kind.backward
+    graph = active_graph.get()
+    arrays: list[Any] = [x.array for x in results]
+    if graph is not None:
+        arrays = graph.custom(kind, arrays, [x.array for x in arguments], [x.array for x in saved])
+    outputs = [Tensor(array) for array in arrays]
+
+    def backward(upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        if isinstance(rule, Refusal):
+            raise GradientError(f"{rule}. Call the function outside gradtape.function.")
+        grads = iter(replay(rule, [*saved, *upstream]))
+        return [next(grads) if connected else None for connected in kind.connected]
+
+    record_custom(kind.label, arguments, outputs, backward)
+    return outputs
+
+
+def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn]:
+    """Decorate a function to make it the gradient rule of an op that has none.
+
+    The function takes the upstream gradient first; the names of its other parameters say what it
+    needs: the op's inputs, ``out``, or the op's parameters. It returns the gradient of the input, or
+    a tuple with one gradient (or ``None``) per input. The registry is global.
+
+    Parameters
+    ----------
+    op_name
+        The op, as ``gradtape plugins --ops`` lists it.
+    override
+        Replace a rule that exists. Without it, that is an error.
+
+    Raises
+    ------
+    LookupError
+        If no plugin provides the op.
+    PluginError
+        If the op has a rule already, or the function asks for something that the op does not have.
+
+    Examples
+    --------
+    >>> @gt.register_gradient("sign", override=True)
+    ... def straight_through(g, x):
+    ...     return g
+    """
+    from .registry import registry
+
+    op = registry().op(op_name)
+
+    def register(fn: Fn) -> Fn:
+        if op.differentiable and not override:
+            raise PluginError(
+                f"register_gradient: op {op_name!r} has a gradient rule from "
+                f"{op.rules_provider or op.provider}; pass override=True to replace it"
+            )
+        op.vjp, op.rules = joint_rule(op, fn), None
+        op.rules_provider = getattr(fn, "__module__", "?")
+        return fn
+
+    return register
+
+
+def joint_rule(op: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a rule written by parameter names as one that takes all inputs and outputs."""
+    names = list(inspect.signature(fn).parameters)[1:]
+    for name in names:
+        if name not in op.inputs and name != "out" and name not in op.defaults:
+            raise PluginError(
+                f"op {op.name!r}: the gradient rule {fn.__name__!r} asks for {name!r}; it may ask for "
+                f"{(*op.inputs, 'out', *op.defaults)}"
+            )
+
+    def vjp(
+        gs: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], needed: Any, **params: Any
+    ) -> list[Any]:
+        known = {**dict(zip(op.inputs, inputs, strict=False)), "out": outputs[0], **params}
+        # user code is written with public ops, so it is given tensors whatever the pass runs on
+        tensors = type(gs[0]) is Tensor
+        if not tensors:
+            known = {k: _wrapped(v) if k in op.inputs or k == "out" else v for k, v in known.items()}
+        g = gs[0] if tensors else Tensor(gs[0])
+        grads = fn(g, **{name: known[name] for name in names})
+        listed = list(grads) if isinstance(grads, tuple) else [grads]
+        if len(listed) != len(inputs):
+            raise GradientError(
+                f"op {op.name!r}: its gradient rule {fn.__name__!r} returned {len(listed)} "
+                f"gradients for {len(inputs)} inputs"
+            )
+        return [x.array if type(x) is Tensor and not tensors else x for x in listed]
+
+    return vjp
+
+
+def _wrapped(value: Any) -> Any:
+    return value if type(value) in SCALARS else Tensor(value)
+
+
+def _argument(leaf: Any) -> Any:
+    if isinstance(leaf, (Variable, np.ndarray, np.generic)):
+        return as_tensor(leaf)
+    return leaf
+
+
+def _takes_variables(grad_fn: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(grad_fn).parameters
+    return "variables" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def _name(f: Any) -> str:
+    return str(getattr(f, "__qualname__", getattr(f, "__name__", repr(f)))).split("<locals>.")[-1]

@@ -1,0 +1,62 @@
+"""Data types: NumPy's, with ``float32`` as the type of Python floats.
+
+Promotion is NumPy 2's: Python scalars are weak, arrays are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"]
+
+_default = np.dtype(np.float32)
+_COMPLEX = {"float16": np.complex64, "float32": np.complex64, "float64": np.complex128}
+# Kinds that an array may have: bool, signed, unsigned, float, complex. Never object, string or time.
+_KINDS = frozenset("biufc")
+
+
+def default_dtype() -> np.dtype[Any]:
+    """Return the dtype given to Python floats (``float32`` unless set otherwise)."""
+    return _default
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Set the dtype given to Python floats: ``float16``, ``float32`` or ``float64``."""
+    global _default
+    new = np.dtype(dtype)
+    if new.kind != "f" or new.name not in _COMPLEX:
+        raise ValueError(
+            f"set_default_dtype: the default must be float16, float32 or float64, got {new.name}"
+        )
+    _default = new
+
+
+def default_complex_dtype() -> np.dtype[Any]:
+    """Return the complex dtype of the default precision."""
+    return np.dtype(_COMPLEX[_default.name])
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return ``dtype`` as a NumPy dtype; refuse what no tensor can hold.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not a boolean, integer, floating or complex type.
+    """
+    try:
+        result = np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"{dtype!r} is not a dtype; use a name such as 'float32'") from error
+    if result.kind not in _KINDS:
+        raise TypeError(
+            f"a tensor holds booleans, integers, floats or complex numbers, not dtype {result}"
+        )
+    return result
+
+
+def is_differentiable(dtype: np.dtype[Any]) -> bool:
+    """Return whether gradients exist for ``dtype``: floating and complex types only."""
+    return dtype.kind in "fc"

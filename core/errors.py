@@ -1,0 +1,31 @@
+"""Exceptions that gradtape raises, each a subclass of the builtin that NumPy users would catch."""
+
+from __future__ import annotations
+
+
+class GradtapeError(Exception):
+    """Base of every exception that gradtape defines."""
+
+
+class PluginError(GradtapeError, RuntimeError):
+    """A plugin is inconsistent with another, or provides something malformed."""
+
+
+class BackendUnavailable(GradtapeError, ImportError):
+    """A backend's library or device cannot be used here; the message says how to get it."""
+
+
+class BackendMismatch(GradtapeError, TypeError):
+    """One op was given arrays of two backends."""
+
+
+class UnknownOp(GradtapeError, LookupError):
+    """No plugin provides the op (or a kernel of it) that was asked for."""
+
+
+class GradientError(GradtapeError, LookupError):
+    """A gradient was asked for where no rule can give one."""
+
+
+class TraceError(GradtapeError, TypeError):
+    """Python tried to read a value that is only a symbol while a function is traced."""

@@ -1,0 +1,33 @@
+"""The names that plugin authors need: import them from here."""
+
+from .backend import Backend
+from .errors import BackendUnavailable, PluginError
+from .graph import Graph, Symbol
+from .hookspecs import hookimpl
+from .indexing import decode_index
+from .module import Module
+from .op import NONDIFF, BinaryOp, Op, UnaryOp, register_array_type
+from .spec import TensorSpec, broadcast_shapes
+from .state import init_scope
+from .table import F, ops
+
+__all__ = [
+    "NONDIFF",
+    "Backend",
+    "BackendUnavailable",
+    "BinaryOp",
+    "F",
+    "Graph",
+    "Module",
+    "Op",
+    "PluginError",
+    "Symbol",
+    "TensorSpec",
+    "UnaryOp",
+    "broadcast_shapes",
+    "decode_index",
+    "hookimpl",
+    "init_scope",
+    "ops",
+    "register_array_type",
+]

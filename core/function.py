@@ -1,0 +1,308 @@
+"""``function``: a Python function traced into a graph, once per signature of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from .convert import as_tensor
+from .graph import Graph
+from .op import SCALARS
+from .optimize import prune
+from .replay import replay
+from .spec import TensorSpec, describe
+from .state import active_graph, active_tapes, tracing_into
+from .tensor import Tensor
+from .tree import flatten, map_structure, pack_like, structure
+from .variable import Variable
+
+__all__ = ["ConcreteFunction", "Function", "function"]
+
+_STORE = "_gradtape_functions"
+
+
+class ConcreteFunction:
+    """One trace of a function: a graph with the structure of its arguments and results.
+
+    Attributes
+    ----------
+    graph
+        What was traced.
+    arguments
+        ``(args, kwargs)`` with a :class:`TensorSpec` for each tensor and the value itself for each
+        Python argument that the trace depends on.
+    results
+        The structure of what is returned: the index of an output of the graph for each tensor, any
+        other value as it is.
+    """
+
+    def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
+        self.name = name
+        self.graph = graph
+        self.arguments = arguments
+        self.results = results
+        self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
+        self._run: Callable[[Sequence[Any]], list[Any]] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arguments of the traced structure."""
+        leaves = flatten((args, kwargs))
+        specs = flatten(self.arguments)
+        if structure((args, kwargs)) != structure(self.arguments):
+            raise TypeError(f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}")
+        tensors = []
+        for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
+            if isinstance(spec, TensorSpec):
+                tensors.append(fit(leaf, spec, self.name, i))
+            elif not same_value(leaf, spec):
+                raise TypeError(f"{self.name}: argument {i} was traced as {spec!r}, got {leaf!r}")
+        return self.call_flat(tensors)
+
+    def call_flat(self, tensors: Sequence[Tensor]) -> Any:
+        """Run on the flat list of input tensors."""
+        direct = active_graph.get() is None and not active_tapes.get()
+        if direct and all(hasattr(x.array, "__array_namespace__") for x in tensors):
+            if self._run is None:
+                from .registry import registry
+
+                self._run = registry().executor()(self.graph)
+            outputs = [Tensor(array) for array in self._run([x.array for x in tensors])]
+        else:
+            outputs = replay(self.graph, tensors)
+        return map_structure(
+            lambda leaf: outputs[leaf.index] if isinstance(leaf, Output) else leaf, self.results
+        )
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.name}({', '.join(str(spec) for spec in self.specs)})>"
+
+
+class Output:
+    """Stands for an output of the graph in the structure of a function's results."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Function:
+    """A callable that is traced into a graph the first time it meets a signature."""
+
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        input_signature: Sequence[Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        functools.update_wrapper(self, python_function)
+        self.python_function = python_function
+        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self.name: str = name or getattr(python_function, "__name__", "function")
+        self._concrete: dict[Any, ConcreteFunction] = {}
+        self._signature = inspect.signature(python_function)
+        self._positional = [
+            p.name
+            for p in self._signature.parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        for leaf in flatten(self.input_signature or ()):
+            if not isinstance(leaf, TensorSpec):
+                raise TypeError(
+                    f"function {self.name!r}: input_signature holds TensorSpecs, got {leaf!r}"
+                )
+
+    @property
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """The traces made so far."""
+        return list(self._concrete.values())
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Function:
+        if instance is None:
+            return self
+        bound: dict[str, Function] = vars(instance).setdefault(_STORE, {})
+        if self.name not in bound:
+            method = self.python_function.__get__(instance)
+            bound[self.name] = Function(method, self.input_signature, self.name)
+        return bound[self.name]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if active_graph.get() is not None:
+            return self.python_function(*args, **kwargs)  # one more part of the surrounding trace
+        args, kwargs, tensors, key = self._canonical(args, kwargs)
+        concrete = self._concrete.get(key)
+        if concrete is None:
+            concrete = self._concrete[key] = self._trace(args, kwargs)
+        return concrete.call_flat(tensors)
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
+
+        With an ``input_signature``, no arguments are needed.
+        """
+        if self.input_signature is not None and not args and not kwargs:
+            args = self.input_signature
+        args, kwargs, _, key = self._canonical(args, kwargs)
+        if key not in self._concrete:
+            self._concrete[key] = self._trace(args, kwargs)
+        return self._concrete[key]
+
+    def _canonical(
+        self, args: Any, kwargs: Any
+    ) -> tuple[Any, Any, list[Tensor], Any]:
+        """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
+        if kwargs or len(args) != len(self._positional):
+            try:
+                bound = self._signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}: {error}") from None
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        signature = self.input_signature
+        declared: list[Any] = []
+        if signature is not None:
+            if structure(args[: len(signature)]) != structure(signature):
+                raise TypeError(
+                    f"{self.name}: the arguments do not have the structure of input_signature "
+                    f"{signature}"
+                )
+            declared = flatten(signature)
+        tensors: list[Tensor] = []
+        leaves: list[Any] = []
+        key: list[Any] = []
+        for i, leaf in enumerate(flatten((args, kwargs))):
+            if i < len(declared):
+                spec = declared[i]
+                if not isinstance(leaf, TensorSpec):
+                    tensors.append(fit(leaf, spec, self.name, i))
+                leaves.append(spec)
+                key.append(None)
+            elif isinstance(leaf, (Tensor, np.ndarray, np.generic)):
+                tensor = as_tensor(leaf)
+                shape, dtype = tensor.array.shape, tensor.array.dtype
+                tensors.append(tensor)
+                leaves.append(TensorSpec(shape, dtype))
+                key.append((shape, dtype))
+            elif isinstance(leaf, TensorSpec):
+                leaves.append(leaf)
+                key.append((leaf.shape, leaf.dtype))
+            else:
+                leaves.append(leaf)
+                key.append(self._static_key(leaf, i))
+        tree = (args, kwargs)
+        args, kwargs = pack_like(tree, leaves)
+        return args, kwargs, tensors, (structure(tree), tuple(key))
+
+    def _static_key(self, leaf: Any, position: int) -> Any:
+        # 2 and 2.0 are different arguments; so are True and 1
+        try:
+            hash(leaf)
+        except TypeError:
+            raise TypeError(
+                f"{self.name}: argument {position} of type {type(leaf).__name__} is neither a tensor "
+                "nor hashable, so it cannot select a trace"
+            ) from None
+        return (type(leaf), leaf)
+
+    def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
+        graph = Graph(self.name)
+        names = self._positional
+        with tracing_into(graph):
+            symbolic = []
+            for i, leaf in enumerate(flatten((args, kwargs))):
+                if isinstance(leaf, TensorSpec):
+                    name = leaf.name or (names[i] if i < len(names) else None)
+                    leaf = Tensor(graph.input(TensorSpec(leaf.shape, leaf.dtype, name)))
+                symbolic.append(leaf)
+            traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
+            returned = self.python_function(*traced_args, **traced_kwargs)
+            results = map_structure(lambda leaf: _output(leaf, graph), returned)
+        return ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}, {len(self._concrete)} traces>"
+
+
+def _output(leaf: Any, graph: Graph) -> Any:
+    if isinstance(leaf, Variable):
+        leaf = leaf.value
+    if not isinstance(leaf, Tensor):
+        return leaf
+    graph.outputs.append(graph.adopt(leaf.array))
+    return Output(len(graph.outputs) - 1)
+
+
+def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
+    """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
+    tensor = as_tensor(leaf)
+    if tensor.dtype != spec.dtype:
+        weak = type(leaf) in SCALARS or isinstance(leaf, (list, tuple))
+        if not weak:
+            raise TypeError(
+                f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "
+                f"cast it with .astype({spec.dtype.name!r})"
+            )
+        tensor = as_tensor(leaf, spec.dtype)
+    if not spec.admits(tensor.shape):
+        raise ValueError(
+            f"{name}: argument {position} must be {spec}, "
+            f"got {describe(tensor.shape, tensor.dtype)}"
+        )
+    return tensor
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Return whether two Python arguments select the same trace."""
+    return type(a) is type(b) and bool(a == b)
+
+
+@overload
+def function(fn: Callable[..., Any]) -> Function: ...
+@overload
+def function(
+    fn: None = None, *, input_signature: Sequence[Any] | None = None
+) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def function(
+    fn: Callable[..., Any] | None = None, *, input_signature: Sequence[Any] | None = None
+) -> Any:
+    """Trace a Python function into a graph, once per signature.
+
+    Parameters
+    ----------
+    fn
+        A function or method of tensors, in any nested containers, and of Python values. Each distinct
+        Python value (and each shape and dtype, without ``input_signature``) makes a trace of its own.
+        Python side effects happen while tracing only; assignments to variables happen on every call.
+    input_signature
+        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One trace then
+        serves all calls. Further arguments are Python values.
+
+    Returns
+    -------
+    A :class:`Function`; calls of it may be recorded by tapes, to any order.
+
+    Raises
+    ------
+    TraceError
+        On the first call, if Python code reads a value that is not there while tracing.
+
+    Examples
+    --------
+    >>> @gt.function(input_signature=[gt.TensorSpec([None])])
+    ... def mean_square(x):
+    ...     return gt.mean(x * x)
+    """
+    if fn is None:
+        return lambda f: Function(f, input_signature)
+    return Function(fn, input_signature)
+
+

@@ -1,0 +1,360 @@
+"""Traced programs: ``Symbol``, the array type that computes nothing, and ``Graph``, what it builds.
+
+A graph is a pure function: inputs and the variables' values on entry go in, outputs and the variables'
+values on exit come out. Its nodes are in the order in which Python ran them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import TraceError
+from .op import SCALARS, Op, register_array_type
+from .spec import Shape, TensorSpec, describe
+from .state import active_graph
+from .table import F
+
+if TYPE_CHECKING:
+    from .variable import Variable
+
+__all__ = ["CustomGradient", "Graph", "Node", "Read", "Refusal", "Symbol", "Written"]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Symbol:
+    """One value of a graph: an array type whose ops append nodes instead of computing."""
+
+    __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
+    # an ndarray on the left leaves the operator to us
+    __array_ufunc__ = None
+
+    def __init__(self, graph: Graph, shape: Shape, dtype: Any, name: str | None = None) -> None:
+        self.graph = graph
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.name = name
+
+    def __add__(self, other: Any) -> Any:
+        return F.add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return F.add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return F.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return F.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return F.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return F.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return F.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return F.divide(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return F.power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return F.power(other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return F.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return F.matmul(other, self)
+
+    def __neg__(self) -> Any:
+        return F.negative(self)
+
+    def __lt__(self, other: Any) -> Any:
+        return F.less(self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return F.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return F.greater(self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return F.greater_equal(self, other)
+
+    def __bool__(self) -> bool:
+        raise not_known(self, "its truth (if, while, and, or)")
+
+    def __repr__(self) -> str:
+        return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"
+
+
+def not_known(array: Any, what: str) -> Exception:
+    """Return the error for Python asking a symbol for something that only a run can know."""
+    return TraceError(
+        f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
+        "Compute with gradtape ops instead (gradtape.where for a choice, gradtape.stop_gradient to "
+        "stop gradients), or call this outside gradtape.function."
+    )
+
+
+def user_line() -> str:
+    """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
+    frame = sys._getframe(1)
+    skip = (_PACKAGE, os.path.dirname(np.__file__) + os.sep)
+    last = frame
+    while frame is not None:
+        file = frame.f_code.co_filename
+        own = file.startswith(skip) and not file.startswith(os.path.join(_PACKAGE, "tests"))
+        if not own and "contextlib" not in file:
+            return f"{file}:{frame.f_lineno}"
+        last = frame
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{last.f_code.co_filename}:{last.f_lineno}"
+
+
+class Read:
+    """The node kind that reads a variable's value on entry to the graph."""
+
+    __slots__ = ("variable",)
+    name = "read"
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+
+class Written(Read):
+    """The node kind for a variable read after an assignment: its input is the value assigned."""
+
+    __slots__ = ()
+    name = "written"
+
+
+class Refusal:
+    """Why a backward function could not be traced."""
+
+    __slots__ = ("function", "line", "reason")
+
+    def __init__(self, function: str, line: str, reason: str) -> None:
+        self.function = function
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {self.reason}"
+
+
+class CustomGradient:
+    """The node kind that replaces a gradient.
+
+    Inputs are ``results + arguments + saved``. Outputs are the results, unchanged; gradients reach
+    the arguments through ``backward``, a graph from ``saved + upstream`` to a gradient for each
+    argument that has one (``connected`` says which).
+    """
+
+    __slots__ = ("arguments", "backward", "connected", "label", "results")
+    name = "custom_gradient"
+
+    def __init__(
+        self,
+        label: str,
+        results: int,
+        arguments: int,
+        backward: Graph | Refusal,
+        connected: tuple[bool, ...],
+    ) -> None:
+        self.label = label
+        self.results = results
+        self.arguments = arguments
+        self.backward = backward
+        self.connected = connected
+
+
+class Node:
+    """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
+
+    __slots__ = ("inputs", "op", "outputs", "params")
+
+    def __init__(
+        self,
+        op: Op | Read | CustomGradient,
+        inputs: tuple[Any, ...],
+        params: dict[str, Any],
+        outputs: tuple[Symbol, ...],
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.params = params
+        self.outputs = outputs
+
+
+class Graph:
+    """A traced program.
+
+    Attributes
+    ----------
+    name
+        The traced function's name.
+    inputs
+        Symbols of the inputs; what a nested graph took from its surroundings (``captures``) first.
+    nodes
+        The steps, in order; an input of a node is a symbol or a weak Python scalar.
+    outputs
+        Symbols of the results.
+    constants
+        Symbol -> array, for arrays that Python code brought in.
+    updates
+        Variable -> symbol of the value that it has on exit.
+    """
+
+    def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
+        self.name = name
+        self.parent = parent
+        self.inputs: list[Symbol] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[Symbol] = []
+        self.constants: dict[Symbol, Any] = {}
+        self.captures: list[Symbol] = []
+        self.updates: dict[Variable, Symbol] = {}
+        self._captured: dict[Symbol, Symbol] = {}
+        self._constant_of: dict[int, Symbol] = {}
+        self._reads: dict[Variable, Symbol] = {}
+
+    # -- building --------------------------------------------------------------------------------
+
+    def input(self, spec: TensorSpec) -> Symbol:
+        """Add an input."""
+        symbol = Symbol(self, spec.shape, spec.dtype, spec.name)
+        self.inputs.append(symbol)
+        return symbol
+
+    def adopt(self, array: Any) -> Any:
+        """Return ``array`` as a value of this graph: its own symbol, a capture or a constant."""
+        if type(array) in SCALARS:
+            return array
+        if type(array) is Symbol:
+            if array.graph is self:
+                return array
+            if array not in self._captured:
+                if self.parent is None:
+                    raise TraceError(
+                        f"{user_line()}: {array!r} was made while {array.graph.name!r} was traced "
+                        "and is used after it; return it from the function instead"
+                    )
+                self.captures.append(self.parent.adopt(array))
+                self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, array.name))
+            return self._captured[array]
+        return self.constant(array)
+
+    def constant(self, array: Any) -> Symbol:
+        """Add an array as a constant."""
+        known = self._constant_of.get(id(array))
+        if known is None:
+            known = Symbol(self, tuple(array.shape), array.dtype)
+            self._constant_of[id(array)] = known
+            self.constants[known] = array
+        return known
+
+    def add(self, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Append a run of ``op``; return its output symbol, or a list of them."""
+        if op.infer is None:
+            raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
+        inputs = tuple(self.adopt(array) for array in arrays)
+        settings = {**op.defaults, **params}
+        specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
+        inferred = op.infer(*specs, **settings)
+        several = isinstance(inferred, list)
+        outputs = tuple(
+            Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
+        )
+        self.nodes.append(Node(op, inputs, settings, outputs))
+        return list(outputs) if several else outputs[0]
+
+    def read(self, variable: Variable) -> Symbol:
+        """Return the variable's value at this point of the program."""
+        symbol = self._reads.get(variable)
+        if symbol is None:
+            symbol = Symbol(self, variable.shape, variable.dtype)
+            self.nodes.append(Node(Read(variable), (), {}, (symbol,)))
+            self._reads[variable] = symbol
+        return symbol
+
+    def assign(self, variable: Variable, array: Any) -> None:
+        """Give the variable a new value from this point on."""
+        if self.parent is not None:
+            raise TraceError(
+                f"{user_line()}: variable {variable.name!r} is assigned inside a gradient function; "
+                "assign it in the function itself"
+            )
+        value = self.adopt(array)
+        symbol = Symbol(self, variable.shape, variable.dtype)
+        self.nodes.append(Node(Written(variable), (value,), {}, (symbol,)))
+        self._reads[variable] = symbol
+        self.updates[variable] = symbol
+
+    def custom(
+        self, kind: CustomGradient, results: Sequence[Any], arguments: Sequence[Any], saved: Sequence[Any]
+    ) -> list[Symbol]:
+        """Append a custom gradient around ``results``; return the symbols that stand for them."""
+        inputs = tuple(self.adopt(x) for x in (*results, *arguments, *saved))
+        outputs = tuple(Symbol(self, x.shape, x.dtype) for x in inputs[: kind.results])
+        self.nodes.append(Node(kind, inputs, {}, outputs))
+        return list(outputs)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables read or assigned, in the order of first use; nested graphs included."""
+        found: dict[Variable, None] = {}
+        for node in self.nodes:
+            if isinstance(node.op, Read):
+                found.setdefault(node.op.variable)
+            elif isinstance(node.op, CustomGradient) and isinstance(node.op.backward, Graph):
+                found.update(dict.fromkeys(node.op.backward.variables))
+        return list(found)
+
+    @property
+    def custom_gradients(self) -> list[CustomGradient]:
+        """The custom gradients, nested ones included."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node.op, CustomGradient):
+                found.append(node.op)
+                if isinstance(node.op.backward, Graph):
+                    found += node.op.backward.custom_gradients
+        return found
+
+    def __str__(self) -> str:
+        from .graph_text import graph_text
+
+        return graph_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
+
+
+def _trace(op: Op) -> Any:
+    def append(*arrays: Any, **params: Any) -> Any:
+        graph = active_graph.get()
+        if graph is None:
+            symbol = next(x for x in arrays if type(x) is Symbol)
+            raise TraceError(
+                f"{user_line()}: {symbol!r} was made while {symbol.graph.name!r} was traced and is "
+                "used after it; return it from the function instead"
+            )
+        return graph.add(op, arrays, params)
+
+    return append
+
+
+register_array_type(Symbol, 10, _trace)

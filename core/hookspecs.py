@@ -1,0 +1,71 @@
+"""The hooks that a plugin may implement; all are optional.
+
+A plugin is a module or object whose functions are marked with ``gradtape.hookimpl``, registered under
+the entry-point group ``gradtape`` (or by hand with ``gradtape.register_plugin``). It must be cheap to
+import: heavy libraries are for the methods of its backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pluggy
+
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .op import Op
+
+PROJECT = "gradtape"
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+_hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+def hookimpl(function: Fn) -> Fn:
+    """Mark a plugin's function as an implementation of the hook of the same name."""
+    return cast(Fn, _hookimpl(function))
+
+
+@hookspec
+def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
+    """Return the backends that the plugin provides."""
+
+
+@hookspec
+def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
+    """Return the ops that the plugin provides.
+
+    A third-party op's name is qualified by its distribution: ``"mypackage::myop"``.
+    """
+
+
+@hookspec
+def gradtape_gradients() -> Mapping[str, Callable[..., Any] | Mapping[str, Any]]:  # type: ignore[empty-body]
+    """Return gradient rules for ops of other plugins, by op name.
+
+    A rule is a mapping from input name to rule (as in ``Op(gradients=...)``), or one function as
+    ``gradtape.register_gradient`` takes it.
+    """
+
+
+@hookspec
+def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type: ignore[empty-body]
+    """Return kernels for ``(op name, backend name)``, replacing the op's portable kernel there.
+
+    Each is a function of the backend's raw arrays and the op's parameters.
+    """
+
+
+@hookspec
+def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
+    """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
+
+    A class has ``get_config()`` (a JSON-able dict) and a constructor that takes it.
+    """
+
+
+@hookspec
+def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+    """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``."""

@@ -1,0 +1,229 @@
+"""``Module``: an object that tracks its variables and submodules."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .function import Function
+from .spec import TensorSpec
+from .tensor import Tensor
+from .variable import Variable
+
+__all__ = ["Module"]
+
+_CALLS = "_gradtape_calls"
+
+
+class Module:
+    """Base class of everything that holds variables: models, layers, optimizers.
+
+    Assign variables and modules to attributes (also inside lists, tuples and dicts); they are found by
+    looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved as graphs.
+
+    Parameters
+    ----------
+    name
+        A Python identifier; the class name in snake case by default.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` is not an identifier.
+
+    Examples
+    --------
+    >>> class Scale(gt.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = gt.Variable(2.0)
+    ...     def __call__(self, x):
+    ...         return x * self.factor
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        if name is None:
+            name = snake_case(type(self).__name__)
+        if not str(name).isidentifier():
+            raise ValueError(f"a module's name is a Python identifier, got {name!r}")
+        self._name = str(name)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        call = cls.__dict__.get("__call__")
+        if call is not None and not isinstance(call, Function):
+            cls.__call__ = _noting(call)  # type: ignore[assignment, method-assign, unused-ignore]
+
+    @property
+    def name(self) -> str:
+        """The module's name."""
+        return getattr(self, "_name", snake_case(type(self).__name__))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """All variables: own ones by sorted attribute name, then those of submodules, breadth first."""
+        return tuple(leaf for _, leaf in self.named_leaves() if isinstance(leaf, Variable))
+
+    @property
+    def trainable_variables(self) -> tuple[Variable, ...]:
+        """The variables that train."""
+        return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def submodules(self) -> tuple[Module, ...]:
+        """All modules below this one, breadth first, each once."""
+        return tuple(leaf for _, leaf in self.named_leaves() if isinstance(leaf, Module))
+
+    @property
+    def named_variables(self) -> dict[str, Variable]:
+        """Variables by path, for instance ``"layers/0/kernel"``; a shared one once."""
+        return {path: x for path, x in self.named_leaves() if isinstance(x, Variable)}
+
+    def named_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
+        """Yield ``(path, variable or submodule)`` breadth first, each object once."""
+        seen: set[int] = {id(self)}
+        queue: list[tuple[str, Module]] = [("", self)]
+        while queue:
+            prefix, module = queue.pop(0)
+            below: list[tuple[str, Variable | Module]] = []
+            for path, leaf in module.own_leaves():
+                if id(leaf) not in seen:
+                    seen.add(id(leaf))
+                    below.append((prefix + path, leaf))
+            yield from (pair for pair in below if isinstance(pair[1], Variable))
+            for path, leaf in below:
+                if isinstance(leaf, Module):
+                    yield path, leaf
+                    queue.append((path + "/", leaf))
+
+    def own_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
+        """Yield ``(path, variable or module)`` found directly in this module's attributes."""
+        for attribute in sorted(vars(self)):
+            if not attribute.startswith("_gradtape"):
+                yield from _leaves(attribute, vars(self)[attribute], set())
+
+    def functions(self) -> dict[str, Function]:
+        """Return the methods (and attributes) that are decorated with ``gradtape.function``."""
+        found: dict[str, Function] = {}
+        for cls in reversed(type(self).__mro__):
+            for attribute, value in vars(cls).items():
+                if isinstance(value, Function):
+                    found[attribute] = getattr(self, attribute)
+                else:
+                    found.pop(attribute, None)
+        found.update({k: v for k, v in vars(self).items() if isinstance(v, Function)})
+        return found
+
+    def call_signatures(self) -> list[Any]:
+        """Return the ``(args, kwargs)`` of past calls, a ``TensorSpec`` in each tensor's place."""
+        return list(vars(self).get(_CALLS, {}).values())
+
+    def to(self, where: str) -> Module:
+        """Move every variable to a backend or device, in place: ``module.to("cupy:1")``."""
+        from .backend import transfer
+
+        moved = [(v, transfer(Tensor(v.array), where).array) for v in self.variables]
+        for variable, array in moved:  # all or nothing
+            variable.set_array(array)
+        return self
+
+    def summary(self) -> str:
+        """Return a table of the layers: name, output shape, number of parameters.
+
+        Output shapes are those of the last call; ``?`` stands for the batch size.
+        """
+        rows = [("Layer", "Output shape", "Parameters")]
+        own = [leaf for _, leaf in self.own_leaves()]
+        shown: list[tuple[str, Any]] = [
+            (path, leaf) for path, leaf in self.named_leaves() if isinstance(leaf, Module)
+        ]
+        variables = [leaf for leaf in own if isinstance(leaf, Variable)]
+        if variables or not shown:
+            shown.insert(0, (self.name, self))
+        for path, module in shown:
+            held = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
+            count = sum(v.size for v in held)
+            shape = vars(module).get("_gradtape_output")
+            output = "-" if shape is None else str(_batch(shape)).replace("None", "?")
+            rows.append((f"{path} ({type(module).__name__})", output, f"{count:,}"))
+        total = sum(v.size for v in self.variables)
+        trainable = sum(v.size for v in self.trainable_variables)
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = [
+            f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows
+        ]
+        rule = "-" * (sum(widths) + 4)
+        lines.insert(1, rule)
+        lines += [rule, f"Parameters: {total:,} ({trainable:,} trainable)"]
+        return "\n".join([f"{type(self).__name__} {self.name!r}", *lines])
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
+
+
+def snake_case(name: str) -> str:
+    """Return a class name as a variable name: ``HTTPServer2`` becomes ``http_server2``."""
+    name = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().lstrip("_") or "module"
+
+
+def _batch(shape: tuple[int, ...]) -> tuple[int | None, ...]:
+    return (None, *shape[1:]) if shape else ()
+
+
+def _leaves(path: str, value: Any, inside: set[int]) -> Iterator[tuple[str, Variable | Module]]:
+    if isinstance(value, (Variable, Module)):
+        yield path, value
+    elif isinstance(value, (list, tuple, dict)) and id(value) not in inside:
+        inside = inside | {id(value)}
+        if isinstance(value, dict):
+            items = sorted(value.items(), key=lambda item: str(item[0]))
+        else:
+            items = list(enumerate(value))
+        for key, item in items:
+            yield from _leaves(f"{path}/{key}", item, inside)
+
+
+def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``__call__`` so that the module remembers what it was called with.
+
+    That is what a module without decorated methods is traced from when it is saved.
+    """
+
+    @functools.wraps(call)
+    def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
+        result = call(self, *args, **kwargs)
+        state = vars(self)
+        shape = getattr(result, "shape", None)
+        state["_gradtape_output"] = shape
+        calls = state.setdefault(_CALLS, {})
+        key = tuple(_signature_of(x) for x in args)
+        if kwargs:
+            key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
+        if key not in calls and len(calls) < 64:
+            from .tree import map_structure
+
+            calls[key] = map_structure(_spec_of, (args, kwargs))
+        return result
+
+    return wrapper
+
+
+def _signature_of(x: Any) -> Any:
+    if isinstance(x, (Tensor, np.ndarray)):
+        return (x.shape, x.dtype)
+    if isinstance(x, (list, tuple)):
+        return tuple(_signature_of(item) for item in x)
+    if isinstance(x, dict):
+        return tuple((name, _signature_of(item)) for name, item in x.items())
+    return (type(x), x if isinstance(x, (bool, int, float, str, type(None))) else id(x))
+
+
+def _spec_of(x: Any) -> Any:
+    if isinstance(x, (Tensor, np.ndarray, Variable)):
+        return TensorSpec(x.shape, x.dtype)
+    return x

@@ -1,0 +1,456 @@
+"""``Op``: a primitive with its kernel, gradient rules, shape rule and batching rule in one record.
+
+An op dispatches on the types of the arrays that it is given. A backend's arrays run a kernel; every
+other array type (a traced symbol, a batch, the tensor handle itself) has registered what to do.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from .errors import BackendMismatch, PluginError
+from .state import active_tapes
+from .tensor import Tensor
+
+__all__ = ["NONDIFF", "Op", "Rule", "register_array_type"]
+
+#: Marks an input that has no gradient, on purpose.
+NONDIFF = None
+
+# Python scalars are weak: they follow the dtype of the arrays beside them.
+SCALARS = frozenset({bool, int, float, complex})
+
+# Array type -> (rank, what an op does with it). The highest rank among an op's inputs decides.
+_transforms: dict[type, tuple[int, Callable[[Op], Callable[..., Any]]]] = {}
+
+
+def register_array_type(
+    array_type: type, rank: int, handler: Callable[[Op], Callable[..., Any]]
+) -> None:
+    """Let ops run on ``array_type``: ``handler(op)`` is called with the op's arrays.
+
+    ``rank`` orders types that meet in one op: the outermost (highest) handles it.
+    """
+    _transforms[array_type] = (rank, handler)
+
+
+class ScalarTable(dict[tuple[Any, Any], Any]):
+    """Python scalars as arrays of a backend, by value and dtype.
+
+    NumPy takes longer to convert a Python float than to multiply a small array by it, and the same
+    constants come again with every step.
+    """
+
+    def __init__(self, convert: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.convert = convert
+
+    def __missing__(self, key: tuple[Any, Any]) -> Any:
+        value, dtype = key
+        array = self.convert(value, dtype)
+        if value:  # 0.0 and -0.0 would share a key
+            if len(self) >= 1024:
+                self.clear()
+            self[key] = array
+        return array
+
+
+_scalar_tables: dict[type, ScalarTable] = {}
+
+
+class Rule:
+    """The gradient rule of one input: ``fn(g, *picked, **keywords)`` is that input's gradient.
+
+    The names of the function's parameters say what it needs: inputs, ``out``, an input's shape and
+    dtype alone (``x_like``), parameters of the op. A tape keeps alive no more than that.
+    """
+
+    __slots__ = ("broadcasts", "fn", "fn_complex", "keywords", "only", "pick")
+
+    def __init__(self, op: Op, target: str, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.fn_complex = _conjugated(fn) if op.holomorphic else fn
+        self.broadcasts = op.broadcasts
+        slots: list[int] = []
+        likes: set[int] = set()
+        keywords: list[str] = []
+        for name in list(inspect.signature(fn).parameters)[1:]:
+            stem = name.removesuffix("_like")
+            if name in op.inputs:
+                slots.append(op.inputs.index(name))
+            elif name == "out":
+                slots.append(len(op.inputs))
+            elif stem in op.inputs:
+                likes.add(len(slots))
+                slots.append(op.inputs.index(stem))
+            elif name in op.defaults:
+                keywords.append(name)
+            else:
+                raise PluginError(
+                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it may ask "
+                    f"for inputs {op.inputs}, 'out', '<input>_like' or parameters {tuple(op.defaults)}"
+                )
+        self.keywords = tuple(keywords)
+        self.pick = _picker(slots, likes)
+        # the index of the one value that the rule needs, -1 for none, None for anything else
+        simple = len(slots) <= 1 and not likes and not keywords
+        self.only: int | None = (slots[0] if slots else -1) if simple else None
+
+
+def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a holomorphic function's rule for complex values: the conjugate of the derivative."""
+    from .table import F
+
+    def rule(g: Any, *args: Any, **params: Any) -> Any:
+        return F.conj(fn(F.conj(g), *args, **params))
+
+    return rule
+
+
+def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return what takes a rule's tensors from the tuple of an op's inputs and its output."""
+    if not slots:
+        return lambda values: ()
+    # itemgetter gives a bare item for one index, and a tuple for a slice
+    getter = itemgetter(*slots) if len(slots) > 1 else itemgetter(slice(slots[0], slots[0] + 1))
+    if not likes:
+        return getter
+    from .backend import shape_witness
+
+    def pick(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            shape_witness(value) if i in likes else value for i, value in enumerate(getter(values))
+        )
+
+    return pick
+
+
+class Op:
+    """A differentiable primitive.
+
+    Parameters
+    ----------
+    name
+        NumPy's or the array API's name; ``"distribution::name"`` for ops of other packages.
+    kernel
+        The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``. Arrays
+        are positional, parameters keyword-only and made of Python values (so that they can be saved).
+    inputs
+        The arrays' names; read from the kernel's signature if that is a function. ``("*arrays",)``
+        stands for any number.
+    gradients
+        One gradient rule per input name (``NONDIFF`` where there is none); see :class:`Rule`.
+    vjp
+        Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
+        ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
+    infer
+        The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
+        A weak Python scalar comes as itself.
+    broadcasts
+        Whether inputs broadcast, so that gradients are summed back to each input's shape.
+    holomorphic
+        Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for complex
+        values gradtape then takes the conjugates that TensorFlow's convention asks for.
+    batch
+        The batching rule, used by ``vmap``.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_kernels",
+        "batch",
+        "broadcasts",
+        "defaults",
+        "doc",
+        "holomorphic",
+        "infer",
+        "inputs",
+        "kernel",
+        "name",
+        "provider",
+        "rules",
+        "rules_provider",
+        "variadic",
+        "vjp",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kernel: str | Callable[..., Any],
+        *,
+        inputs: Sequence[str] | None = None,
+        gradients: Mapping[str, Callable[..., Any] | None] | None = None,
+        vjp: Callable[..., Any] | None = None,
+        infer: Callable[..., Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        broadcasts: bool = False,
+        holomorphic: bool = False,
+        batch: Any = None,
+        doc: str = "",
+    ) -> None:
+        self.name = name
+        self.kernel = kernel
+        self.inputs, self.defaults = _signature(name, kernel, inputs, params)
+        self.variadic = any(name.startswith("*") for name in self.inputs)
+        self.vjp = vjp
+        self.infer = infer
+        self.broadcasts = broadcasts
+        self.holomorphic = holomorphic
+        self.batch = batch
+        self.doc = doc
+        self.provider: Any = None
+        self.rules_provider: Any = None
+        self.rules: tuple[Rule | None, ...] | None = None
+        # by the types of the arrays; a unary op has entries by the type alone as well
+        self._kernels: dict[Any, Callable[..., Any]] = {}
+        if gradients is not None:
+            self.set_gradients(gradients)
+
+    def set_gradients(self, gradients: Mapping[str, Callable[..., Any] | None]) -> None:
+        """Give the op its gradient rules, by input name."""
+        unknown = sorted(set(gradients) - set(self.inputs))
+        missing = [name for name in self.inputs if name not in gradients]
+        if unknown or missing:
+            raise PluginError(
+                f"op {self.name!r}: gradients must name each of its inputs {self.inputs}; "
+                f"unknown: {unknown}, missing: {missing} (write NONDIFF for an input without one)"
+            )
+        rules = []
+        for name in self.inputs:
+            fn = gradients[name]
+            rules.append(None if fn is None else Rule(self, name, fn))
+        self.rules = tuple(rules)
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any input has a gradient rule."""
+        return self.vjp is not None or bool(self.rules and any(self.rules))
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return self.doc or f"The op {self.name!r}."
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        arguments = [*self.inputs, *(f"{k}={v!r}" for k, v in self.defaults.items())]
+        return f"<op {self.name}({', '.join(arguments)})>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .registry import op_named  # found again by name
+
+        return (op_named, (self.name,))
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Run the op on tensors (or what converts to them) and let the active tapes record it."""
+        arrays = []
+        for x in inputs:
+            kind = type(x)
+            if kind is Tensor:
+                arrays.append(x.array)
+            elif kind in SCALARS and len(inputs) > 1:
+                arrays.append(x)
+            else:
+                inputs, arrays = self._coerce(inputs)
+                break
+        try:
+            kernel = self._kernels[tuple(map(type, arrays))]
+        except KeyError:
+            if all(type(x) in SCALARS for x in inputs):
+                inputs, arrays = self._coerce(inputs, scalars=True)
+            kernel = self.resolve(arrays)
+        result = kernel(*arrays, **params)
+        if type(result) is tuple or type(result) is list:
+            outputs = [Tensor(array) for array in result]
+            for tape in active_tapes.get():
+                tape.record_joint(self, inputs, outputs, params)
+            return outputs
+        output = Tensor(result)
+        for tape in active_tapes.get():
+            tape.record(self, inputs, output, params)
+        return output
+
+    def raw(self, *arrays: Any, **params: Any) -> Any:
+        """Run the op on arrays of any one type, and return arrays of that type."""
+        try:
+            kernel = self._kernels[tuple(map(type, arrays))]
+        except KeyError:
+            kernel = self.resolve(arrays)
+        return kernel(*arrays, **params)
+
+    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+        """Find, and remember, what runs this op for arrays of these types."""
+        types = tuple(map(type, arrays))
+        found = [_transforms[kind] for kind in types if kind in _transforms]
+        if found:
+            kernel = max(found, key=itemgetter(0))[1](self)
+        else:
+            from .backend import backend_for_type
+            from .registry import registry
+
+            owners = {}
+            for kind in types:
+                if kind not in SCALARS:
+                    backend = backend_for_type(kind, self.name)
+                    owners[backend.name] = backend
+            if len(owners) > 1:
+                raise BackendMismatch(
+                    f"{self.name}: the inputs are on backends {' and '.join(sorted(owners))}; "
+                    f"move one with tensor.to({sorted(owners)[0]!r})"
+                )
+            if not owners:
+                raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
+            (backend,) = owners.values()
+            kernel = registry().kernel(self, backend)
+            if backend.scalar_array_type in types:
+                _scalar_tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
+        self._kernels[types] = kernel
+        return kernel
+
+    def forget_kernels(self) -> None:
+        """Drop remembered kernels, after the registry changed."""
+        self._kernels.clear()
+
+    def _coerce(
+        self, inputs: tuple[Any, ...], scalars: bool = False
+    ) -> tuple[tuple[Any, ...], list[Any]]:
+        """Turn what users pass (variables, arrays, lists) into tensors; keep weak scalars weak."""
+        from .convert import operand
+
+        if len(inputs) == 1:
+            scalars = True
+        handles = []
+        for position, x in enumerate(inputs):
+            if type(x) is Tensor or (type(x) in SCALARS and not scalars):
+                handles.append(x)
+            else:
+                handles.append(operand(x, self, position))
+        return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
+
+
+def unsure(shape: Any) -> bool:
+    """Return whether a shape is not fully known (it is a symbol's)."""
+    return shape is None or None in shape
+
+
+class UnaryOp(Op):
+    """An op of one array and no parameters: the same, without the cost of the general case."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any) -> Any:  # type: ignore[override]
+        if type(x) is not Tensor:
+            return Op.__call__(self, x)
+        array = x.array
+        kernel = self._kernels.get(type(array)) or self.resolve((array,))
+        output = Tensor(kernel(array))
+        for tape in active_tapes.get():
+            if x.id in tape.records:
+                rule = self.rules and self.rules[0]
+                if not rule or (only := rule.only) is None or output.array.dtype.kind == "c":
+                    tape.record(self, (x,), output, _NO_PARAMS)
+                    continue
+                saved = x if only == 0 else output if only == 1 else None
+                tape.records[output.id] = (x.id, rule.fn, saved, None)
+        return output
+
+    def raw(self, x: Any) -> Any:  # type: ignore[override]
+        return (self._kernels.get(type(x)) or self.resolve((x,)))(x)
+
+    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+        kernel = self._kernels[type(arrays[0])] = super().resolve(arrays)
+        return kernel
+
+
+class BinaryOp(Op):
+    """An op of two arrays and no parameters: the same, without the cost of the general case."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+        if type(x) is Tensor:
+            a = x.array
+            if type(y) is Tensor:
+                b = y.array
+            elif type(y) in SCALARS:
+                table = _scalar_tables.get(type(a))
+                b = y = y if table is None else table[y, a.dtype]
+            else:
+                return Op.__call__(self, x, y)
+        elif type(y) is Tensor and type(x) in SCALARS:
+            b = y.array
+            table = _scalar_tables.get(type(b))
+            a = x = x if table is None else table[x, b.dtype]
+        else:
+            return Op.__call__(self, x, y)
+        kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
+        output = Tensor(kernel(a, b))
+        for tape in active_tapes.get():
+            x_live = x is not a and x.id in tape.records
+            y_live = y is not b and y.id in tape.records
+            if x_live is y_live:
+                if x_live:
+                    tape.record(self, (x, y), output, _NO_PARAMS)
+                continue
+            # one watched operand of the result's own shape and dtype is by far the commonest case
+            source, rule = (x, self.rules and self.rules[0]) if x_live else (y, self.rules and self.rules[1])
+            shape, dtype = source.array.shape, source.array.dtype
+            result = output.array
+            if (
+                not rule
+                or (only := rule.only) is None
+                or dtype is not result.dtype
+                or dtype.kind == "c"
+                or shape != result.shape
+                or unsure(shape)
+            ):
+                tape.record(self, (x, y), output, _NO_PARAMS)
+                continue
+            saved = None if only < 0 else x if only == 0 else y if only == 1 else output
+            tape.records[output.id] = (source.id, rule.fn, saved, None)
+        return output
+
+    def raw(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+        return (self._kernels.get((type(x), type(y))) or self.resolve((x, y)))(x, y)
+
+
+_NO_PARAMS: dict[str, Any] = {}
+
+
+def _signature(
+    name: str,
+    kernel: str | Callable[..., Any],
+    inputs: Sequence[str] | None,
+    params: Mapping[str, Any] | None,
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the names of a kernel's arrays, and its parameters with their defaults."""
+    if isinstance(kernel, str):
+        if inputs is None:
+            raise PluginError(f"op {name!r}: name its inputs, the kernel {kernel!r} is only a name")
+        return tuple(inputs), dict(params or {})
+    arrays: list[str] = []
+    defaults: dict[str, Any] = {}
+    for parameter in list(inspect.signature(kernel).parameters.values())[1:]:
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            defaults[parameter.name] = parameter.default
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            arrays.append("*" + parameter.name)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            raise PluginError(f"op {name!r}: its kernel takes **{parameter.name}; name parameters")
+        elif parameter.default is not parameter.empty:
+            raise PluginError(
+                f"op {name!r}: {parameter.name!r} has a default but is positional; arrays are "
+                "positional, parameters keyword-only"
+            )
+        else:
+            arrays.append(parameter.name)
+    return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}
+
+
+register_array_type(Tensor, 100, lambda op: op)

@@ -1,0 +1,65 @@
+"""Rewriting graphs: dead nodes removed, common subexpressions merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .graph import CustomGradient, Graph, Node, Read, Symbol, Written
+from .op import Op
+
+__all__ = ["forward_only", "prune"]
+
+
+def prune(graph: Graph) -> Graph:
+    """Remove the nodes and constants on which neither an output nor an update depends, in place."""
+    needed: set[Symbol] = {*graph.outputs, *graph.updates.values()}
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(symbol in needed for symbol in node.outputs):
+            kept.append(node)
+            needed.update(x for x in node.inputs if type(x) is Symbol)
+    graph.nodes = kept[::-1]
+    graph.constants = {s: array for s, array in graph.constants.items() if s in needed}
+    return graph
+
+
+def forward_only(graph: Graph) -> Graph:
+    """Return what computes the same values when nobody differentiates.
+
+    Custom gradients become what they are in the forward direction: nothing. Equal subexpressions are
+    computed once. Gradients of the original must not be taken through the result: merging changes the
+    order in which they would be summed.
+    """
+    result = Graph(graph.name, graph.parent)
+    result.inputs, result.constants = list(graph.inputs), dict(graph.constants)
+    alias: dict[Symbol, Symbol] = {}
+    seen: dict[Any, tuple[Symbol, ...]] = {}
+
+    def look(x: Any) -> Any:
+        return alias.get(x, x) if type(x) is Symbol else x
+
+    for node in graph.nodes:
+        inputs = tuple(look(x) for x in node.inputs)
+        if isinstance(node.op, CustomGradient):
+            alias.update(zip(node.outputs, inputs[: node.op.results], strict=True))
+            continue
+        if isinstance(node.op, Written):
+            alias[node.outputs[0]] = inputs[0]
+            continue
+        key = (
+            _identity(node.op),
+            tuple(x if type(x) is Symbol else (type(x), repr(x)) for x in inputs),
+            tuple((name, repr(value)) for name, value in sorted(node.params.items())),
+        )
+        if key in seen:
+            alias.update(zip(node.outputs, seen[key], strict=True))
+        else:
+            seen[key] = node.outputs
+            result.nodes.append(Node(node.op, inputs, node.params, node.outputs))
+    result.outputs = [look(symbol) for symbol in graph.outputs]
+    result.updates = {variable: look(symbol) for variable, symbol in graph.updates.items()}
+    return prune(result)
+
+
+def _identity(op: Op | Read | CustomGradient) -> Any:
+    return ("read", op.variable) if isinstance(op, Read) else op

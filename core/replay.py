@@ -1,0 +1,64 @@
+"""Running a graph op by op on tensors: what tapes record, other traces absorb, and batches follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .backend import backend_for_type
+from .custom import replay_custom
+from .graph import CustomGradient, Graph, Symbol, Written
+from .op import SCALARS, Op
+from .state import active_tapes
+from .tensor import Tensor
+
+__all__ = ["local_constants", "replay"]
+
+
+def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
+    """Run ``graph`` on tensors through public ops; return its outputs.
+
+    Variables change together, after the last node, so that an error leaves them as they were.
+    """
+    values: dict[Symbol, Tensor] = dict(zip(graph.inputs, inputs, strict=True))
+    for symbol, array in local_constants(graph, [x.array for x in inputs]).items():
+        values[symbol] = Tensor(array)
+    for node in graph.nodes:
+        op = node.op
+        given = [values[x] if type(x) is Symbol else x for x in node.inputs]
+        if isinstance(op, Op):
+            result = op(*given, **node.params)
+            outputs = result if isinstance(result, list) else [result]
+        elif isinstance(op, CustomGradient):
+            outputs = replay_custom(op, given)
+        elif isinstance(op, Written):
+            if op.variable.trainable:
+                for tape in active_tapes.get():
+                    tape.accessed(op.variable)
+            outputs = [Tensor.with_id(given[0].array, op.variable.id)]
+        else:
+            outputs = [op.variable.value]
+        values.update(zip(node.outputs, outputs, strict=True))
+    for variable, symbol in graph.updates.items():
+        variable.assign(Tensor(values[symbol].array))
+    return [values[symbol] for symbol in graph.outputs]
+
+
+def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
+    """Return a graph's constants on the backend that its inputs or variables are on."""
+    constants = graph.constants
+    if not constants:
+        return constants
+    candidates = [*arrays, *(variable.array for variable in graph.variables)]
+    for array in candidates:
+        if type(array) in SCALARS or not hasattr(array, "__array_namespace__"):
+            continue
+        here = backend_for_type(type(array))
+        moved = {}
+        for symbol, constant in constants.items():
+            owner = backend_for_type(type(constant))
+            moved[symbol] = (
+                constant if owner is here else here.asarray(owner.to_numpy(constant))
+            )
+        return moved
+    return constants

@@ -1,0 +1,109 @@
+"""``TensorSpec``: the shape and dtype of a tensor that is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .dtypes import as_dtype, default_dtype
+
+__all__ = ["Shape", "TensorSpec", "broadcast_shapes"]
+
+# A dimension may be unknown (None inside), and so may the rank (None alone).
+Shape = tuple[int | None, ...] | None
+
+
+class TensorSpec:
+    """Describe a tensor's shape and dtype, for ``function(input_signature=...)``.
+
+    Parameters
+    ----------
+    shape
+        A sequence of sizes, ``None`` for an unknown size; or ``None`` for unknown rank.
+    dtype
+        The dtype; the default dtype (``float32``) if not given.
+    name
+        The argument's name in printed graphs.
+    """
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(
+        self, shape: Sequence[int | None] | None, dtype: Any = None, name: str | None = None
+    ) -> None:
+        self.shape: Shape = None if shape is None else tuple(_dimension(n) for n in shape)
+        self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
+        self.name = name
+
+    @property
+    def ndim(self) -> int | None:
+        """The number of axes, ``None`` if unknown."""
+        return None if self.shape is None else len(self.shape)
+
+    def admits(self, shape: Sequence[int | None] | None) -> bool:
+        """Return whether a tensor of ``shape`` fits this spec."""
+        if self.shape is None:
+            return True
+        if shape is None or len(shape) != len(self.shape):
+            return False
+        return all(
+            want is None or want == got for want, got in zip(self.shape, shape, strict=True)
+        )
+
+    def _key(self) -> tuple[Shape, str]:
+        return (self.shape, self.dtype.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorSpec) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        name = "" if self.name is None else f", name={self.name!r}"
+        return f"TensorSpec({self.shape}, {self.dtype.name!r}{name})"
+
+    def __str__(self) -> str:
+        return describe(self.shape, self.dtype)
+
+
+def describe(shape: Shape, dtype: Any) -> str:
+    """Return ``float32[2, ?]``, or ``float32[...]`` for unknown rank."""
+    if shape is None:
+        return f"{dtype}[...]"
+    return f"{dtype}[{', '.join('?' if n is None else str(n) for n in shape)}]"
+
+
+def _dimension(size: int | None) -> int | None:
+    if size is None:
+        return None
+    if isinstance(size, bool) or int(size) != size or size < 0:
+        raise ValueError(f"TensorSpec: a dimension is a size of at least 0 or None, got {size!r}")
+    return int(size)
+
+
+def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
+    """Broadcast shapes by NumPy's rule, unknown sizes included.
+
+    Raises
+    ------
+    ValueError
+        If two known sizes disagree.
+    """
+    if None in shapes:
+        return None
+    known = [shape for shape in shapes if shape is not None]
+    rank = max((len(shape) for shape in known), default=0)
+    result: list[int | None] = []
+    for axis in range(-rank, 0):
+        sizes = {shape[axis] for shape in known if len(shape) >= -axis} - {1}
+        fixed = sizes - {None}
+        if len(fixed) > 1:
+            raise ValueError(
+                f"{op}: shapes {' and '.join(str(shape) for shape in known)} do not broadcast"
+            )
+        # A known size above 1 wins over an unknown one, which must be it or 1 at run time.
+        result.append(next(iter(fixed)) if fixed else (None if sizes else 1))
+    return tuple(result)

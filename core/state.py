@@ -1,0 +1,68 @@
+"""What surrounds the running code: the active tapes and the graph being traced.
+
+Both follow ``contextvars``: an asyncio task or ``copy_context().run`` sees the tapes of the code that
+started it; a bare new thread starts with none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .graph import Graph
+    from .op import Op
+    from .tensor import Tensor
+    from .variable import Variable
+
+
+class Recorder(Protocol):
+    """What ops and variables tell of themselves to; a gradient tape is one."""
+
+    records: dict[int, Any]
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None: ...
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None: ...
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None: ...
+    def accessed(self, variable: Variable) -> None: ...
+
+
+active_tapes: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_tapes", default=())
+active_graph: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
+
+
+@contextmanager
+def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
+    """Make ``tapes`` the active ones for a block, whatever was active before."""
+    token = active_tapes.set(tapes)
+    try:
+        yield
+    finally:
+        active_tapes.reset(token)
+
+
+@contextmanager
+def tracing_into(graph: Graph | None) -> Iterator[None]:
+    """Trace a block into ``graph`` with no tape of the surrounding code looking on."""
+    graph_token = active_graph.set(graph)
+    tapes_token = active_tapes.set(())
+    try:
+        yield
+    finally:
+        active_tapes.reset(tapes_token)
+        active_graph.reset(graph_token)
+
+
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Leave any trace and any tape for a block: state created in it is real and unrecorded."""
+    with tracing_into(None):
+        yield

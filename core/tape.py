@@ -1,0 +1,501 @@
+"""``GradientTape``: records ops as they run, then walks back through them.
+
+A record names tensors by id and holds, for each watched input, the rule that differentiates it and
+what that rule asked for; nothing else stays alive. The backward pass works on raw arrays. If another
+tape (or anything else) looks on, the same rules run on tensors instead, and are recorded by it.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .convert import as_tensor
+from .dtypes import is_differentiable
+from .op import Op, unsure
+from .state import active_tapes
+from .table import F
+from .tensor import Tensor
+from .tree import flatten, pack_like
+from .variable import Variable
+
+__all__ = ["GradientTape", "UnconnectedGradients"]
+
+
+class UnconnectedGradients(enum.Enum):
+    """What :meth:`GradientTape.gradient` returns for a source that does not influence the target."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class Joint(NamedTuple):
+    """A record of several outputs or of a rule that serves all inputs at once."""
+
+    outputs: tuple[int, ...]
+    inputs: tuple[int | None, ...]
+    # backward(upstream gradients or None, tensors or raw arrays?) -> a gradient or None per input
+    backward: Callable[[list[Any], bool], Sequence[Any]]
+    name: str
+
+
+class Break(NamedTuple):
+    """Where a gradient path ended: an op that does not pass gradients on."""
+
+    output: int
+    input: int
+    reason: str
+
+
+class GradientTape:
+    """Record operations for automatic differentiation.
+
+    Trainable variables that are read inside the ``with`` block are watched; tensors are watched on
+    request. The semantics are those of TensorFlow's ``tf.GradientTape``.
+
+    Parameters
+    ----------
+    persistent
+        Keep the records after :meth:`gradient`, so that it may be called again.
+    watch_accessed_variables
+        Watch trainable variables when they are read.
+
+    Examples
+    --------
+    >>> x = gt.constant(3.0)
+    >>> with gt.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = x * x
+    >>> tape.gradient(y, x).item()
+    6.0
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent = bool(persistent)
+        self._watch_accessed = bool(watch_accessed_variables)
+        # The id of each tensor that is followed -> how it was made:
+        #   None: it was watched; or it is a further output of the Joint before it
+        #   (input id, rule, the one value that it needs or None, tensor to unbroadcast to)
+        #   [(input id, rule, values, keywords, tensor to unbroadcast to), ...]
+        #   Joint
+        # Ops add to it themselves where that is worth it.
+        self.records: dict[int, Any] = {}
+        self._roots: set[int] = set()
+        self._variables: dict[int, Variable] = {}
+        self._breaks: list[Break] = []
+        self._stops: list[str] = []
+        self._entered = self._recording = self._used = self._was_reset = False
+        self._thread: int | None = None
+
+    # -- recording -------------------------------------------------------------------------------
+
+    def __enter__(self) -> GradientTape:
+        if self._recording:
+            raise RuntimeError("GradientTape is already recording; open another tape to nest")
+        self._entered = True
+        self._thread = threading.get_ident()
+        self._resume()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._pause()
+
+    def _resume(self) -> None:
+        self._recording = True
+        active_tapes.set((*active_tapes.get(), self))
+
+    def _pause(self) -> None:
+        # by identity, not by position: tapes may be closed in any order
+        self._recording = False
+        active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
+
+    @contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """Pause this tape (and its watching of variables) for a block; other tapes go on.
+
+        Raises
+        ------
+        RuntimeError
+            If the tape is not recording.
+        """
+        if not self._recording:
+            raise RuntimeError("stop_recording: this tape is not recording")
+        frame = sys._getframe(2)
+        self._stops.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        self._pause()
+        try:
+            yield
+        finally:
+            self._resume()
+
+    def reset(self) -> None:
+        """Forget everything recorded and watched, as if the tape had just been entered."""
+        if not self._entered:
+            raise RuntimeError("reset: this tape has not been entered; use it in a with statement")
+        self.records, self._roots = {}, set()
+        self._variables, self._breaks, self._stops = {}, [], []
+        self._was_reset, self._used = True, False
+
+    def watch(self, tensor: Any) -> None:
+        """Follow a tensor or variable (or those of a nested container).
+
+        Only floating and complex values are differentiable; others are accepted, and their gradient
+        is ``None``.
+
+        Raises
+        ------
+        TypeError
+            If something is neither a tensor nor a variable.
+        """
+        for leaf in flatten(tensor):
+            if isinstance(leaf, (Tensor, Variable)):
+                self._watch_id(leaf.id, leaf.dtype)
+            else:
+                raise TypeError(
+                    f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "
+                    "make one with gradtape.constant"
+                )
+
+    def _watch_id(self, id: int, dtype: Any) -> None:
+        if is_differentiable(dtype):
+            self.records.setdefault(id)
+            self._roots.add(id)
+
+    def watched_variables(self) -> tuple[Variable, ...]:
+        """Return the variables watched so far, in the order of their creation."""
+        return tuple(self._variables[id] for id in sorted(self._variables))
+
+    def accessed(self, variable: Variable) -> None:
+        """Take note that a trainable variable was read (called by the variable)."""
+        if self._watch_accessed and variable.id not in self._variables:
+            self._variables[variable.id] = variable
+            self._watch_id(variable.id, variable.dtype)
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        """Record a run of ``op`` with one output (called by the op)."""
+        rules = op.rules
+        if rules is None:
+            self.record_joint(op, inputs, [output], params)
+            return
+        live = self.records
+        edges = []
+        array = output.array
+        for x, rule in zip(inputs, rules):
+            if type(x) is not Tensor or x.id not in live:
+                continue
+            if rule is None:
+                self._breaks.append(Break(output.id, x.id, _no_rule(op)))
+                continue
+            fn, like = rule.fn, None
+            if array.dtype.kind == "c":
+                fn = rule.fn_complex
+            if rule.broadcasts:
+                shape = x.array.shape
+                # equal and fully known: nothing to sum back to, and nothing to keep
+                if shape != array.shape or x.array.dtype is not array.dtype or unsure(shape):
+                    like = x
+            only = rule.only
+            if only is None:
+                keywords = {name: params.get(name, op.defaults[name]) for name in rule.keywords}
+                edges.append((x.id, fn, rule.pick((*inputs, output)), keywords, like))
+            else:
+                if only < 0:
+                    saved = None
+                else:
+                    saved = inputs[only] if only < len(inputs) else output
+                edges.append((x.id, fn, saved, None, like))
+        if not edges:
+            return
+        if array.dtype.kind not in "fc":
+            why = f"op {op.name!r} gives {output.dtype}, which has no gradient"
+            self._breaks.extend(Break(output.id, edge[0], why) for edge in edges)
+            return
+        if len(edges) == 1 and edges[0][3] is None:
+            id, fn, saved, _, like = edges[0]
+            live[output.id] = (id, fn, saved, like)
+        else:
+            live[output.id] = edges
+
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        """Record a run of an op with one rule for all of its inputs."""
+        live = self.records
+        ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
+        if not any(ids):
+            return
+        if op.vjp is None:
+            for id in ids:
+                if id is not None:
+                    for output in outputs:
+                        self._breaks.append(Break(output.id, id, _no_rule(op)))
+            return
+        needed = tuple(id is not None for id in ids)
+        settings = {**op.defaults, **params}
+        vjp, held = op.vjp, tuple(outputs)
+
+        def backward(gs: list[Any], raw: bool) -> Sequence[Any]:
+            xs, ys = (_arrays(inputs), _arrays(held)) if raw else (inputs, held)
+            full = [F.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
+            result: Sequence[Any] = vjp(full, xs, ys, needed, **settings)
+            return result
+
+        self._join(outputs, Joint(tuple(y.id for y in outputs), ids, backward, op.name))
+
+    def _join(self, outputs: list[Tensor], record: Joint) -> None:
+        followed = [y.id for y in outputs if is_differentiable(y.dtype)]
+        for id in followed:
+            # the record comes first, so that going backwards all of its outputs are before it
+            self.records[id] = record if id == followed[0] else None
+
+    def record_call(
+        self,
+        name: str,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        backward: Callable[[list[Any], bool], Sequence[Any]],
+    ) -> None:
+        """Record a computation whose gradient is the function ``backward``."""
+        ids = tuple(x.id if x.id in self.records else None for x in inputs)
+        if any(ids):
+            self._join(outputs, Joint(tuple(y.id for y in outputs), ids, backward, name))
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Take note that gradients stop here, and why."""
+        for x in inputs:
+            if x.id in self.records:
+                self._breaks.extend(Break(y.id, x.id, why) for y in outputs)
+
+    # -- differentiation -------------------------------------------------------------------------
+
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return the gradient of ``target`` with respect to ``sources``.
+
+        Parameters
+        ----------
+        target
+            A tensor, or a nested container of tensors (their gradients are summed).
+        sources
+            Tensors or variables, in any nested container of lists, tuples and dicts.
+        output_gradients
+            The upstream gradient of each target, in the same structure; ones by default.
+        unconnected_gradients
+            ``UnconnectedGradients.NONE`` (or ``"none"``): ``None`` for a source that does not
+            influence the target. ``ZERO`` (or ``"zero"``): zeros.
+
+        Returns
+        -------
+        A gradient per source, of its shape and dtype, in the structure of ``sources``.
+
+        Raises
+        ------
+        RuntimeError
+            If a non-persistent tape is asked a second time.
+        TypeError
+            If the target is ``None`` or not a tensor.
+        ValueError
+            If an output gradient is ``None``, or its shape is not the target's.
+        """
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                "a non-persistent GradientTape can only be used to compute one set of gradients; "
+                "make it with GradientTape(persistent=True) to call it again"
+            )
+        unconnected = _unconnected(unconnected_gradients)
+        if target is None:
+            raise TypeError("gradient: target must be a Tensor or Variable, got None")
+        targets = [_handle(leaf, "target") for leaf in flatten(target)]
+        leaves = flatten(sources)
+        handles = [_handle(leaf, "sources") for leaf in leaves]
+        seeds = _seeds(targets, output_gradients)
+        if not leaves:
+            return pack_like(sources, [])
+        self._used = True
+        if not targets:
+            return pack_like(sources, [None] * len(leaves))
+        grads = self._backward(targets, seeds, [handle.id for handle in handles])
+        results: list[Any] = []
+        for handle, g in zip(handles, grads, strict=True):
+            if g is None and unconnected is UnconnectedGradients.ZERO:
+                g = Tensor(F.zeros_like(handle.array))
+            results.append(g)
+        return pack_like(sources, results)
+
+    def _backward(
+        self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[int]
+    ) -> list[Tensor | None]:
+        """Run the backward pass and return a tensor or None per source id."""
+        others = tuple(tape for tape in active_tapes.get() if tape is not self)
+        raw = not others
+        grads: dict[int, Any] = {}
+        wanted = set(sources)
+        token = active_tapes.set(others)
+        try:
+            for target, seed in zip(targets, seeds, strict=True):
+                if is_differentiable(target.dtype):
+                    g: Any = F.ones_like(target.array) if seed is None else seed.array
+                    if not raw:
+                        g = Tensor(g) if seed is None else seed
+                    known = grads.get(target.id)
+                    grads[target.id] = g if known is None else known + g
+            useful = None if self._roots <= wanted else self._reachable(wanted)
+            # a persistent tape keeps its records; another gives up each as it is used
+            records = self.records.copy() if self._persistent else self.records
+            _run_backward(records, grads, wanted, raw, useful)
+        finally:
+            active_tapes.reset(token)
+            if not self._persistent:
+                self.records.clear()
+        found = [grads.get(id) for id in sources]
+        return [None if g is None else Tensor(g) if type(g) is not Tensor else g for g in found]
+
+    def _reachable(self, sources: set[int]) -> set[int]:
+        """Return the ids of all tensors that the sources influence."""
+        reached = set(sources)
+        for output, record in self.records.items():
+            if type(record) is tuple:
+                if record[0] in reached:
+                    reached.add(output)
+            elif type(record) is Joint:
+                if not reached.isdisjoint(record.inputs):
+                    reached.update(record.outputs)
+            elif record is not None and any(edge[0] in reached for edge in record):
+                reached.add(output)
+        return reached
+
+    def explain(self, target: Any, source: Any) -> str:
+        """Say why the gradient of ``target`` with respect to ``source`` exists, or is ``None``.
+
+        A non-persistent tape answers before :meth:`gradient` is called, or, once its records are
+        gone, from what it still knows.
+        """
+        from .explain import explain
+
+        return explain(self, _handle(target, "target"), _handle(source, "source"), source)
+
+
+def _run_backward(
+    records: dict[int, Any],
+    grads: dict[int, Any],
+    wanted: set[int],
+    raw: bool,
+    useful: set[int] | None,
+) -> None:
+    """Send gradients from outputs to inputs, taking records from the end, and sum where they meet."""
+    unbroadcast = F.unbroadcast_like
+    last, take = records.popitem, grads.pop
+    while records:
+        output, record = last()
+        if record is None:
+            continue
+        kind = type(record)
+        if kind is Joint:
+            _run_joint(record, grads, wanted, raw, useful)
+            continue
+        g = take(output, None) if output not in wanted else grads.get(output)
+        if g is None:
+            continue
+        if kind is tuple:
+            id, rule, saved, like = record
+            if useful is not None and id not in useful:
+                continue
+            if saved is None:
+                gx = rule(g)
+            else:
+                gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
+            if like is not None:
+                gx = unbroadcast(gx, like.array if raw else like)
+            known = grads.get(id)
+            grads[id] = gx if known is None else known + gx
+            continue
+        for id, rule, saved, keywords, like in record:
+            if useful is not None and id not in useful:
+                continue
+            if keywords is not None:
+                gx = rule(g, *(_arrays(saved) if raw else saved), **keywords)
+            elif saved is None:
+                gx = rule(g)
+            else:
+                gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
+            if like is not None:
+                gx = unbroadcast(gx, like.array if raw else like)
+            known = grads.get(id)
+            grads[id] = gx if known is None else known + gx
+
+
+def _run_joint(
+    record: Joint, grads: dict[int, Any], wanted: set[int], raw: bool, useful: set[int] | None
+) -> None:
+    gs = [grads.get(id) if id in wanted else grads.pop(id, None) for id in record.outputs]
+    if all(g is None for g in gs):
+        return
+    if useful is not None and useful.isdisjoint(record.inputs):
+        return
+    for id, gx in zip(record.inputs, record.backward(gs, raw), strict=True):
+        if id is not None and gx is not None and (useful is None or id in useful):
+            known = grads.get(id)
+            grads[id] = gx if known is None else known + gx
+
+
+def _arrays(values: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(x.array if type(x) is Tensor else x for x in values)
+
+
+def _no_rule(op: Op) -> str:
+    if op.rules is None and op.vjp is None:
+        return f"op {op.name!r} has no gradient rule"
+    return f"op {op.name!r} does not pass gradients to this input"
+
+
+def _handle(leaf: Any, argument: str) -> Tensor:
+    """Return the tensor that stands for a target or source, without reading (watching) a variable."""
+    if type(leaf) is Tensor:
+        return leaf
+    if isinstance(leaf, Variable):
+        return leaf.handle()
+    raise TypeError(f"gradient: {argument} must be Tensors or Variables, got {leaf!r}")
+
+
+def _seeds(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:
+    if output_gradients is None:
+        return [None] * len(targets)
+    leaves = flatten(output_gradients)
+    if len(leaves) != len(targets):
+        raise ValueError(f"gradient: {len(targets)} targets but {len(leaves)} output_gradients")
+    seeds: list[Tensor | None] = []
+    for target, leaf in zip(targets, leaves, strict=True):
+        if leaf is None:
+            raise ValueError("gradient: output_gradients contains None; pass zeros instead")
+        seed = as_tensor(leaf)
+        if seed.dtype != target.dtype and is_differentiable(target.dtype):
+            seed = seed.astype(target.dtype)
+        shape, want = seed.shape, target.shape
+        if shape != want and not unsure(shape) and not unsure(want):
+            raise ValueError(
+                f"gradient: output_gradients has shape {shape}, its target has shape {want}"
+            )
+        seeds.append(seed)
+    return seeds
+
+
+def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError(
+            f"unconnected_gradients must be 'none' or 'zero', got {value!r}"
+        ) from None
+
+

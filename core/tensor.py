@@ -1,0 +1,377 @@
+"""``Tensor``: a thin, immutable handle around one array of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from .table import ops
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Operators", "Tensor"]
+
+next_id = count(1).__next__
+# The array API's name for each ufunc whose NumPy name differs from ours.
+_UFUNCS = {
+    "true_divide": "divide",
+    "conjugate": "conj",
+    "arccos": "arccos",
+    "absolute": "abs",
+}
+
+
+class Operators:
+    """Python's operators and NumPy's common methods, each one op; for tensors and variables."""
+
+    __slots__ = ()
+    # Binary operators between an ndarray and a tensor are ours, on either side.
+    __array_priority__ = 1000
+
+    def __add__(self, other: Any) -> Tensor:
+        return ops["add"](self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return ops["add"](other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return ops["subtract"](self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return ops["subtract"](other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return ops["multiply"](self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return ops["multiply"](other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return ops["divide"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return ops["divide"](other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops["floor_divide"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops["floor_divide"](other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return ops["remainder"](self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops["remainder"](other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops["power"](self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops["power"](other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops["matmul"](other, self)
+
+    def __neg__(self) -> Tensor:
+        return ops["negative"](self)
+
+    def __pos__(self) -> Tensor:
+        return ops["positive"](self)
+
+    def __abs__(self) -> Tensor:
+        return ops["abs"](self)
+
+    def __invert__(self) -> Tensor:
+        return ops["logical_not"](self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return ops["logical_and"](self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return ops["logical_and"](other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return ops["logical_or"](self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return ops["logical_or"](other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return ops["logical_xor"](self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return ops["logical_xor"](other, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops["less"](self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops["less_equal"](self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops["greater"](self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops["greater_equal"](self, other)
+
+    def __eq__(self, other: object) -> Any:
+        if other is None or isinstance(other, str):
+            return False
+        return ops["equal"](self, other)
+
+    def __ne__(self, other: object) -> Any:
+        if other is None or isinstance(other, str):
+            return True
+        return ops["not_equal"](self, other)
+
+    # Comparison is elementwise, so containers go by identity.
+    __hash__ = object.__hash__
+
+    def __getitem__(self, index: Any) -> Tensor:
+        from .indexing import getitem  # indexing coerces, and so imports this module
+
+        return getitem(self, index)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Sum over ``axis`` (all axes by default)."""
+        return ops["sum"](self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Mean over ``axis`` (all axes by default)."""
+        return ops["mean"](self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Maximum over ``axis`` (all axes by default)."""
+        return ops["max"](self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Minimum over ``axis`` (all axes by default)."""
+        return ops["min"](self, axis=axis, keepdims=keepdims)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """Return the same elements in another shape; one dimension may be -1."""
+        new = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return ops["reshape"](self, shape=tuple(int(n) for n in new))
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Permute the axes (reverse them by default)."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return ops["transpose"](self, axes=tuple(order) if order else None)
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its axes reversed."""
+        return ops["transpose"](self, axes=None)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return the tensor cast to ``dtype``."""
+        return ops["cast"](self, dtype=np.dtype(dtype).name)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or kwargs:
+            what = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+            raise TypeError(
+                f"{what} with {sorted(kwargs) or 'this method'} does not work on tensors; "
+                f"use gradtape.{name}, or .numpy() to leave the tape"
+            )
+        return ops[name](*inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        import gradtape  # NumPy's functions are served by ours of the same name
+
+        module = gradtape.linalg if func.__module__ == "numpy.linalg" else gradtape
+        ours = getattr(module, func.__name__, None)
+        if ours is None:
+            raise TypeError(
+                f"numpy.{func.__name__} has no gradtape counterpart; "
+                "use .numpy() to compute it outside the tape"
+            )
+        return ours(*args, **kwargs)
+
+
+class Tensor(Operators):
+    """A multi-dimensional array that gradient tapes can follow.
+
+    A tensor never changes: ops make new ones. Make tensors with :func:`gradtape.constant`.
+
+    Attributes
+    ----------
+    array
+        The array behind the handle: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own
+        array types while a function is traced or transformed.
+    """
+
+    __slots__ = ("__weakref__", "array", "id")
+
+    array: Any
+    id: int
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.id = next_id()
+
+    @classmethod
+    def with_id(cls, array: Any, id: int) -> Tensor:
+        """Return a handle with a given identity on tapes: a variable's, or 0 for none."""
+        tensor = cls(array)
+        tensor.id = id
+        return tensor
+
+    @property
+    def shape(self) -> tuple[Any, ...] | None:
+        """The shape; a dimension unknown in a trace is ``None``, so is a shape of unknown rank."""
+        shape: tuple[Any, ...] | None = self.array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        shape = self.array.shape
+        if shape is None:
+            raise _not_known(self, "ndim")
+        return len(shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        shape = self.array.shape
+        if shape is None or None in shape:
+            raise _not_known(self, "size")
+        return int(np.prod(shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def device(self) -> str:
+        """Where the elements are, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
+        from .backend import backend_of
+
+        owner = backend_of(self.array)
+        return f"{owner.name}:{owner.device(self.array)}"
+
+    def numpy(self) -> NDArray[Any] | np.generic:
+        """Return the value as a NumPy array (a NumPy scalar if there are no axes).
+
+        The array shares memory with the tensor where it can, and is read-only: what a tape holds
+        must not change under it. Copy it to write.
+        """
+        from .backend import to_numpy
+
+        value = to_numpy(self.array)
+        if not value.shape:
+            scalar: np.generic = value[()]
+            return scalar
+        view: NDArray[Any] = value.view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        value = np.asarray(self.numpy())
+        if dtype is not None and value.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"a copy is needed to give dtype {dtype} to a {value.dtype} tensor")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return np.asarray(self.array).__dlpack__(**kwargs) if _on_host(self) else self.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
+
+    def to(self, backend: str) -> Tensor:
+        """Return the tensor on another backend or device: ``"numpy"``, ``"cupy"``, ``"cupy:1"``."""
+        from .backend import transfer
+
+        return transfer(self, backend)
+
+    def item(self) -> bool | int | float | complex:
+        """Return the only element as a Python number."""
+        result: bool | int | float | complex = np.asarray(self.numpy()).item()
+        return result
+
+    def tolist(self) -> Any:
+        """Return the value as nested lists of Python numbers."""
+        return np.asarray(self.numpy()).tolist()
+
+    def __float__(self) -> float:
+        return float(self.numpy())  # type: ignore[arg-type]
+
+    def __int__(self) -> int:
+        return int(self.numpy())  # type: ignore[arg-type]
+
+    def __complex__(self) -> complex:
+        return complex(self.numpy())  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"only an integer tensor is an index, this one is {self.dtype}")
+        return int(self.numpy())  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        shape = self.array.shape
+        if shape is None or (shape and shape[0] is None):
+            raise _not_known(self, "len()")
+        if not shape:
+            raise TypeError("len() of a tensor without axes")
+        return int(shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        shape = self.array.shape
+        if shape is not None and not shape:
+            raise TypeError("iteration over a tensor without axes")
+        return (self[i] for i in range(len(self)))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.shape == () else str(self)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self  # immutable; a copy would only lose its place on the tapes
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Tensor is not pickled; save a module that holds it with gradtape.save")
+
+    def __repr__(self) -> str:
+        shape, dtype = self.array.shape, self.array.dtype
+        if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
+            return f"<Tensor {self.array!r}>"
+        value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
+        return f"<Tensor shape={shape} dtype={dtype} value={_indent(value)}>"
+
+    def __str__(self) -> str:
+        if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
+            return repr(self)
+        return f"Tensor({self.numpy()}, shape={self.array.shape}, dtype={self.array.dtype})"
+
+
+def _on_host(tensor: Tensor) -> bool:
+    return isinstance(tensor.array, (np.ndarray, np.generic))
+
+
+def _indent(text: str) -> str:
+    return "\n" + text if "\n" in text else text
+
+
+def _not_known(tensor: Tensor, what: str) -> Exception:
+    from .graph import not_known
+
+    return not_known(tensor.array, what)

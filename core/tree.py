@@ -1,0 +1,71 @@
+"""Nested containers: list, tuple, namedtuple and dict, flattened and rebuilt in one order.
+
+Dictionaries are walked by sorted key, everything else is a leaf (``None`` too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["flatten", "map_structure", "pack_like", "structure"]
+
+
+def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:  # keys of several types: insertion order is the only order there is
+        return list(mapping)
+
+
+def flatten(tree: Any) -> list[Any]:
+    """Return the leaves of ``tree`` in order."""
+    if not isinstance(tree, (list, tuple, dict)):
+        return [tree]
+    leaves: list[Any] = []
+    _flatten_into(tree, leaves)
+    return leaves
+
+
+def _flatten_into(tree: Any, leaves: list[Any]) -> None:
+    if isinstance(tree, (list, tuple)):
+        for item in tree:
+            _flatten_into(item, leaves)
+    elif isinstance(tree, dict):
+        for key in _sorted_keys(tree):
+            _flatten_into(tree[key], leaves)
+    else:
+        leaves.append(tree)
+
+
+def pack_like(tree: Any, leaves: list[Any]) -> Any:
+    """Return a container shaped like ``tree`` with ``leaves`` in its leaves' places."""
+    return _pack(tree, iter(leaves))
+
+
+def _pack(tree: Any, leaves: Iterator[Any]) -> Any:
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*[_pack(item, leaves) for item in tree])
+    if isinstance(tree, (list, tuple)):
+        packed = [_pack(item, leaves) for item in tree]
+        return packed if isinstance(tree, list) else tuple(packed)
+    if isinstance(tree, dict):
+        values = {key: _pack(tree[key], leaves) for key in _sorted_keys(tree)}
+        return {key: values[key] for key in tree}
+    return next(leaves)
+
+
+def map_structure(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Apply ``function`` to every leaf of ``tree`` and keep its structure."""
+    return pack_like(tree, [function(leaf) for leaf in flatten(tree)])
+
+
+def structure(tree: Any) -> Any:
+    """Return a hashable description of the containers of ``tree``, leaves left out."""
+    if isinstance(tree, (list, tuple)):
+        kind = tree.__class__ if hasattr(tree, "_fields") else type(tree)
+        return (kind.__name__, *[structure(item) for item in tree])
+    if isinstance(tree, dict):
+        keys = _sorted_keys(tree)
+        return ("dict", *[(key, structure(tree[key])) for key in keys])
+    return None

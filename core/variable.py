@@ -1,0 +1,224 @@
+"""``Variable``: state that models train, read through tensors and changed by assignment."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .convert import as_tensor, constant
+from .dtypes import is_differentiable
+from .state import active_graph, active_tapes
+from .tensor import Operators, Tensor, next_id
+
+__all__ = ["Variable"]
+
+
+class Variable(Operators):
+    """A mutable tensor with a fixed shape and dtype.
+
+    Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read
+    stays what it was when the variable is assigned.
+
+    Parameters
+    ----------
+    initial_value
+        Anything that :func:`gradtape.constant` takes, or a function of no arguments returning it.
+    trainable
+        Whether tapes watch it and optimizers change it. Integer and boolean variables never train.
+    name
+        A name for messages and saved files.
+    dtype
+        The dtype, if not the value's own.
+    """
+
+    __slots__ = ("__weakref__", "_array", "id", "name", "trainable")
+
+    def __init__(
+        self,
+        initial_value: Any,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        if callable(initial_value):
+            initial_value = initial_value()
+        array = constant(initial_value, dtype).array
+        if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
+            from .graph import not_known
+
+            raise not_known(array, "the initial value of a Variable")
+        self._array = array
+        self.trainable = bool(trainable)
+        self.name = "Variable" if name is None else str(name)
+        self.id = next_id()
+
+    @property
+    def value(self) -> Tensor:
+        """The current value; reading it watches the variable if it is trainable."""
+        if self.trainable:
+            for tape in active_tapes.get():
+                tape.accessed(self)
+        return self.handle()
+
+    def handle(self) -> Tensor:
+        """Return the value with the variable's identity on tapes, without watching the variable."""
+        graph = active_graph.get()
+        return Tensor.with_id(self._array if graph is None else graph.read(self), self.id)
+
+    def read_value(self) -> Tensor:
+        """Return the current value, as :attr:`value` does."""
+        return self.value
+
+    @property
+    def array(self) -> Any:
+        """The raw array behind the variable; neither watched nor traced."""
+        return self._array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; it never changes."""
+        shape: tuple[int, ...] = self._array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._array.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self._array.shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype; it never changes."""
+        dtype: np.dtype[Any] = self._array.dtype
+        return dtype
+
+    def assign(self, value: Any) -> Variable:
+        """Replace the value.
+
+        Parameters
+        ----------
+        value
+            A value of the variable's shape; its dtype is converted if NumPy calls that safe within a
+            kind (``float64`` to ``float32``, not ``float32`` to ``int32``).
+
+        Raises
+        ------
+        ValueError
+            If the shape differs; the variable is unchanged.
+        TypeError
+            If the dtype cannot be converted; the variable is unchanged.
+        """
+        self._set(self._checked(as_tensor(value), "assign"))
+        return self
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add ``delta`` to the value."""
+        self._set(self._checked(self._current() + as_tensor(delta), "assign_add"))
+        return self
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract ``delta`` from the value."""
+        self._set(self._checked(self._current() - as_tensor(delta), "assign_sub"))
+        return self
+
+    def _current(self) -> Tensor:
+        graph = active_graph.get()
+        return Tensor(self._array if graph is None else graph.read(self))
+
+    def _checked(self, value: Tensor, method: str) -> Any:
+        array = value.array
+        if array.shape is not None and tuple(array.shape) != tuple(self._array.shape):
+            unknown = None in array.shape and len(array.shape) == len(self._array.shape)
+            if not unknown:
+                raise ValueError(
+                    f"{method}: variable {self.name!r} has shape {self.shape}, "
+                    f"the value has {tuple(array.shape)}"
+                )
+        if array.dtype != self._array.dtype:
+            if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
+                raise TypeError(
+                    f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
+                    f"{array.dtype}; cast it with value.astype({self.dtype.name!r})"
+                )
+            array = value.astype(self._array.dtype).array
+        if active_graph.get() is None:
+            from .backend import check_same_backend
+
+            check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
+        return array
+
+    def _set(self, array: Any) -> None:
+        graph = active_graph.get()
+        if graph is None:
+            self._array = array
+        else:
+            graph.assign(self, array)
+
+    def set_array(self, array: Any) -> None:
+        """Replace the raw array, unchecked: for optimizers and readers, which have checked it."""
+        self._array = array
+
+    def numpy(self) -> NDArray[Any] | np.generic:
+        """Return the value as a read-only NumPy array."""
+        return Tensor(self._array if active_graph.get() is None else self._current().array).numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self._current().__array__(dtype, copy)
+
+    def item(self) -> bool | int | float | complex:
+        """Return the only element as a Python number."""
+        return self._current().item()
+
+    def __float__(self) -> float:
+        return float(self._current())
+
+    def __int__(self) -> int:
+        return int(self._current())
+
+    def __bool__(self) -> bool:
+        return bool(self._current())
+
+    def __index__(self) -> int:
+        return self._current().__index__()
+
+    def __len__(self) -> int:
+        return len(self._current())
+
+    def __iter__(self) -> Any:
+        return iter(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._current(), spec)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Variable is not pickled; save a module that holds it with gradtape.save")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        # arrays are replaced on assignment, never written, so the copy may share this one
+        twin = Variable.__new__(Variable)
+        twin._array, twin.trainable, twin.name = self._array, self.trainable, self.name
+        twin.id = next_id()
+        memo[id(self)] = twin
+        return twin
+
+    def __repr__(self) -> str:
+        trainable = "" if self.trainable else " trainable=False"
+        value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
+        gap = "\n" if "\n" in value else ""
+        return (
+            f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
+            f"value={gap}{value}>"
+        )
+
+
+def can_train(variable: Variable) -> bool:
+    """Return whether gradients exist for a variable."""
+    return variable.trainable and is_differentiable(variable.dtype)
+
+

@@ -1,0 +1,1 @@
+"""The layer classes that saved files may name."""

@@ -1,0 +1,51 @@
+"""The NumPy backend: arrays on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.extend import Backend, hookimpl
+
+_ZERO = bytes(16)
+
+
+class NumpyBackend(Backend):
+    """``numpy.ndarray`` on the CPU; always available."""
+
+    name = "numpy"
+    array_module = "numpy"
+    scalar_array_type = np.ndarray
+
+    @property
+    def xp(self) -> Any:
+        """NumPy itself: it implements the array API standard."""
+        return np
+
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> NDArray[Any]:
+        """Return a new array."""
+        if device not in (None, "cpu"):
+            raise ValueError(f"the numpy backend has the device 'cpu' only, not {device!r}")
+        return np.array(value, dtype=dtype)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """Return ``array`` itself."""
+        return np.asarray(array)
+
+    def weak_scalar(self, value: Any, dtype: Any) -> Any:
+        """Return ``value`` as an array of ``dtype`` if the scalar is of its kind or a lower one."""
+        kinds = {bool: "iufc", int: "iufc", float: "fc", complex: "c"}[type(value)]
+        return np.array(value, dtype) if dtype.kind in kinds else value
+
+    def shape_witness(self, array: Any) -> NDArray[Any]:
+        """Return a zero of the same shape and dtype that takes no memory."""
+        shape = array.shape
+        return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
+
+
+@hookimpl
+def gradtape_backends() -> list[Backend]:
+    """Provide the NumPy backend."""
+    return [NumpyBackend()]
