@@ -20,7 +20,7 @@ from .tensor import Tensor
 from .tree import flatten, map_structure, pack_like, structure
 from .variable import Variable
 
-__all__ = ["ConcreteFunction", "Function", "function"]
+__all__ = ["ConcreteFunction", "Function", "RestoredFunction", "function"]
 
 _STORE = "_gradtape_functions"
 
@@ -50,6 +50,11 @@ class ConcreteFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
+        return self.call_flat(self.fitted(args, kwargs))
+
+    def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
+        """Return the tensors among the arguments, or raise if this trace is not for them."""
+        args = _as_declared(tuple(args), self.arguments[0])
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
@@ -60,7 +65,7 @@ class ConcreteFunction:
                 tensors.append(fit(leaf, spec, self.name, i))
             elif not same_value(leaf, spec):
                 raise TypeError(f"{self.name}: argument {i} was traced as {spec!r}, got {leaf!r}")
-        return self.call_flat(tensors)
+        return tensors
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
         """Run on the flat list of input tensors."""
@@ -104,10 +109,10 @@ class Function:
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.name: str = name or getattr(python_function, "__name__", "function")
         self._concrete: dict[Any, ConcreteFunction] = {}
-        self._signature = inspect.signature(python_function)
+        self.signature = inspect.signature(python_function)
         self._positional = [
             p.name
-            for p in self._signature.parameters.values()
+            for p in self.signature.parameters.values()
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         ]
         for leaf in flatten(self.input_signature or ()):
@@ -160,7 +165,7 @@ class Function:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
         if kwargs or len(args) != len(self._positional):
             try:
-                bound = self._signature.bind(*args, **kwargs)
+                bound = self.signature.bind(*args, **kwargs)
             except TypeError as error:
                 raise TypeError(f"{self.name}: {error}") from None
             bound.apply_defaults()
@@ -168,11 +173,13 @@ class Function:
         signature = self.input_signature
         declared: list[Any] = []
         if signature is not None:
-            if structure(args[: len(signature)]) != structure(signature):
+            matched = _as_declared(args[: len(signature)], signature)
+            if structure(matched) != structure(signature):
                 raise TypeError(
                     f"{self.name}: the arguments do not have the structure of input_signature "
                     f"{signature}"
                 )
+            args = (*matched, *args[len(signature) :])
             declared = flatten(signature)
         tensors: list[Tensor] = []
         leaves: list[Any] = []
@@ -230,6 +237,15 @@ class Function:
         return f"<function {self.name}, {len(self._concrete)} traces>"
 
 
+def _as_declared(args: Any, signature: Any) -> Any:
+    """Turn a list of numbers that stands where a tensor is declared into a tensor."""
+    if isinstance(signature, TensorSpec):
+        return as_tensor(args, signature.dtype) if isinstance(args, (list, tuple)) else args
+    if isinstance(signature, tuple) and isinstance(args, tuple) and len(args) == len(signature):
+        return tuple(_as_declared(a, s) for a, s in zip(args, signature, strict=True))
+    return args
+
+
 def _output(leaf: Any, graph: Graph) -> Any:
     if isinstance(leaf, Variable):
         leaf = leaf.value
@@ -237,6 +253,63 @@ def _output(leaf: Any, graph: Graph) -> Any:
         return leaf
     graph.outputs.append(graph.adopt(leaf.array))
     return Output(len(graph.outputs) - 1)
+
+
+class RestoredFunction:
+    """A function whose Python code is gone: it runs the trace that fits its arguments.
+
+    Parameters
+    ----------
+    name
+        The function's name.
+    signature
+        The parameters that it had, to bind keyword arguments and defaults.
+    concrete_functions
+        Its traces.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signature: inspect.Signature,
+        concrete_functions: Sequence[ConcreteFunction],
+    ) -> None:
+        self.name = self.__name__ = name
+        self.signature = self.__signature__ = signature
+        self.concrete_functions = list(concrete_functions)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+        bound.apply_defaults()
+        chosen = self.select(bound.args, bound.kwargs)
+        return chosen(*bound.args, **bound.kwargs)
+
+    def select(self, args: Any, kwargs: Any) -> ConcreteFunction:
+        """Return the first trace that fits the arguments.
+
+        Raises
+        ------
+        TypeError
+            If none does; the message lists the traces.
+        """
+        reason: Exception | None = None
+        for concrete in self.concrete_functions:
+            try:
+                concrete.fitted(args, kwargs)
+            except (TypeError, ValueError) as error:
+                reason = error
+            else:
+                return concrete
+        if len(self.concrete_functions) == 1 and reason is not None:
+            raise reason
+        traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
+        raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
+
+    def __repr__(self) -> str:
+        return f"<restored function {self.name}{self.signature}>"
 
 
 def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .function import Function
+from .function import Function, RestoredFunction
 from .spec import TensorSpec
 from .tensor import Tensor
 from .variable import Variable
@@ -106,16 +106,18 @@ class Module:
             if not attribute.startswith("_gradtape"):
                 yield from _leaves(attribute, vars(self)[attribute], set())
 
-    def functions(self) -> dict[str, Function]:
+    def functions(self) -> dict[str, Function | RestoredFunction]:
         """Return the methods (and attributes) that are decorated with ``gradtape.function``."""
-        found: dict[str, Function] = {}
+        found: dict[str, Function | RestoredFunction] = {}
         for cls in reversed(type(self).__mro__):
             for attribute, value in vars(cls).items():
                 if isinstance(value, Function):
                     found[attribute] = getattr(self, attribute)
                 else:
                     found.pop(attribute, None)
-        found.update({k: v for k, v in vars(self).items() if isinstance(v, Function)})
+        for attribute, value in vars(self).items():
+            if isinstance(value, (Function, RestoredFunction)):
+                found[attribute] = value
         return found
 
     def call_signatures(self) -> list[Any]:
