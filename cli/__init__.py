@@ -1,0 +1,141 @@
+"""The command line: ``gradtape plugins | demo | inspect | verify``.
+
+Each command imports what it needs when it runs. What a user can cause is told in one line on
+standard error; the exit code is 0 for success, 1 for a failure, 2 for wrong arguments, 130 for
+Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What follows the program's name; ``sys.argv[1:]`` by default.
+    """
+    options = parser().parse_args(arguments)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("gradtape: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of a pipe went away (head, a pager that was closed): no fault of anyone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if options.traceback:
+            traceback.print_exc()
+        else:
+            text = " ".join(str(error).split()) or type(error).__name__
+            print(f"gradtape {options.command}: {text}", file=sys.stderr)
+        return 1
+    return code
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    root = argparse.ArgumentParser(
+        prog="gradtape", description="Automatic differentiation; models saved with their gradients."
+    )
+    root.add_argument("--version", action=Version, help="print the version and exit")
+    root.add_argument(
+        "--traceback", action="store_true", help="show where in the code an error came from"
+    )
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    plugins = commands.add_parser("plugins", help="list the plugins that were found")
+    plugins.add_argument(
+        "--ops", action="store_true", help="list every op, and who provides its kernel and gradient"
+    )
+    plugins.set_defaults(run=_plugins)
+
+    demo = commands.add_parser("demo", help="train on handwritten digits, save, verify, draw")
+    demo.add_argument(
+        "--out", metavar="DIR", default="demo-out", help="where to write (%(default)s)"
+    )
+    demo.add_argument("--epochs", metavar="N", type=_count, default=30, help="(%(default)s)")
+    demo.add_argument("--seed", metavar="N", type=_seed, default=0, help="(%(default)s)")
+    demo.set_defaults(run=_demo)
+
+    inspect = commands.add_parser(
+        "inspect", help="show what a saved file holds; runs nothing of it"
+    )
+    inspect.add_argument("file", metavar="FILE")
+    inspect.set_defaults(run=_inspect)
+
+    verify = commands.add_parser(
+        "verify", help="check a saved file against the values stored in it"
+    )
+    verify.add_argument("file", metavar="FILE")
+    verify.add_argument("--backend", metavar="NAME", help="compute there, for instance on cupy")
+    verify.set_defaults(run=_verify)
+    return root
+
+
+class Version(argparse.Action):
+    """``--version``, looked up only when asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **rest: object) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=str(rest.get("help")))
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        """Print the version and exit."""
+        from importlib.metadata import version
+
+        print(f"gradtape {version('gradtape')}")
+        parser.exit()
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 2**63 - 1, got {value}")
+    return value
+
+
+def _plugins(options: argparse.Namespace) -> int:
+    from .plugins import op_table, plugin_table
+
+    print(op_table() if options.ops else plugin_table())
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from .demo import run
+
+    return run(options.out, epochs=options.epochs, seed=options.seed)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from ..saving import inspect_text
+
+    print(inspect_text(options.file))
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from ..saving import verify
+
+    report = verify(options.file, backend=options.backend)
+    print(report.table())
+    return 0 if report.ok else 1

@@ -1,0 +1,41 @@
+# make demo: train, save and verify a small model. make test: everything that CI checks.
+# Nothing is written outside this folder; PYTHON names the interpreter (3.11 or later).
+
+PYTHON ?= python3
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+CACHE := $(CURDIR)/.cache
+export PIP_CACHE_DIR := $(CACHE)/pip
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export MPLCONFIGDIR := $(CACHE)/matplotlib
+export MPLBACKEND := Agg
+# the root is the package, so a stray import of its folders must not pass for the installed ones
+export PYTHONSAFEPATH := 1
+
+.PHONY: help demo test clean
+
+help:
+	@head -2 Makefile | cut -c3-
+
+demo:
+	$(PYTHON) -m venv .venv-demo
+	rm -rf build
+	.venv-demo/bin/python -m pip install --quiet --upgrade '.[plot]'
+	.venv-demo/bin/gradtape demo
+
+test:
+	$(PYTHON) -m venv --clear .venv-test
+	rm -rf build dist
+	.venv-test/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	.venv-test/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]"
+	.venv-test/bin/ruff check .
+	.venv-test/bin/ruff format --check .
+	.venv-test/bin/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape.core
+	.venv-test/bin/python -c 'import gradtape; print("testing", gradtape.__file__); \
+		assert "site-packages" in gradtape.__file__'
+	.venv-test/bin/python -m pytest -q -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests \
+		--durations 10 --cov --cov-report term
+
+clean:
+	rm -rf .cache .coverage .hypothesis .venv-demo .venv-test build demo-out dist gradtape.egg-info

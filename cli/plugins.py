@@ -1,0 +1,97 @@
+"""``gradtape plugins``: what was discovered, and what each plugin provides."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.registry import PluginInfo, Registry, registry
+
+__all__ = ["op_table", "plugin_table"]
+
+
+def plugin_table() -> str:
+    """Return a table of the plugins, with notes on those that cannot be used."""
+    found = _registry()
+    rows: list[Sequence[Any]] = [
+        ("plugin", "distribution", "version", "status", "ops", "rules", "kernels", "backends")
+    ]
+    notes = []
+    for info in found.plugins:
+        status, reason = _status(info, found)
+        if reason:
+            notes.append(f"{info.name}: {reason}")
+        rows.append(
+            (
+                info.name,
+                info.distribution or "(by hand)",
+                info.version or "-",
+                status,
+                len(info.ops),
+                len(info.rules),
+                len(info.kernels),
+                len(info.backends),
+            )
+        )
+    table = format_table(rows, right=4)
+    return "\n\n".join(
+        [table, *(textwrap.fill(note, 100, break_on_hyphens=False) for note in notes)]
+    )
+
+
+def op_table() -> str:
+    """Return a table of the ops, with who provides kernel and gradient of each."""
+    found = _registry()
+    rows: list[Sequence[Any]] = [("op", "kernel from", "gradient from", "own kernels for")]
+    for name, op in sorted(found.ops.items()):
+        special = sorted(backend for (of, backend) in found.kernels if of == name)
+        gradient = _provider(op.rules_provider) if op.differentiable else "-"
+        rows.append((name, _provider(op.provider), gradient, ", ".join(special) or "-"))
+    return f"{format_table(rows)}\n\n{len(found.ops)} ops"
+
+
+def format_table(rows: Sequence[Sequence[Any]], right: int | None = None) -> str:
+    """Return rows, the first of them headings, in aligned columns.
+
+    Columns from number ``right`` on are aligned to the right.
+    """
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    texts.insert(1, ["-" * width for width in widths])
+    right = len(widths) if right is None else right
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i < right else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in texts
+    )
+
+
+def _registry() -> Registry:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the table tells what is not in use
+        return registry(strict=False)
+
+
+def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
+    """Return a word for the table and the reason below it."""
+    if info.problem == "disabled":
+        return "disabled", ""
+    if info.problem:
+        return "failed", info.problem
+    reasons = [found.backends[name].unavailable() for name in info.backends]
+    if reasons and all(reasons):
+        return "unavailable", " ".join(str(reason) for reason in reasons)
+    return "ready", " ".join(reason for reason in reasons if reason)
+
+
+def _provider(provider: Any) -> str:
+    """Return who provides something: a plugin, or the module that registered it by hand."""
+    if not isinstance(provider, PluginInfo):
+        return str(provider or "?")
+    if not provider.distribution:
+        return provider.name
+    return f"{provider.name} ({provider.distribution} {provider.version})"
