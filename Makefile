@@ -21,7 +21,7 @@ help:
 demo:
 	$(PYTHON) -m venv .venv-demo
 	rm -rf build
-	.venv-demo/bin/python -m pip install --quiet --upgrade '.[plot]'
+	.venv-demo/bin/python -m pip install --quiet '.[plot]'
 	.venv-demo/bin/gradtape demo
 
 test:

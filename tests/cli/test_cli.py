@@ -1,0 +1,165 @@
+"""The command line as a user meets it: tables, errors in one line, exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import gradtape as gt
+from gradtape.cli import main
+from gradtape.cli.plugins import format_table
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a new process."""
+    return subprocess.run(
+        [sys.executable, "-m", "gradtape", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONSAFEPATH": "1", **settings},
+    )
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Return a table's rows by their first cell."""
+    table = text.partition("\n\n")[0].splitlines()[2:]
+    return {line.split()[0]: line.split() for line in table}
+
+
+class Halves:
+    """A plugin without a distribution."""
+
+    @staticmethod
+    @gt.hookimpl
+    def gradtape_ops() -> list[gt.core.op.Op]:
+        return [
+            gt.core.op.Op(
+                "halves::halve",
+                lambda xp, x: x / 2,
+                gradients={"x": lambda g: g / 2},
+                infer=lambda x: (x.shape, x.dtype),
+            ),
+            gt.core.op.Op(
+                "halves::floor_half",
+                lambda xp, x: xp.floor(x / 2),
+                gradients={"x": None},
+                infer=lambda x: (x.shape, x.dtype),
+            ),
+        ]
+
+
+@pytest.fixture
+def halves() -> Iterator[None]:
+    gt.register_plugin(Halves(), "halves")
+    yield
+    gt.unregister_plugin("halves")
+
+
+def test_version() -> None:
+    result = run("--version")
+    assert result.returncode == 0
+    assert result.stdout == f"gradtape {gt.__version__}\n"
+
+
+def test_the_installed_command_is_the_same() -> None:
+    command = os.path.join(os.path.dirname(sys.executable), "gradtape")
+    result = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60)
+    assert result.stdout == f"gradtape {gt.__version__}\n"
+
+
+def test_plugins_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins"]) == 0
+    found = rows(capsys.readouterr().out)
+    assert {"numpy", "cupy", "ops", "layers"} <= set(found)
+    assert found["numpy"][1:4] == ["gradtape", gt.__version__, "ready"]
+    assert found["numpy"][-1] == "1"
+    assert int(found["ops"][4]) > 50
+    assert int(found["ops"][5]) > 40
+
+
+def test_plugins_counts_ops_and_rules_of_a_plugin_added_by_hand(
+    halves: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plugins"]) == 0
+    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready 2 1 0 0".split()
+
+
+def test_ops_names_who_provides_kernel_and_gradient(
+    halves: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plugins", "--ops"]) == 0
+    out = capsys.readouterr().out
+    found = rows(out)
+    assert found["halves::halve"] == ["halves::halve", "halves", "halves", "-"]
+    assert found["halves::floor_half"] == ["halves::floor_half", "halves", "-", "-"]
+    ours = f"ops (gradtape {gt.__version__})"
+    assert " ".join(found["sin"][:7]) == f"sin {ours} {ours}"
+    assert out.endswith(f"{len(gt.registry().ops)} ops\n")
+
+
+def test_a_disabled_plugin_is_listed_as_such() -> None:
+    result = run("plugins", GRADTAPE_DISABLE_PLUGINS="cupy")
+    assert result.returncode == 0
+    assert rows(result.stdout)["cupy"][3] == "disabled"
+
+
+def test_a_broken_plugin_is_listed_with_its_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    class Broken:
+        @staticmethod
+        @gt.hookimpl
+        def gradtape_ops() -> list[gt.core.op.Op]:
+            raise OSError("the disk is on fire")
+
+    gt.core.registry._by_hand["broken"] = Broken()
+    gt.core.registry._rebuild()
+    try:
+        assert main(["plugins"]) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert "plugin 'broken': OSError: the disk is on fire" in out
+    finally:
+        gt.unregister_plugin("broken")
+
+
+def test_wrong_arguments_exit_with_2() -> None:
+    result = run("demo", "--epochs", "0")
+    assert result.returncode == 2
+    assert "must be at least 1, got 0" in result.stderr
+    assert run("polish").returncode == 2
+    assert run().returncode == 2
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_an_error_is_one_line_without_traceback(command: str, tmp_path: object) -> None:
+    path = os.path.join(str(tmp_path), "absent.h5")
+    result = run(command, path)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"gradtape {command}: ")
+    assert "absent.h5" in result.stderr
+
+
+def test_traceback_on_request(tmp_path: object) -> None:
+    result = run("--traceback", "inspect", os.path.join(str(tmp_path), "absent.h5"))
+    assert result.returncode == 1
+    assert "Traceback" in result.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    command = f"{sys.executable} -m gradtape plugins --ops | head -n 1; echo ${{PIPESTATUS[0]}}"
+    result = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, cwd="/"
+    )
+    assert result.stdout.splitlines()[-1] == "0"
+    assert result.stderr == ""
+
+
+def test_columns_are_aligned() -> None:
+    assert format_table([("name", "n"), ("a", 10), ("long name", 5)], right=1) == (
+        "name        n\n---------  --\na          10\nlong name   5"
+    )
