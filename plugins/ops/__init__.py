@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
-from . import elementwise, like
+from . import elementwise, like, reductions
 from .families import OPS
 
-__all__ = ["elementwise", "gradtape_ops", "like"]
+__all__ = ["elementwise", "gradtape_ops", "like", "reductions"]
 
 
 @hookimpl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,20 @@ import numpy as np
 
 from ...core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
 
+__all__ = [
+    "OPS",
+    "as_axis",
+    "cast_to",
+    "elementwise",
+    "op",
+    "reduced_axes",
+    "reduced_shape",
+    "result_dtype",
+    "shapes_of",
+]
+
 SCALARS = (bool, int, float, complex)
+Axis = int | tuple[int, ...] | None
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
@@ -35,10 +49,22 @@ def result_dtype(kernel: str | Callable[..., Any], specs: Sequence[Any], **param
     return result.dtype
 
 
+def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
+    """Return an array cast to ``dtype`` (or its name); complex values lose the imaginary part."""
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = xp.real(x)
+    return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
+
+
 def elementwise(
     name: str,
     kernel: str | Callable[..., Any] | None = None,
     doc: str = "",
+    kind: type[Op] | None = None,
+    holomorphic: bool = True,
     **rules: Callable[..., Any] | None,
 ) -> Op:
     """Make an elementwise op: its rules are named for its inputs, which broadcast.
@@ -49,18 +75,67 @@ def elementwise(
     kernel = kernel or name
     inputs = tuple(rules)
 
-    def infer(*specs: TensorSpec) -> tuple[Any, Any]:
-        return broadcast_shapes(*shapes_of(specs), op=name), result_dtype(kernel, specs)
+    def infer(*specs: TensorSpec, **params: Any) -> tuple[Any, Any]:
+        shape = broadcast_shapes(*shapes_of(specs), op=name)
+        return shape, result_dtype(kernel, specs, **params)
 
     return op(
         name,
         kernel,
-        {1: UnaryOp, 2: BinaryOp}.get(len(inputs), Op),
+        kind or {1: UnaryOp, 2: BinaryOp}.get(len(inputs), Op),
         inputs=inputs,
         gradients=rules,
         infer=infer,
         broadcasts=len(inputs) > 1,
-        holomorphic=True,
+        holomorphic=holomorphic,
         batch="elementwise",
         doc=doc,
     )
+
+
+def as_axis(axis: Any, name: str) -> Axis:
+    """Return what a user gave as ``axis`` as a parameter: None, an int, or a tuple of ints."""
+    try:
+        if axis is None:
+            return None
+        if isinstance(axis, (tuple, list)):
+            return tuple(operator.index(n) for n in axis)
+        return operator.index(axis)
+    except TypeError:
+        raise TypeError(
+            f"{name}: axis must be None, an integer or a tuple of integers, got {axis!r}"
+        ) from None
+
+
+def reduced_axes(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
+    """Return the axes meant by ``axis`` as numbers from 0.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If one is out of bounds.
+    ValueError
+        If one is named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    for n in given:
+        if not -rank <= n < rank:
+            raise np.exceptions.AxisError(
+                f"{name}: axis {n} is out of bounds for an array of dimension {rank}"
+            )
+    axes = tuple(n % rank for n in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: duplicate value in axis {axis!r}")
+    return axes
+
+
+def reduced_shape(shape: Any, axis: Axis, keepdims: bool, name: str) -> Any:
+    """Return the shape that is left of ``shape`` (unknown sizes and rank included)."""
+    if shape is None:
+        return () if axis is None and not keepdims else None
+    axes = reduced_axes(axis, len(shape), name)
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)

@@ -1,21 +1,20 @@
-"""Ops that take a shape from another tensor: what gradient rules use instead of reading shapes."""
+"""Ops that take a shape from another tensor: what gradient rules use instead of reading shapes.
+
+They come in adjoint pairs: ``unbroadcast_like`` with ``broadcast_like``, ``unreduce_like`` with
+``sum``. Each is the gradient rule of the other.
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import NONDIFF, F
-from .families import op
+from ...core.extend import NONDIFF, F, UnaryOp, ops
+from .families import SCALARS, Axis, cast_to, op, reduced_axes
 
-
-def _cast_to(x: Any, like: Any) -> Any:
-    if x.dtype == like.dtype:
-        return x
-    if x.dtype.kind == "c" and like.dtype.kind != "c":
-        x = x.real
-    return x.astype(like.dtype)
+__all__ = ["full_like", "ones_like", "zeros_like"]
 
 
 def _unbroadcast(xp: Any, x: Any, like: Any) -> Any:
@@ -26,38 +25,157 @@ def _unbroadcast(xp: Any, x: Any, like: Any) -> Any:
         )
         x = xp.sum(x, axis=axes, keepdims=True, dtype=x.dtype) if axes else x
         x = xp.reshape(x, shape)
-    return _cast_to(x, like)
+    return cast_to(xp, x, like.dtype)
 
 
-def _like_spec(x: Any, like: Any) -> tuple[Any, Any]:
+def _broadcast(xp: Any, x: Any, like: Any) -> Any:
+    if type(x) in SCALARS:
+        return xp.full(like.shape, x, dtype=like.dtype)
+    return cast_to(xp, xp.broadcast_to(x, like.shape), like.dtype)
+
+
+def _unreduce(xp: Any, x: Any, like: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    x = cast_to(xp, x, like.dtype)
+    if axis is not None and not keepdims:
+        axes = reduced_axes(axis, like.ndim, "unreduce_like")
+        x = xp.reshape(x, tuple(1 if i in axes else n for i, n in enumerate(like.shape)))
+    return xp.broadcast_to(x, like.shape)
+
+
+def _size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
+    count = prod(x.shape[i] for i in reduced_axes(axis, x.ndim, "size_over"))
+    dtype = x.dtype if x.dtype.kind != "c" else xp.real(x).dtype
+    return xp.asarray(count, dtype=dtype)
+
+
+def _like_spec(x: Any, like: Any, **params: Any) -> tuple[Any, Any]:
     return like.shape, like.dtype
 
 
-unbroadcast_like = op(
+def _same_spec(x: Any) -> tuple[Any, Any]:
+    return x.shape, x.dtype
+
+
+op(
     "unbroadcast_like",
     _unbroadcast,
     gradients={"x": lambda g, x_like: F.broadcast_like(g, x_like), "like": NONDIFF},
     infer=_like_spec,
     doc="Sum ``x`` over the axes along which ``like`` was broadcast; take its shape and dtype.",
 )
-broadcast_like = op(
+op(
     "broadcast_like",
-    lambda xp, x, like: _cast_to(xp.broadcast_to(x, like.shape), like),
+    _broadcast,
     gradients={"x": lambda g, x_like: F.unbroadcast_like(g, x_like), "like": NONDIFF},
     infer=_like_spec,
     doc="Broadcast ``x`` to the shape and dtype of ``like``.",
 )
-zeros_like = op(
+op(
+    "unreduce_like",
+    _unreduce,
+    gradients={
+        "x": lambda g, x_like, axis, keepdims: F.cast_like(
+            F.sum(g, axis=axis, keepdims=keepdims), x_like
+        ),
+        "like": NONDIFF,
+    },
+    infer=_like_spec,
+    doc="Repeat ``x``, a reduction of ``like`` over ``axis``, along the axes that it lost.",
+)
+op(
+    "reshape_like",
+    lambda xp, x, like: xp.reshape(x, like.shape),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like), "like": NONDIFF},
+    infer=lambda x, like: (like.shape, x.dtype),
+    doc="Reshape ``x`` to the shape of ``like``; it keeps its dtype.",
+)
+op(
+    "cast_like",
+    lambda xp, x, like: cast_to(xp, x, like.dtype),
+    gradients={"x": lambda g, x_like: F.cast_like(g, x_like), "like": NONDIFF},
+    infer=lambda x, like: (x.shape, like.dtype),
+    doc="Cast ``x`` to the dtype of ``like``; it keeps its shape.",
+)
+op(
+    "size_over",
+    _size_over,
+    gradients={"x": NONDIFF},
+    infer=lambda x, axis: ((), np.empty(0, x.dtype).real.dtype),
+    doc="Return how many elements a reduction of ``x`` over ``axis`` joins, in its real dtype.",
+)
+_zeros = op(
     "zeros_like",
     lambda xp, x: xp.zeros_like(x),
+    UnaryOp,
     gradients={"x": NONDIFF},
-    infer=lambda x: (x.shape, x.dtype),
+    infer=_same_spec,
+    batch="elementwise",
     doc="Return zeros of the shape and dtype of ``x``.",
 )
-ones_like = op(
+_ones = op(
     "ones_like",
     lambda xp, x: xp.ones_like(x),
+    UnaryOp,
     gradients={"x": NONDIFF},
-    infer=lambda x: (x.shape, x.dtype),
+    infer=_same_spec,
+    batch="elementwise",
     doc="Return ones of the shape and dtype of ``x``.",
 )
+
+
+def _made_like(like: Any, dtype: Any) -> Any:
+    return like if dtype is None else ops["cast"](like, dtype=np.dtype(dtype).name)
+
+
+def zeros_like(x: Any, dtype: Any = None) -> Any:
+    """Return zeros of the shape of ``x``.
+
+    Parameters
+    ----------
+    x
+        A tensor, variable or array of any shape and dtype.
+    dtype
+        The result's dtype; that of ``x`` if not given.
+
+    Returns
+    -------
+    A tensor, not connected to ``x``: its gradient is ``None``.
+    """
+    return _made_like(_zeros(x), dtype)
+
+
+def ones_like(x: Any, dtype: Any = None) -> Any:
+    """Return ones of the shape of ``x``.
+
+    Parameters
+    ----------
+    x
+        A tensor, variable or array of any shape and dtype.
+    dtype
+        The result's dtype; that of ``x`` if not given.
+
+    Returns
+    -------
+    A tensor, not connected to ``x``: its gradient is ``None``.
+    """
+    return _made_like(_ones(x), dtype)
+
+
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """Return a tensor of the shape of ``x`` filled with one value.
+
+    Parameters
+    ----------
+    x
+        A tensor, variable or array of any shape and dtype.
+    fill_value
+        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it.
+    dtype
+        The result's dtype; that of ``x`` if not given.
+
+    Raises
+    ------
+    ValueError
+        If ``fill_value`` does not broadcast to the shape of ``x``.
+    """
+    return ops["broadcast_like"](fill_value, _made_like(_zeros(x), dtype))

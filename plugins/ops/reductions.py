@@ -1,0 +1,445 @@
+"""Reductions over axes, and running sums and products.
+
+Every rule sends the upstream gradient back along the axes that were lost with ``unreduce_like``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import NONDIFF, F, Op
+from .families import Axis, as_axis, op, reduced_shape
+from .like import _size_over
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "std",
+    "sum",
+    "var",
+]
+
+
+def _reduction(
+    name: str,
+    kernel: Callable[..., Any],
+    dtype: Callable[[Any], Any],
+    rule: Callable[..., Any] | None,
+    holomorphic: bool = False,
+) -> Op:
+    """Make a reduction; ``dtype`` gives the result's dtype from the input's."""
+
+    def infer(x: Any, axis: Axis, keepdims: bool, **params: Any) -> tuple[Any, Any]:
+        return reduced_shape(x.shape, axis, keepdims, name), np.dtype(dtype(x.dtype))
+
+    return op(name, kernel, gradients={"x": rule}, infer=infer, holomorphic=holomorphic)
+
+
+def _same(dtype: Any) -> Any:
+    return dtype
+
+
+def _summed(dtype: Any) -> Any:
+    return np.sum(np.empty(0, dtype)).dtype  # NumPy widens small integers
+
+
+def _inexact(dtype: Any) -> Any:
+    return dtype if dtype.kind in "fc" else np.float64
+
+
+def _real(dtype: Any) -> Any:
+    return np.empty(0, _inexact(dtype)).real.dtype
+
+
+# -- sums and means --------------------------------------------------------------------------------
+
+
+def _mean_rule(g: Any, x_like: Any, axis: Axis, keepdims: bool) -> Any:
+    share = g / F.size_over(x_like, axis=axis)
+    return F.unreduce_like(share, x_like, axis=axis, keepdims=keepdims)
+
+
+_sum = _reduction(
+    "sum",
+    lambda xp, x, *, axis=None, keepdims=False: xp.sum(x, axis=axis, keepdims=keepdims),
+    _summed,
+    lambda g, x_like, axis, keepdims: F.unreduce_like(g, x_like, axis=axis, keepdims=keepdims),
+)
+_mean = _reduction(
+    "mean",
+    lambda xp, x, *, axis=None, keepdims=False: xp.mean(x, axis=axis, keepdims=keepdims),
+    _inexact,
+    _mean_rule,
+)
+
+
+def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Sum elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis
+        The axis or axes to sum over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``; small integers and booleans give NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+
+    Examples
+    --------
+    >>> gt.sum(gt.constant([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    <Tensor shape=(2,) dtype=float32 value=[4., 6.]>
+    """
+    return _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
+
+
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Average elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis, keepdims
+        As for :func:`sum`.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``; ``float64`` for integers. The mean of nothing is nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    return _mean(x, axis=as_axis(axis, "mean"), keepdims=bool(keepdims))
+
+
+# -- variance --------------------------------------------------------------------------------------
+
+
+def _var_kernel(
+    xp: Any, x: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
+) -> Any:
+    if x.dtype.kind not in "fc":
+        x = xp.astype(x, xp.float64)
+    d = x - xp.mean(x, axis=axis, keepdims=True)
+    squares = d * d if x.dtype.kind == "f" else xp.real(d) ** 2 + xp.imag(d) ** 2
+    freedom = _size_over(xp, squares, axis=axis) - ddof
+    return xp.sum(squares, axis=axis, keepdims=keepdims) / xp.maximum(freedom, 0.0)
+
+
+def _deviation(share: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    spread = F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
+    return spread * (x - F.mean(x, axis=axis, keepdims=True))
+
+
+def _var_rule(g: Any, x: Any, axis: Axis, ddof: float, keepdims: bool) -> Any:
+    # the mean's own dependence on x cancels: deviations sum to 0
+    share = (g + g) / (F.size_over(x, axis=axis) - ddof)
+    return _deviation(share, x, axis, keepdims)
+
+
+def _std_rule(g: Any, x: Any, out: Any, axis: Axis, ddof: float, keepdims: bool) -> Any:
+    slope = g / F.where(out == 0, 1.0, out)
+    return _deviation(slope / (F.size_over(x, axis=axis) - ddof), x, axis, keepdims)
+
+
+_var = _reduction("var", _var_kernel, _real, _var_rule)
+_std = _reduction(
+    "std",
+    lambda xp, x, *, axis=None, ddof=0, keepdims=False: xp.sqrt(
+        _var_kernel(xp, x, axis=axis, ddof=ddof, keepdims=keepdims)
+    ),
+    _real,
+    _std_rule,
+)
+
+
+def var(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """Return the variance: the mean squared distance from the mean.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis, keepdims
+        As for :func:`sum`.
+    ddof
+        The sum of squares is divided by ``n - ddof``: 0 gives the biased variance (the default),
+        1 the unbiased one.
+
+    Returns
+    -------
+    A tensor of the real dtype of ``x``; ``float64`` for integers.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    return _var(x, axis=as_axis(axis, "var"), ddof=ddof, keepdims=bool(keepdims))
+
+
+def std(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """Return the standard deviation, the square root of :func:`var`.
+
+    Parameters
+    ----------
+    x, axis, ddof, keepdims
+        As for :func:`var`.
+
+    Notes
+    -----
+    Where all elements are equal the gradient is 0, a subgradient.
+    """
+    return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
+
+
+# -- extremes --------------------------------------------------------------------------------------
+
+
+def _extreme_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
+    hit = F.cast_like(x == F.unreduce_like(out, x, axis=axis, keepdims=keepdims), x)
+    share = g / F.sum(hit, axis=axis, keepdims=keepdims)
+    return hit * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
+
+
+_max = _reduction(
+    "max",
+    lambda xp, x, *, axis=None, keepdims=False: xp.max(x, axis=axis, keepdims=keepdims),
+    _same,
+    _extreme_rule,
+)
+_min = _reduction(
+    "min",
+    lambda xp, x, *, axis=None, keepdims=False: xp.min(x, axis=axis, keepdims=keepdims),
+    _same,
+    _extreme_rule,
+)
+
+
+def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the largest element.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    axis, keepdims
+        As for :func:`sum`.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``. Elements that tie share the gradient evenly.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If there is no element to choose from.
+    """
+    return _max(x, axis=as_axis(axis, "max"), keepdims=bool(keepdims))
+
+
+def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the smallest element.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    axis, keepdims
+        As for :func:`sum`.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``. Elements that tie share the gradient evenly.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If there is no element to choose from.
+    """
+    return _min(x, axis=as_axis(axis, "min"), keepdims=bool(keepdims))
+
+
+amax, amin = max, min
+
+
+def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind != "f":
+        x = xp.astype(x, xp.float64)
+    if 0 in x.shape:
+        return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
+    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
+    if keepdims:
+        return total
+    return xp.reshape(total, reduced_shape(x.shape, axis, False, "logsumexp"))
+
+
+def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
+    # -inf - -inf would be nan: where nothing is possible, nothing matters
+    finite = F.where(F.isfinite(out), out, 0.0)
+    softmax = F.exp(x - F.unreduce_like(finite, x, axis=axis, keepdims=keepdims))
+    return F.unreduce_like(g, x, axis=axis, keepdims=keepdims) * softmax
+
+
+_logsumexp = _reduction("logsumexp", _logsumexp_kernel, _inexact, _logsumexp_rule)
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return ``log(sum(exp(x)))`` without overflow.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    axis, keepdims
+        As for :func:`sum`.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``; ``float64`` for integers. Its gradient is the softmax of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    return _logsumexp(x, axis=as_axis(axis, "logsumexp"), keepdims=bool(keepdims))
+
+
+# -- positions, truth and counts: without gradients ------------------------------------------------
+
+
+def _index_op(name: str) -> Op:
+    def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
+        return xp.asarray(getattr(xp, name)(x, axis=axis, keepdims=keepdims))
+
+    return _reduction(name, kernel, lambda dtype: np.intp, NONDIFF)
+
+
+def _truth_op(name: str) -> Op:
+    def kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
+        return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
+
+    return _reduction(name, kernel, lambda dtype: np.bool_, NONDIFF)
+
+
+_argmax, _argmin = _index_op("argmax"), _index_op("argmin")
+_any, _all = _truth_op("any"), _truth_op("all")
+_count_nonzero = _reduction(
+    "count_nonzero",
+    lambda xp, x, *, axis=None, keepdims=False: xp.asarray(
+        xp.count_nonzero(x, axis=axis, keepdims=keepdims)
+    ),
+    lambda dtype: np.intp,
+    NONDIFF,
+)
+
+
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the index of the largest element, the first if several tie; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    axis
+        The axis to search along; by default the index is that in the flattened tensor.
+    keepdims
+        Leave the axis in the result, with size 1.
+
+    Returns
+    -------
+    An integer tensor.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    ValueError
+        If there is no element to choose from.
+    """
+    return _argmax(x, axis=_one_axis(axis, "argmax"), keepdims=bool(keepdims))
+
+
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the index of the smallest element, the first if several tie; it has no gradient.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`argmax`.
+    """
+    return _argmin(x, axis=_one_axis(axis, "argmin"), keepdims=bool(keepdims))
+
+
+def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return whether any element is true (not 0); it has no gradient.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`sum`.
+    """
+    return _any(x, axis=as_axis(axis, "any"), keepdims=bool(keepdims))
+
+
+def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return whether all elements are true (not 0); it has no gradient.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`sum`.
+    """
+    return _all(x, axis=as_axis(axis, "all"), keepdims=bool(keepdims))
+
+
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return how many elements are not 0; it has no gradient.
+
+    Parameters
+    ----------
+    x, axis, keepdims
+        As for :func:`sum`.
+    """
+    return _count_nonzero(x, axis=as_axis(axis, "count_nonzero"), keepdims=bool(keepdims))
+
+
+def _one_axis(axis: Any, name: str) -> int | None:
+    try:
+        return None if axis is None else operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be None or one integer, got {axis!r}") from None
