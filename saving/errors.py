@@ -1,0 +1,58 @@
+"""What can go wrong with a file, one class each."""
+
+from __future__ import annotations
+
+from ..core.errors import GradtapeError
+
+__all__ = [
+    "DamagedFile",
+    "FileMissing",
+    "LoadError",
+    "MissingOp",
+    "MissingPlugin",
+    "NewerFormat",
+    "NotAGradtapeFile",
+    "SaveError",
+    "UnsafeFile",
+    "UntraceableGradient",
+]
+
+
+class SaveError(GradtapeError):
+    """A module cannot be saved; nothing was written."""
+
+
+class UntraceableGradient(SaveError):
+    """A custom gradient's backward function cannot be traced, so its file would lose it."""
+
+
+class LoadError(GradtapeError):
+    """A file cannot be loaded; the message names the file and the place in it."""
+
+
+class FileMissing(LoadError, FileNotFoundError):
+    """There is no such file."""
+
+
+class NotAGradtapeFile(LoadError):
+    """The file is no HDF5 file, or none that gradtape wrote."""
+
+
+class NewerFormat(LoadError):
+    """The file was written in a newer format than this gradtape reads."""
+
+
+class DamagedFile(LoadError):
+    """The file is truncated, or its contents do not match their digests or each other."""
+
+
+class UnsafeFile(LoadError):
+    """The file holds something that a gradtape file never holds, and that could do harm."""
+
+
+class MissingPlugin(LoadError):
+    """The file needs a plugin that is not installed here."""
+
+
+class MissingOp(LoadError):
+    """The file needs an op that no installed plugin provides."""

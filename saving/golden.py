@@ -1,0 +1,134 @@
+"""Golden vectors: sample inputs with the outputs and gradients that they gave where they were saved.
+
+A file that carries them can prove, on any later machine and backend, that it still computes what it
+computed then, gradients of gradients included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..core.backend import backend_of
+from ..core.convert import constant
+from ..core.dtypes import is_differentiable
+from ..core.errors import GradtapeError
+from ..core.function import ConcreteFunction
+from ..core.spec import TensorSpec
+from ..core.table import ops
+from ..core.tape import GradientTape
+from ..core.tensor import Tensor
+from ..core.tree import flatten, pack_like
+from ..core.variable import Variable
+
+__all__ = ["evaluate", "frozen_state", "sample_inputs", "why"]
+
+# Sizes that stand for unknown ones; shapes that stand for unknown rank.
+_UNKNOWN_SIZE = 3
+_UNKNOWN_RANK: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3))
+
+
+def sample_inputs(concrete: ConcreteFunction, seed: int) -> Iterator[list[np.ndarray[Any, Any]]]:
+    """Yield sets of inputs for a concrete function: one, or one per rank if ranks are unknown."""
+    ranks = _UNKNOWN_RANK if any(spec.shape is None for spec in concrete.specs) else ((),)
+    for i, rank in enumerate(ranks):
+        random = np.random.default_rng([seed, i])
+        yield [_sample(spec, rank, random) for spec in concrete.specs]
+
+
+def _sample(
+    spec: TensorSpec, rank: tuple[int, ...], random: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    shape = rank if spec.shape is None else tuple(_UNKNOWN_SIZE if n is None else n for n in spec.shape)
+    kind = spec.dtype.kind
+    if kind == "f":
+        value = random.standard_normal(shape)
+    elif kind == "c":
+        value = random.standard_normal(shape) + 1j * random.standard_normal(shape)
+    else:
+        value = random.integers(0, 2, shape)
+    return np.asarray(value).astype(spec.dtype)
+
+
+@contextmanager
+def frozen_state(variables: Sequence[Variable]) -> Iterator[None]:
+    """Give all variables back the values that they had, whatever a block does to them."""
+    before = [(variable, variable.array) for variable in variables]
+    try:
+        yield
+    finally:
+        for variable, array in before:
+            variable.set_array(array)
+
+
+def evaluate(
+    run: Any,
+    concrete: ConcreteFunction,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    variables: Sequence[Variable],
+    names: dict[int, str],
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
+
+    The gradient is that of a weighted sum of the floating outputs, the second one that of a weighted
+    sum of the first; weights are fixed by position, so that nothing cancels.
+    """
+    tensors = [constant(array) for array in inputs]
+    iterator = iter(tensors)
+    args, kwargs = pack_like(
+        concrete.arguments,
+        [next(iterator) if isinstance(x, TensorSpec) else x for x in flatten(concrete.arguments)],
+    )
+    sources: dict[str, Any] = {
+        f"input {i}": x for i, x in enumerate(tensors) if is_differentiable(x.dtype)
+    }
+    used = {id(variable) for variable in concrete.graph.variables}
+    for variable in variables:
+        if variable.trainable and is_differentiable(variable.dtype) and id(variable) in used:
+            sources[f"variable {names[id(variable)]}"] = variable
+    with frozen_state(variables):
+        with GradientTape() as outer:
+            outer.watch(list(sources.values()))
+            with GradientTape() as inner:
+                inner.watch(list(sources.values()))
+                returned = run(*args, **kwargs)
+                outputs = [x for x in flatten(returned) if isinstance(x, (Tensor, Variable))]
+                target = _weighted_sum(outputs)
+            first = {} if target is None else inner.gradient(target, sources)
+            present = {k: g for k, g in first.items() if g is not None}
+            target = _weighted_sum(list(present.values()))
+        second = {} if target is None else outer.gradient(target, sources)
+        result = {f"output {i}": np.asarray(x.numpy()) for i, x in enumerate(outputs)}
+    result |= {f"gradient of {k}": np.asarray(g.numpy()) for k, g in present.items()}
+    result |= {
+        f"second gradient of {k}": np.asarray(g.numpy()) for k, g in second.items() if g is not None
+    }
+    return result
+
+
+def _weighted_sum(tensors: Sequence[Any]) -> Tensor | None:
+    total: Tensor | None = None
+    for i, x in enumerate(tensors):
+        if not is_differentiable(x.dtype):
+            continue
+        size = int(np.prod(x.shape))
+        weights = np.cos(np.arange(size) + 1.0 + i).reshape(x.shape)
+        real = x
+        if x.dtype.kind == "c":
+            real = ops["real"](x) + ops["imag"](x)
+        term = ops["sum"](real * Tensor(_beside(real, weights)), axis=None, keepdims=False)
+        total = term if total is None else total + term
+    return total
+
+
+def _beside(x: Tensor | Variable, weights: np.ndarray[Any, Any]) -> Any:
+    return backend_of(x.array).asarray(weights.astype(x.dtype))
+
+
+def why(error: Exception) -> str:
+    """Return an exception as a short reason."""
+    kind = "" if isinstance(error, GradtapeError) else f"{type(error).__name__}: "
+    return f"{kind}{error}"[:300]

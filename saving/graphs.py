@@ -1,0 +1,379 @@
+"""Graphs and traced functions as JSON, and back, checked step by step on the way."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.backend import to_numpy
+from ..core.errors import GradtapeError
+from ..core.function import ConcreteFunction, Output
+from ..core.graph import CustomGradient, Graph, Node, Read, Refusal, Symbol, Written
+from ..core.op import SCALARS, Op
+from ..core.registry import Registry
+from ..core.spec import Shape, TensorSpec
+from ..core.state import tracing_into
+from ..core.variable import Variable
+from .errors import DamagedFile, MissingOp, SaveError, UntraceableGradient
+from .schema import check_dtype, check_shape, decode, encode, take
+
+__all__ = ["GraphReader", "GraphWriter", "decode_signature", "encode_signature"]
+
+_KINDS = {
+    "positional_only": inspect.Parameter.POSITIONAL_ONLY,
+    "positional_or_keyword": inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    "var_positional": inspect.Parameter.VAR_POSITIONAL,
+    "keyword_only": inspect.Parameter.KEYWORD_ONLY,
+    "var_keyword": inspect.Parameter.VAR_KEYWORD,
+}
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+class GraphWriter:
+    """Turn concrete functions into JSON.
+
+    Parameters
+    ----------
+    variable_index
+        Gives a variable its number in the file.
+    add_constant
+        Stores an array and gives the path of its dataset.
+    """
+
+    def __init__(
+        self,
+        variable_index: Callable[[Variable], int],
+        add_constant: Callable[[np.ndarray[Any, Any]], str],
+    ) -> None:
+        self._variable_index = variable_index
+        self._add_constant = add_constant
+        self.ops: dict[str, Op] = {}
+
+    def function(self, concrete: ConcreteFunction) -> dict[str, Any]:
+        """Return a concrete function as JSON."""
+        return {
+            "name": concrete.name,
+            "arguments": self._tree(concrete.arguments, concrete.name),
+            "results": self._tree(concrete.results, concrete.name),
+            "graph": self.graph(concrete.graph),
+        }
+
+    def _tree(self, tree: Any, name: str) -> Any:
+        if isinstance(tree, TensorSpec):
+            return {"spec": _spec(tree.shape, tree.dtype, tree.name)}
+        if isinstance(tree, Output):
+            return {"output": tree.index}
+        if isinstance(tree, tuple):  # a namedtuple comes back as a tuple: its class is code
+            return {"tuple": [self._tree(item, name) for item in tree]}
+        if type(tree) is list:
+            return [self._tree(item, name) for item in tree]
+        if type(tree) is dict and all(type(key) is str for key in tree):
+            return {"dict": {key: self._tree(item, name) for key, item in tree.items()}}
+        return encode(tree, f"function {name!r}: an argument or result")
+
+    def graph(self, graph: Graph) -> dict[str, Any]:
+        """Return a graph as JSON; values are numbered: inputs, constants, then outputs of nodes."""
+        number: dict[Symbol, int] = {}
+        for symbol in (*graph.inputs, *graph.constants):
+            number[symbol] = len(number)
+        constants = [
+            {"dataset": self._add_constant(to_numpy(array)), **_spec(symbol.shape, symbol.dtype)}
+            for symbol, array in graph.constants.items()
+        ]
+        nodes = []
+        for node in graph.nodes:
+            nodes.append(self._node(node, number, graph.name))
+            for symbol in node.outputs:
+                number[symbol] = len(number)
+        return {
+            "name": graph.name,
+            "inputs": [_spec(x.shape, x.dtype, x.name) for x in graph.inputs],
+            "constants": constants,
+            "nodes": nodes,
+            "outputs": [number[symbol] for symbol in graph.outputs],
+            "updates": [
+                [self._variable_index(variable), number[symbol]]
+                for variable, symbol in graph.updates.items()
+            ],
+        }
+
+    def _node(self, node: Node, number: Mapping[Symbol, int], name: str) -> dict[str, Any]:
+        op = node.op
+        inputs = [
+            number[x] if type(x) is Symbol else {"scalar": encode(x, f"function {name!r}")}
+            for x in node.inputs
+        ]
+        if isinstance(op, CustomGradient):
+            if isinstance(op.backward, Refusal):
+                raise UntraceableGradient(
+                    f"{op.backward}. Write it with gradtape ops, or keep that function out of "
+                    "what is saved."
+                )
+            return {
+                "custom_gradient": op.label,
+                "inputs": inputs,
+                "results": op.results,
+                "arguments": op.arguments,
+                "connected": list(op.connected),
+                "backward": self.graph(op.backward),
+            }
+        if isinstance(op, Read):
+            return {op.name: self._variable_index(op.variable), "inputs": inputs}
+        self.ops[op.name] = op
+        what = f"function {name!r}: op {op.name!r}"
+        return {
+            "op": op.name,
+            "inputs": inputs,
+            "params": {key: encode(value, what) for key, value in node.params.items()},
+            "outputs": [_spec(x.shape, x.dtype) for x in node.outputs],
+        }
+
+
+def _spec(shape: Shape, dtype: Any, name: str | None = None) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "shape": None if shape is None else list(shape),
+        "dtype": np.dtype(dtype).name,
+    }
+    if name is not None:
+        result["name"] = name
+    return result
+
+
+def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:
+    """Return a function's parameters as JSON; a default that files do not hold is left out."""
+    result = []
+    for parameter in signature.parameters.values():
+        record: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind.name.lower()}
+        if parameter.default is not parameter.empty:
+            try:
+                record["default"] = encode(parameter.default, parameter.name)
+            except SaveError:
+                record["default"] = None
+        result.append(record)
+    return result
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def decode_signature(records: Any, where: str) -> inspect.Signature:
+    """Return a signature; refuse one that Python would not accept."""
+    if type(records) is not list:
+        raise DamagedFile(f"{where}: no list of parameters")
+    parameters = []
+    for record in records:
+        kind = _KINDS.get(take(record, "kind", str, where))
+        if kind is None:
+            raise DamagedFile(f"{where}: unknown kind of parameter")
+        default = decode(record["default"]) if "default" in record else inspect.Parameter.empty
+        try:
+            parameters.append(
+                inspect.Parameter(take(record, "name", str, where), kind, default=default)
+            )
+        except (ValueError, TypeError) as error:
+            raise DamagedFile(f"{where}: {error}") from None
+    try:
+        return inspect.Signature(parameters)
+    except ValueError as error:
+        raise DamagedFile(f"{where}: {error}") from None
+
+
+class GraphReader:
+    """Build concrete functions from JSON.
+
+    Every node is built as tracing would build it: the op must be registered, take these inputs and
+    parameters, and give the shapes and dtypes that the file claims. Nothing is run.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        variables: Sequence[Variable],
+        constant: Callable[[str], np.ndarray[Any, Any]],
+    ) -> None:
+        self._registry = registry
+        self._variables = variables
+        self._number = {variable: i for i, variable in enumerate(variables)}
+        self._constant = constant
+
+    def function(self, record: Any, where: str) -> ConcreteFunction:
+        """Return the concrete function of a JSON record."""
+        name = take(record, "name", str, where)
+        graph = self.graph(take(record, "graph", dict, where), where, None)
+        arguments = self._tree(record.get("arguments"), where, len(graph.outputs))
+        results = self._tree(record.get("results"), where, len(graph.outputs))
+        if not (isinstance(arguments, tuple) and [type(x) for x in arguments] == [tuple, dict]):
+            raise DamagedFile(f"{where}: 'arguments' is no pair of positional and keyword arguments")
+        concrete = ConcreteFunction(name, graph, arguments, results)
+        declared = [(spec.shape, spec.dtype) for spec in concrete.specs]
+        if declared != [(x.shape, x.dtype) for x in graph.inputs]:
+            raise DamagedFile(f"{where}: the arguments do not fit the graph's inputs")
+        return concrete
+
+    def _tree(self, tree: Any, where: str, outputs: int) -> Any:
+        if type(tree) is list:
+            return [self._tree(item, where, outputs) for item in tree]
+        if type(tree) is dict and len(tree) == 1:
+            ((tag, content),) = tree.items()
+            if tag == "spec":
+                return _read_spec(content, where)
+            if tag == "output":
+                if type(content) is not int or not 0 <= content < outputs:
+                    raise DamagedFile(f"{where}: no output {content!r}")
+                return Output(content)
+            if tag == "tuple" and type(content) is list:
+                return tuple(self._tree(item, where, outputs) for item in content)
+            if tag == "dict" and type(content) is dict:
+                return {key: self._tree(item, where, outputs) for key, item in content.items()}
+        return decode(tree)
+
+    def graph(self, record: Any, where: str, parent: Graph | None) -> Graph:
+        """Return the graph of a JSON record."""
+        graph = Graph(take(record, "name", str, where), parent)
+        values: list[Symbol] = []
+        for item in take(record, "inputs", list, where):
+            values.append(graph.input(_read_spec(item, where)))
+        for item in take(record, "constants", list, where):
+            values.append(self._read_constant(graph, item, where))
+        for i, item in enumerate(take(record, "nodes", list, where)):
+            place = f"{where}: node {i}"
+            before = len(graph.nodes)
+            values += self._node(graph, item, values, place)
+            if len(graph.nodes) != before + 1:
+                raise DamagedFile(f"{place} does not make one step")
+        graph.outputs = [_value(values, i, where) for i in take(record, "outputs", list, where)]
+        # reading decided which variables end with which value; the file must agree
+        updates = take(record, "updates", list, where)
+        expected = [[self._number[v], values.index(symbol)] for v, symbol in graph.updates.items()]
+        if updates != expected:
+            raise DamagedFile(f"{where}: 'updates' does not follow from the nodes")
+        return graph
+
+    def _read_constant(self, graph: Graph, item: Any, where: str) -> Symbol:
+        spec = _read_spec({k: v for k, v in item.items() if k != "dataset"}, where)
+        array = self._constant(take(item, "dataset", str, where))
+        if array.shape != spec.shape or array.dtype != spec.dtype:
+            raise DamagedFile(f"{where}: a constant is not the {spec} that the graph expects")
+        symbol = Symbol(graph, spec.shape, spec.dtype)
+        graph.constants[symbol] = array
+        return symbol
+
+    def _node(
+        self, graph: Graph, item: Any, values: Sequence[Symbol], where: str
+    ) -> Sequence[Symbol]:
+        inputs = [
+            decode(x.get("scalar")) if type(x) is dict else _value(values, x, where)
+            for x in take(item, "inputs", list, where)
+        ]
+        if any(type(x) is not Symbol and type(x) not in SCALARS for x in inputs):
+            raise DamagedFile(f"{where}: an input is neither a value nor a number")
+        if "custom_gradient" in item:
+            return self._custom(graph, item, inputs, where)
+        for kind in (Read, Written):
+            if kind.name in item:
+                return [self._variable_node(graph, kind, item, inputs, where)]
+        return self._op_node(graph, item, inputs, where)
+
+    def _op_node(
+        self, graph: Graph, item: Any, inputs: list[Any], where: str
+    ) -> Sequence[Symbol]:
+        name = take(item, "op", str, where)
+        op = self._registry.ops.get(name)
+        if op is None:
+            raise MissingOp(f"{where}: no installed plugin provides the op {name!r}")
+        params = take(item, "params", dict, where)
+        unknown = sorted(set(params) - set(op.defaults))
+        if unknown or not _takes(op, len(inputs)) or not any(type(x) is Symbol for x in inputs):
+            raise DamagedFile(
+                f"{where}: op {name!r} does not take {len(inputs)} inputs with {sorted(params)}"
+            )
+        settings = {key: decode(value) for key, value in params.items()}
+        claimed = [_read_spec(x, where) for x in take(item, "outputs", list, where)]
+        try:
+            with tracing_into(graph):
+                result = graph.add(op, inputs, settings)
+        except (GradtapeError, ArithmeticError, AttributeError, LookupError, TypeError) as error:
+            raise DamagedFile(f"{where}: op {name!r} refuses its inputs: {error}") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise DamagedFile(f"{where}: op {name!r} refuses its inputs: {error}") from None
+        outputs = result if isinstance(result, list) else [result]
+        if [(x.shape, x.dtype) for x in outputs] != [(x.shape, x.dtype) for x in claimed]:
+            raise DamagedFile(
+                f"{where}: op {name!r} gives {', '.join(map(str, outputs))}, "
+                f"the file says {', '.join(map(str, claimed))}"
+            )
+        return outputs
+
+    def _variable_node(
+        self, graph: Graph, kind: type[Read], item: Any, inputs: list[Any], where: str
+    ) -> Symbol:
+        index = take(item, kind.name, int, where)
+        if not 0 <= index < len(self._variables):
+            raise DamagedFile(f"{where}: no variable {index}")
+        variable = self._variables[index]
+        if len(inputs) != (1 if kind is Written else 0):
+            raise DamagedFile(f"{where}: wrong number of inputs")
+        if kind is Read:
+            if any(variable is known for known in graph.variables):
+                raise DamagedFile(f"{where}: variable {index} is read twice")
+            return graph.read(variable)
+        value = inputs[0]
+        fits = type(value) is Symbol and value.dtype == variable.dtype
+        if not fits or not TensorSpec(value.shape, value.dtype).admits(variable.shape):
+            raise DamagedFile(f"{where}: a value of another shape or dtype is assigned")
+        if graph.parent is not None:
+            raise DamagedFile(f"{where}: a gradient assigns a variable")
+        graph.assign(variable, value)
+        return graph.updates[variable]
+
+    def _custom(
+        self, graph: Graph, item: Any, inputs: list[Any], where: str
+    ) -> Sequence[Symbol]:
+        label = take(item, "custom_gradient", str, where)
+        results, arguments = take(item, "results", int, where), take(item, "arguments", int, where)
+        connected = take(item, "connected", list, where)
+        place = f"{where}: custom gradient {label!r}"
+        if (
+            not 0 < results <= len(inputs)
+            or not 0 <= arguments <= len(inputs) - results
+            or len(connected) != arguments
+            or any(type(x) is not bool for x in connected)
+            or any(type(x) is not Symbol for x in inputs)
+        ):
+            raise DamagedFile(f"{place}: the counts do not fit")
+        backward = self.graph(take(item, "backward", dict, where), place, graph)
+        saved = inputs[results + arguments :]
+        expected = [(x.shape, x.dtype) for x in (*saved, *inputs[:results])]
+        if [(x.shape, x.dtype) for x in backward.inputs] != expected:
+            raise DamagedFile(f"{place}: the inputs of its gradient are not what it is given")
+        if len(backward.outputs) != sum(connected) or backward.captures:
+            raise DamagedFile(f"{place}: the outputs of its gradient do not fit its arguments")
+        backward.captures = list(saved)
+        kind = CustomGradient(label, results, arguments, backward, tuple(connected))
+        n, m = results, results + arguments
+        return graph.custom(kind, inputs[:n], inputs[n:m], saved)
+
+
+def _read_spec(record: Any, where: str) -> TensorSpec:
+    dtype = check_dtype(take(record, "dtype", str, where), where)
+    shape = check_shape(record.get("shape"), where)
+    name = record.get("name")
+    if name is not None and (type(name) is not str or len(name) > 256):
+        raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
+    return TensorSpec(shape, dtype, name)
+
+
+def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:
+    if type(index) is not int or not 0 <= index < len(values):
+        raise DamagedFile(f"{where}: value {index!r} is used before it is made")
+    return values[index]
+
+
+def _takes(op: Op, count: int) -> bool:
+    fixed = sum(not name.startswith("*") for name in op.inputs)
+    return count >= fixed if op.variadic else count == fixed

@@ -1,0 +1,141 @@
+"""Which functions of a module are saved, and tracing those that were never decorated."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+from ..core.function import ConcreteFunction, Function, RestoredFunction
+from ..core.module import Module
+from ..core.spec import Shape, TensorSpec
+from ..core.tree import flatten, pack_like, structure
+from .errors import SaveError
+
+__all__ = ["SavedFunction", "functions_of", "trace_call", "trace_callable"]
+
+
+class SavedFunction(NamedTuple):
+    """A function as it goes into a file.
+
+    ``original`` is what to compare the traces with: the Python code where there is any.
+    """
+
+    name: str
+    signature: inspect.Signature
+    concrete: list[ConcreteFunction]
+    original: Any
+
+
+def functions_of(module: Module, where: str) -> list[SavedFunction]:
+    """Return the decorated functions of a module with all their traces."""
+    found = []
+    for name, function in module.functions().items():
+        if isinstance(function, Function) and function.input_signature is not None:
+            _guarded(f"{where}.{name}", function.get_concrete_function)
+        concrete = function.concrete_functions
+        if not concrete:
+            continue  # never called: there is no signature to save it for
+        found.append(SavedFunction(name, function.signature, concrete, function))
+    return found
+
+
+def trace_call(module: Module, where: str) -> SavedFunction | None:
+    """Trace ``__call__`` for the calls that the module has seen, with an unknown batch size.
+
+    If it takes ``training``, it is traced with ``training=True`` and ``False``.
+    """
+    restored = vars(module).get("__call__")
+    if isinstance(restored, RestoredFunction):
+        return None  # among module.functions()
+    call = getattr(type(module), "__call__", None)
+    seen = module.call_signatures()
+    if call is None or isinstance(call, Function) or not seen:
+        return None
+    python_call = getattr(call, "__wrapped__", call)
+    signature = inspect.signature(python_call.__get__(module))
+    variants: dict[Any, tuple[Any, Any]] = {}
+    for args, kwargs in seen:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        choices: list[Any] = [None]
+        if "training" in signature.parameters:
+            choices = [False, True]
+        for choice in choices:
+            if choice is not None:
+                bound.arguments["training"] = choice
+            tree = (bound.args, bound.kwargs)
+            key = (structure(tree), *(_kind(leaf) for leaf in flatten(tree)))
+            known = variants.get(key)
+            variants[key] = tree if known is None else _merged(known, tree)
+    function = Function(python_call.__get__(module), name="__call__")
+    concrete = []
+    for args, kwargs in variants.values():
+        general = pack_like((args, kwargs), [_batched(leaf) for leaf in flatten((args, kwargs))])
+        try:
+            traced = function.get_concrete_function(*general[0], **general[1])
+        except Exception:  # not for every batch size, then: for the one that was seen
+            traced = _guarded(where, function.get_concrete_function, *args, **kwargs)
+        concrete.append(traced)
+    return SavedFunction("__call__", signature, concrete, module)
+
+
+def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
+    """Trace a callable of a layer's configuration, for any shape if it can be."""
+    if isinstance(function, RestoredFunction):
+        return SavedFunction(
+            function.name, function.signature, function.concrete_functions, function
+        )
+    dtypes = {v.dtype for v in module.variables if v.dtype.kind in "fc"} or {None}
+    shape = vars(module).get("_gradtape_output")
+    traced = function if isinstance(function, Function) else Function(function)
+    concrete = []
+    for dtype in sorted(dtypes, key=str):
+        try:
+            made = traced.get_concrete_function(TensorSpec(None, dtype))
+        except Exception as error:
+            if shape is None:
+                raise SaveError(
+                    f"{where}: {function!r} cannot be traced for a tensor of unknown rank ({error}); "
+                    "call the layer once before saving it"
+                ) from error
+            made = _guarded(where, traced.get_concrete_function, _batched(TensorSpec(shape, dtype)))
+        concrete.append(made)
+    name = getattr(function, "__name__", type(function).__name__)
+    return SavedFunction(name, traced.signature, concrete, function)
+
+
+def _guarded(where: str, trace: Any, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return trace(*args, **kwargs)
+    except SaveError:
+        raise
+    except Exception as error:
+        raise SaveError(f"{where} cannot be traced: {error}") from error
+
+
+def _kind(leaf: Any) -> Any:
+    if isinstance(leaf, TensorSpec):
+        return ("tensor", leaf.dtype, leaf.ndim)
+    try:
+        hash(leaf)
+    except TypeError:
+        return id(leaf)
+    return (type(leaf), leaf)
+
+
+def _merged(known: Any, tree: Any) -> Any:
+    """Return the specs that admit both calls: sizes that differ become unknown."""
+    leaves = []
+    for a, b in zip(flatten(known), flatten(tree), strict=True):
+        if isinstance(a, TensorSpec) and a.shape is not None and b.shape is not None:
+            shape = tuple(n if n == m else None for n, m in zip(a.shape, b.shape, strict=True))
+            a = TensorSpec(shape, a.dtype)
+        leaves.append(a)
+    return pack_like(known, leaves)
+
+
+def _batched(leaf: Any) -> Any:
+    if not isinstance(leaf, TensorSpec) or not leaf.shape:
+        return leaf
+    shape: Shape = (None, *leaf.shape[1:])
+    return TensorSpec(shape, leaf.dtype, leaf.name)

@@ -1,0 +1,205 @@
+"""``verify``: does a file still compute what it computed when it was saved?"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.backend import backend, current_backend
+from ..core.function import ConcreteFunction
+from ..core.spec import TensorSpec
+from ..core.tree import flatten
+from ..core.variable import Variable
+from .golden import evaluate, why
+from .reader import Built, Contents, build, case_datasets, open_contents
+from .safe import SafeFile
+from .schema import take
+
+__all__ = ["Check", "Report", "verify"]
+
+# Relative to the largest element; rounding differs between machines, libraries and backends.
+TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
+
+
+@dataclass
+class Check:
+    """One golden case: the largest relative error of the outputs and of each order of gradients."""
+
+    function: str
+    case: str
+    errors: dict[str, float] = field(default_factory=dict)
+    exact: bool = True
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is within tolerance."""
+        return not self.problem
+
+
+@dataclass
+class Report:
+    """The result of :func:`verify`.
+
+    Attributes
+    ----------
+    checks
+        One per golden case.
+    skipped
+        Functions without golden vectors, with the reason.
+    """
+
+    path: str
+    backend: str
+    checks: list[Check] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there was something to check, and all of it passed."""
+        return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def table(self) -> str:
+        """Return the report as text."""
+        columns = ("output", "gradient", "second gradient")
+        rows = [("Function", "Sample", "Outputs", "Gradients", "2nd order", "Result")]
+        for check in self.checks:
+            cells = [_number(check.errors.get(column)) for column in columns]
+            result = "equal bit for bit" if check.exact else "equal within tolerance"
+            rows.append((check.function, check.case, *cells, result if check.ok else "MISMATCH"))
+        widths = [max(len(row[i]) for row in rows) for i in range(6)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        lines.insert(1, "-" * (sum(widths) + 10))
+        lines += [f"{check.function}: {check.problem}" for check in self.checks if check.problem]
+        lines += [f"{name}: not checked ({reason})" for name, reason in self.skipped]
+        if not self.checks:
+            lines.append("The file holds no golden vectors, so it proves nothing.")
+        passed = sum(check.ok for check in self.checks)
+        lines.append(f"{passed} of {len(self.checks)} samples verified on {self.backend}.")
+        return "\n".join(lines)
+
+
+def verify(
+    path: str | os.PathLike[str], backend_name: str | None = None, *, max_bytes: int | None = None
+) -> Report:
+    """Load a file, run its functions on its golden vectors, and compare.
+
+    Parameters
+    ----------
+    path
+        The file.
+    backend_name
+        The backend to run on; the current one by default.
+    max_bytes
+        As in :func:`gradtape.load`.
+
+    Returns
+    -------
+    A :class:`Report`; ``report.ok`` says whether outputs, gradients and second-order gradients agree.
+
+    Raises
+    ------
+    LoadError
+        If the file cannot be loaded.
+    """
+    selected = backend(backend_name) if backend_name else contextlib.nullcontext()
+    with SafeFile(path, max_bytes) as file, selected:
+        contents = open_contents(file)
+        built = build(contents)
+        report = Report(file.path, backend_name or current_backend().name)
+        names = {
+            id(variable): record["dataset"].removeprefix("/variables/")
+            for variable, record in zip(built.variables, contents.variables, strict=True)
+        }
+        for label, number, run in _functions(contents, built):
+            record = contents.functions[number]
+            for trace, concrete in zip(
+                record["traces"], built.functions[number].concrete_functions, strict=True
+            ):
+                if not trace.get("golden"):
+                    reason = str(trace.get("not_sampled", "saved without golden vectors"))
+                    report.skipped.append((label, reason))
+                for case in trace.get("golden", []):
+                    report.checks.append(
+                        _check(contents, case, label, run, concrete, built.variables, names)
+                    )
+    return report
+
+
+def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
+    """Return every function of the file once: what to call it, its number, and what runs it."""
+    found: dict[int, tuple[str, int, Any]] = {}
+    for module, record in zip(built.modules, contents.modules, strict=True):
+        for name, number in take(record, "functions", dict, "module").items():
+            # a class that is known here runs its own code, and must agree with the saved trace
+            own = record["class"] is not None and name == "__call__"
+            run = module if own else built.functions[number]
+            found.setdefault(number, (f"{record['name']}.{name}", number, run))
+    for name, number in contents.signatures.items():
+        found.setdefault(number, (f"signatures.{name}", number, built.functions[number]))
+    for number, function in enumerate(built.functions):
+        found.setdefault(number, (function.name, number, function))
+    return [found[number] for number in sorted(found)]
+
+
+def _check(
+    contents: Contents,
+    case: Any,
+    label: str,
+    run: Any,
+    concrete: ConcreteFunction,
+    variables: Sequence[Variable],
+    names: dict[int, str],
+) -> Check:
+    arrays = [contents.array(path) for path in case_datasets(case)]
+    inputs, expected = arrays[: case["inputs"]], arrays[case["inputs"] :]
+    shapes = ", ".join(str(array.shape) for array in inputs)
+    static = [str(x) for x in flatten(concrete.arguments) if not isinstance(x, TensorSpec)]
+    check = Check(label, ", ".join([shapes, *static]))
+    try:
+        values = evaluate(run, concrete, inputs, variables, names)
+    except Exception as error:  # whatever it is, the file does not do what it did
+        check.exact, check.problem = False, why(error)
+        return check
+    problems = []
+    for name, want in zip(case["values"], expected, strict=True):
+        got = values.get(name)
+        if got is None or got.shape != want.shape or got.dtype != want.dtype:
+            problems.append(f"{name} is missing or has another shape or dtype")
+            continue
+        error = _relative_error(got, want)
+        order = str(name).partition(" of ")[0].rstrip("0123456789 ")
+        check.errors[order] = max(check.errors.get(order, 0.0), error)
+        check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
+        real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)
+        tolerance = TOLERANCE.get(real_size, 0.0) if want.dtype.kind in "fc" else 0.0
+        if not error <= tolerance:
+            problems.append(f"{name} differs by {error:.1e}")
+    check.problem = "; ".join(problems)
+    check.exact = check.exact and not problems
+    return check
+
+
+def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> float:
+    if got.size == 0 or np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"):
+        return 0.0
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    a, b = got.astype(wide), want.astype(wide)
+    if not np.array_equal(np.isnan(a), np.isnan(b)):
+        return float("inf")
+    scale = float(np.max(np.abs(b), initial=0.0, where=np.isfinite(b))) or 1.0
+    with np.errstate(invalid="ignore"):
+        difference = np.where(a == b, 0.0, np.abs(a - b))
+    return float(np.nanmax(difference, initial=0.0)) / scale
+
+
+def _number(error: float | None) -> str:
+    return "-" if error is None else "0" if error == 0 else f"{error:.1e}"
