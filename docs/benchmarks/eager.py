@@ -1,0 +1,162 @@
+"""What gradtape costs beside others, in one run: tiny ops, a training step, and the import.
+
+``python docs/benchmarks/eager.py`` prints the table of ``docs/benchmarks/README.md``. PyTorch, JAX
+and autograd take part if they are installed: ``pip install "gradtape[bench]"``. Before anything is
+timed, each contender's result is checked against the NumPy code written by hand.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import numpy as np
+import training_step
+from timing import measure, table
+
+import gradtape as gt
+
+Contenders = dict[str, Callable[[], Any]]
+
+START = np.linspace(0.1, 1.0, 10, dtype=np.float32)
+LENGTH = 50
+
+
+def installed(*names: str) -> bool:
+    """Return whether all of these packages can be imported."""
+    return all(importlib.util.find_spec(name) for name in names)
+
+
+# -- 100 tiny ops: 50 times sin(y * 1.001), forward and gradient ---------------------------------
+
+
+def numpy_tiny() -> np.ndarray:
+    """Return the gradient, by the chain rule written out."""
+    y, saved = START, []
+    for _ in range(LENGTH):
+        y = y * 1.001
+        saved.append(y)
+        y = np.sin(y)
+    g = np.ones_like(y)
+    for z in reversed(saved):
+        g = g * np.cos(z) * 1.001
+    return g
+
+
+def gradtape_tiny() -> Contenders:
+    """Return gradtape, eager and traced."""
+    start = gt.constant(START)
+
+    def eager(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(LENGTH):
+                y = gt.sin(y * 1.001)
+        return tape.gradient(y, x)
+
+    traced = gt.function(eager)
+    return {
+        "gradtape, eager": lambda: eager(start).numpy(),
+        "gradtape, function": lambda: traced(start).numpy(),
+    }
+
+
+def torch_tiny() -> Contenders:
+    """Return PyTorch, eager."""
+    import torch
+
+    x = torch.tensor(START, requires_grad=True)
+
+    def run() -> Any:
+        y = x
+        for _ in range(LENGTH):
+            y = torch.sin(y * 1.001)
+        return torch.autograd.grad(y.sum(), x)[0].numpy()
+
+    return {"PyTorch, eager": run}
+
+
+def autograd_tiny() -> Contenders:
+    """Return HIPS autograd."""
+    import autograd
+    import autograd.numpy as anp
+
+    def chain(y: Any) -> Any:
+        for _ in range(LENGTH):
+            y = anp.sin(y * np.float32(1.001))
+        return anp.sum(y)
+
+    gradient = autograd.grad(chain)
+    return {"autograd": lambda: gradient(START)}
+
+
+def jax_tiny() -> Contenders:
+    """Return JAX, compiled."""
+    import jax
+    import jax.numpy as jnp
+
+    def chain(y: Any) -> Any:
+        for _ in range(LENGTH):
+            y = jnp.sin(y * 1.001)
+        return y.sum()
+
+    gradient = jax.jit(jax.grad(chain))
+    x = jnp.asarray(START)
+    return {"JAX, jit": lambda: np.asarray(gradient(x))}
+
+
+def tiny() -> Contenders:
+    """Return all contenders of the tiny ops, checked."""
+    found: Contenders = {"NumPy by hand": numpy_tiny, **gradtape_tiny()}
+    if installed("torch"):
+        found |= torch_tiny()
+    if installed("autograd"):
+        found |= autograd_tiny()
+    if installed("jax"):
+        found |= jax_tiny()
+    for name, run in found.items():
+        np.testing.assert_allclose(run(), numpy_tiny(), rtol=1e-4, err_msg=name)
+    return found
+
+
+# -- import --------------------------------------------------------------------------------------
+
+
+def import_time(module: str, rounds: int = 15) -> float:
+    """Return the best time of ``import module`` in a new process, in microseconds."""
+    code = (
+        "import time; start = time.perf_counter(); "
+        f"import {module}; print(time.perf_counter() - start)"
+    )
+    runs = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for _ in range(rounds)
+    ]
+    return min(runs) * 1e6
+
+
+def main() -> None:
+    """Measure and print."""
+    names = ["numpy", "gradtape", "torch", "jax", "autograd"]
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(", ".join(f"{name} {version(name)}" for name in names if installed(name)), end="\n\n")
+    print(table("100 tiny ops, forward and gradient", measure(tiny()), "PyTorch, eager"))
+    print()
+    contenders = training_step.contenders(installed)
+    print(table("one training step", measure(contenders), "PyTorch, eager"))
+    print()
+    imports = {f"import {name}": import_time(name) for name in ("numpy", "gradtape")}
+    print(table("import", imports, "import numpy"))
+
+
+if __name__ == "__main__":
+    main()
