@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
-from . import elementwise, like, reductions
+from . import elementwise, like, reductions, scans
 from .families import OPS
 
-__all__ = ["elementwise", "gradtape_ops", "like", "reductions"]
+__all__ = ["elementwise", "gradtape_ops", "like", "reductions", "scans"]
 
 
 @hookimpl

@@ -1,4 +1,4 @@
-"""Reductions over axes, and running sums and products.
+"""Reductions over axes.
 
 Every rule sends the upstream gradient back along the axes that were lost with ``unreduce_like``.
 """
@@ -27,6 +27,7 @@ __all__ = [
     "max",
     "mean",
     "min",
+    "prod",
     "std",
     "sum",
     "var",
@@ -137,6 +138,49 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         If an axis is out of bounds.
     """
     return _mean(x, axis=as_axis(axis, "mean"), keepdims=bool(keepdims))
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+def _prod_rule(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    # all others: the product of those before times that of those after, so that zeros do no harm
+    before = F.cumprod(F.shift(x, axis=axis, fill=1), axis=axis)
+    after = F.shift(x, axis=axis, fill=1, reverse=True)
+    others = before * F.cumprod(after, axis=axis, reverse=True)
+    return F.unreduce_like(g, x, axis=axis, keepdims=keepdims) * others
+
+
+_prod = _reduction(
+    "prod",
+    lambda xp, x, *, axis=None, keepdims=False: xp.prod(x, axis=axis, keepdims=keepdims),
+    _summed,
+    _prod_rule,
+    holomorphic=True,
+)
+
+
+def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Multiply elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis, keepdims
+        As for :func:`sum`.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``; small integers and booleans give NumPy's default integer. Its
+    gradients are right at zeros too, at every order.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    return _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
 
 
 # -- variance --------------------------------------------------------------------------------------

@@ -1,0 +1,189 @@
+"""Running sums and products, and the linear recurrence that differentiates products exactly.
+
+A product's gradient is the product of all other elements. Dividing the whole product by each element
+would give it too, but not where an element is 0. Here it is the product of those before times the
+product of those after, and these are differentiated by a linear recurrence, whose gradient is again
+a linear recurrence: no division at any order.
+
+Internally ``axis`` may be a tuple or None: the scan then runs over these axes flattened in C order.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import F, ops
+from .families import Axis, op, reduced_axes
+
+__all__ = ["cumprod", "cumsum"]
+
+
+def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
+    """Return ``x`` with the axes of a scan as its last one, and what puts a result back."""
+    axes = reduced_axes(axis, x.ndim, name)
+    order = tuple(i for i in range(x.ndim) if i not in axes) + axes
+    moved = xp.permute_dims(x, order)
+    shape = moved.shape
+    rest = x.ndim - len(axes)
+    lines = xp.reshape(moved, (*shape[:rest], prod(shape[rest:])))
+    inverse = tuple(order.index(i) for i in range(x.ndim))
+    return lines, lambda result: xp.permute_dims(xp.reshape(result, shape), inverse)
+
+
+def _scan(name: str) -> Callable[..., Any]:
+    """Return the kernel of NumPy's function ``name`` (the standard spells it out), either way."""
+
+    def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
+        lines, back = _lines(xp, x, axis, name)
+        run = getattr(xp, name, None) or getattr(xp, name.replace("cum", "cumulative_"))
+        if reverse:
+            return back(xp.flip(run(xp.flip(lines, axis=-1), axis=-1), axis=-1))
+        return back(run(lines, axis=-1))
+
+    return kernel
+
+
+def _shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) -> Any:
+    lines, back = _lines(xp, x, axis)
+    edge = xp.full_like(lines[..., :1], fill)
+    parts = [lines[..., 1:], edge] if reverse else [edge, lines[..., :-1]]
+    return back(xp.concat(parts, axis=-1))
+
+
+def _recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
+    a, back = _lines(xp, a, axis)
+    b, _ = _lines(xp, b, axis)
+    if reverse:
+        a, b = xp.flip(a, axis=-1), xp.flip(b, axis=-1)
+    step, length = 1, b.shape[-1]
+    while step < length:  # each round joins the recurrence over twice as many elements
+        late, early = slice(step, None), slice(None, -step)
+        b = xp.concat([b[..., :step], b[..., late] + a[..., late] * b[..., early]], axis=-1)
+        a = xp.concat([a[..., :step], a[..., late] * a[..., early]], axis=-1)
+        step *= 2
+    return back(xp.flip(b, axis=-1) if reverse else b)
+
+
+def _widened(name: str) -> Callable[..., Any]:
+    def infer(x: Any, axis: Axis, reverse: bool) -> tuple[Any, Any]:
+        if x.shape is not None:
+            reduced_axes(axis, len(x.shape), name)
+        return x.shape, np.cumsum(np.empty(0, x.dtype)).dtype
+
+    return infer
+
+
+def _cumprod_rule(g: Any, x: Any, axis: Axis, reverse: bool) -> Any:
+    before = F.cumprod(F.shift(x, axis=axis, fill=1, reverse=reverse), axis=axis, reverse=reverse)
+    # s[k] = g[k] + x[k + 1] * s[k + 1]
+    after = F.shift(x, axis=axis, fill=0, reverse=not reverse)
+    return before * F.recurrence(after, g, axis=axis, reverse=not reverse)
+
+
+def _recurrence_rule(g: Any, a: Any, axis: Axis, reverse: bool) -> Any:
+    after = F.shift(a, axis=axis, fill=0, reverse=not reverse)
+    return F.recurrence(after, g, axis=axis, reverse=not reverse)
+
+
+def _recurrence_factor_rule(g: Any, a: Any, out: Any, axis: Axis, reverse: bool) -> Any:
+    previous = F.shift(out, axis=axis, fill=0, reverse=reverse)
+    return _recurrence_rule(g, a, axis, reverse) * previous
+
+
+op(
+    "shift",
+    _shift,
+    gradients={
+        "x": lambda g, axis, reverse: F.shift(g, axis=axis, fill=0, reverse=not reverse),
+    },
+    infer=lambda x, axis, fill, reverse: (x.shape, x.dtype),
+    doc="Move elements on by one place (back, if ``reverse``); ``fill`` comes in.",
+)
+op(
+    "recurrence",
+    _recurrence,
+    gradients={"a": _recurrence_factor_rule, "b": _recurrence_rule},
+    infer=lambda a, b, axis, reverse: (b.shape, np.result_type(a.dtype, b.dtype)),
+    holomorphic=True,
+    doc="Solve ``s[k] = b[k] + a[k] * s[k - 1]``, from 0 before the start, for equal shapes.",
+)
+_cumsum = op(
+    "cumsum",
+    _scan("cumsum"),
+    gradients={
+        "x": lambda g, axis, reverse: F.cumsum(g, axis=axis, reverse=not reverse),
+    },
+    infer=_widened("cumsum"),
+)
+_cumprod = op(
+    "cumprod",
+    _scan("cumprod"),
+    gradients={"x": _cumprod_rule},
+    infer=_widened("cumprod"),
+    holomorphic=True,
+)
+
+
+def _scan_call(scan: Any, x: Any, axis: Any) -> Any:
+    if axis is None:
+        return scan(ops["reshape"](x, shape=(-1,)), axis=0)
+    try:
+        return scan(x, axis=operator.index(axis))
+    except TypeError:
+        raise TypeError(f"{scan.name}: axis must be None or one integer, got {axis!r}") from None
+
+
+def cumsum(x: Any, axis: int | None = None) -> Any:
+    """Return the running sum.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis
+        The axis to sum along; by default the flattened tensor is summed.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, or one-dimensional if ``axis`` is None; small integers give
+    NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cumsum(gt.constant([1.0, 2.0, 3.0]))
+    <Tensor shape=(3,) dtype=float32 value=[1., 3., 6.]>
+    """
+    return _scan_call(_cumsum, x, axis)
+
+
+def cumprod(x: Any, axis: int | None = None) -> Any:
+    """Return the running product.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis
+        The axis to multiply along; by default the flattened tensor.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, or one-dimensional if ``axis`` is None. Its gradients are right at
+    zeros too, at every order.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    return _scan_call(_cumprod, x, axis)
