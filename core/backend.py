@@ -1,4 +1,4 @@
-"""``Backend``: the owner of one array type; which backend makes new tensors; moving between them."""
+"""``Backend``: the owner of one array type; which one makes new tensors; moving between them."""
 
 from __future__ import annotations
 
@@ -216,5 +216,3 @@ def check_same_backend(array: Any, like: Any, what: str) -> None:
             f"{what}: the value is on backend {mine.name}, it must be on {theirs.name}; "
             f"move it with tensor.to({theirs.name!r})"
         )
-
-

@@ -66,7 +66,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     if result.size == 1:
         from .table import ops
 
-        return ops["broadcast_to"](ops["reshape"](result, shape=()), shape=shape)
+        filled: Tensor = ops["broadcast_to"](ops["reshape"](result, shape=()), shape=shape)
+        return filled
     if result.size != int(np.prod(shape)):
         raise ValueError(
             f"constant: a value of shape {result.shape} does not fill the shape {shape}"

@@ -49,9 +49,9 @@ def custom_gradient(f: Fn) -> Fn:
     ----------
     f
         A function of tensors that returns ``(result, grad_fn)``. ``grad_fn`` takes one upstream
-        gradient per result (of the result's shape) and returns one gradient per positional argument,
-        ``None`` for one without. If ``f`` reads trainable variables, ``grad_fn`` must also take
-        ``variables=`` and return ``(gradients, variable_gradients)``.
+        gradient per result (of the result's shape) and returns one gradient per positional
+        argument, ``None`` for one without. If ``f`` reads trainable variables, ``grad_fn`` must
+        also take ``variables=`` and return ``(gradients, variable_gradients)``.
 
     Returns
     -------
@@ -69,8 +69,8 @@ def custom_gradient(f: Fn) -> Fn:
 
     Notes
     -----
-    Semantics follow ``tf.custom_gradient``: tensors that ``f`` closes over, or takes by keyword, get
-    no gradient.
+    Semantics follow ``tf.custom_gradient``: tensors that ``f`` closes over, or takes by keyword,
+    get no gradient.
 
     Examples
     --------
@@ -144,8 +144,8 @@ class _Backward:
             grads = [grads[i] for i in self.positions]
         elif len(grads) != len(self.positions):
             raise ValueError(
-                f"custom_gradient: {_name(self.f)} has {self.count} arguments, its gradient function "
-                f"returned {len(grads)} gradients"
+                f"custom_gradient: {_name(self.f)} has {self.count} arguments, its gradient "
+                f"function returned {len(grads)} gradients"
             )
         return [self._checked(i, g) for i, g in enumerate([*grads, *variable_grads])]
 
@@ -160,7 +160,8 @@ class _Backward:
                 f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
                 f"the argument has shape {shape}"
             )
-        return g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
+        result: Tensor = g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
+        return result
 
 
 def _attach(name: str, backward: _Backward, results: list[Tensor]) -> list[Tensor]:
@@ -258,8 +259,8 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     """Decorate a function to make it the gradient rule of an op that has none.
 
     The function takes the upstream gradient first; the names of its other parameters say what it
-    needs: the op's inputs, ``out``, or the op's parameters. It returns the gradient of the input, or
-    a tuple with one gradient (or ``None``) per input. The registry is global.
+    needs: the op's inputs, ``out``, or the op's parameters. It returns the gradient of the input,
+    or a tuple with one gradient (or ``None``) per input. The registry is global.
 
     Parameters
     ----------
@@ -304,8 +305,8 @@ def joint_rule(op: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
     for name in names:
         if name not in op.inputs and name != "out" and name not in op.defaults:
             raise PluginError(
-                f"op {op.name!r}: the gradient rule {fn.__name__!r} asks for {name!r}; it may ask for "
-                f"{(*op.inputs, 'out', *op.defaults)}"
+                f"op {op.name!r}: the gradient rule {fn.__name__!r} asks for {name!r}; it may ask "
+                f"for {(*op.inputs, 'out', *op.defaults)}"
             )
 
     def vjp(
@@ -315,7 +316,9 @@ def joint_rule(op: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
         # user code is written with public ops, so it is given tensors whatever the pass runs on
         tensors = type(gs[0]) is Tensor
         if not tensors:
-            known = {k: _wrapped(v) if k in op.inputs or k == "out" else v for k, v in known.items()}
+            known = {
+                k: _wrapped(v) if k in op.inputs or k == "out" else v for k, v in known.items()
+            }
         g = gs[0] if tensors else Tensor(gs[0])
         grads = fn(g, **{name: known[name] for name in names})
         listed = list(grads) if isinstance(grads, tuple) else [grads]

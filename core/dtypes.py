@@ -13,7 +13,8 @@ __all__ = ["as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"
 
 _default = np.dtype(np.float32)
 _COMPLEX = {"float16": np.complex64, "float32": np.complex64, "float64": np.complex128}
-# Kinds that an array may have: bool, signed, unsigned, float, complex. Never object, string or time.
+# Kinds that an array may have: bool, signed, unsigned, float, complex. Never object, string or
+# time.
 _KINDS = frozenset("biufc")
 
 

@@ -41,7 +41,11 @@ def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
         last_use.update(dict.fromkeys((*inputs, *outputs), i))
     results = [slot[symbol] for symbol in program.outputs]
     updates = [(variable, slot[symbol]) for variable, symbol in program.updates.items()]
-    kept = {*results, *(index for _, index in updates), *range(first_free, first_free + len(literals))}
+    kept = {
+        *results,
+        *(index for _, index in updates),
+        *range(first_free, first_free + len(literals)),
+    }
     drops: list[list[int]] = [[] for _ in steps]
     for index, i in last_use.items():
         if index not in kept:
@@ -57,7 +61,9 @@ def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
             elif len(outputs) == 1:
                 values[outputs[0]] = op.raw(*[values[i] for i in inputs], **params)
             else:
-                for index, array in zip(outputs, op.raw(*[values[i] for i in inputs], **params), strict=True):
+                for index, array in zip(
+                    outputs, op.raw(*[values[i] for i in inputs], **params), strict=True
+                ):
                     values[index] = array
             for index in drop:
                 values[index] = None

@@ -27,9 +27,9 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     used = tape._used and not tape._persistent
     broken = [b for b in tape._breaks if b.input in reached]
     if broken:
-        reasons = dict.fromkeys(b.reason for b in broken)
-        return f"None: a path from {name} ends: {'; '.join(reasons)}."
-    reasons = []
+        ends = dict.fromkeys(b.reason for b in broken)
+        return f"None: a path from {name} ends: {'; '.join(ends)}."
+    reasons: list[str] = []
     if not tape._entered:
         return "None: the tape was never entered; use it in a with statement."
     if used:

@@ -58,7 +58,9 @@ class ConcreteFunction:
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
-            raise TypeError(f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}")
+            raise TypeError(
+                f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}"
+            )
         tensors = []
         for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
             if isinstance(spec, TensorSpec):
@@ -107,7 +109,7 @@ class Function:
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
-        self.name: str = name or getattr(python_function, "__name__", "function")
+        self.name = name or str(getattr(python_function, "__name__", "function"))
         self._concrete: dict[Any, ConcreteFunction] = {}
         self.signature = inspect.signature(python_function)
         self._positional = [
@@ -159,9 +161,7 @@ class Function:
             self._concrete[key] = self._trace(args, kwargs)
         return self._concrete[key]
 
-    def _canonical(
-        self, args: Any, kwargs: Any
-    ) -> tuple[Any, Any, list[Tensor], Any]:
+    def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
         if kwargs or len(args) != len(self._positional):
             try:
@@ -213,8 +213,8 @@ class Function:
             hash(leaf)
         except TypeError:
             raise TypeError(
-                f"{self.name}: argument {position} of type {type(leaf).__name__} is neither a tensor "
-                "nor hashable, so it cannot select a trace"
+                f"{self.name}: argument {position} of type {type(leaf).__name__} is neither a "
+                "tensor nor hashable, so it cannot select a trace"
             ) from None
         return (type(leaf), leaf)
 
@@ -352,12 +352,13 @@ def function(
     Parameters
     ----------
     fn
-        A function or method of tensors, in any nested containers, and of Python values. Each distinct
-        Python value (and each shape and dtype, without ``input_signature``) makes a trace of its own.
-        Python side effects happen while tracing only; assignments to variables happen on every call.
+        A function or method of tensors, in any nested containers, and of Python values. Each
+        distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
+        of its own. Python side effects happen while tracing only; assignments to variables happen
+        on every call.
     input_signature
-        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One trace then
-        serves all calls. Further arguments are Python values.
+        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One
+        trace then serves all calls. Further arguments are Python values.
 
     Returns
     -------
@@ -377,5 +378,3 @@ def function(
     if fn is None:
         return lambda f: Function(f, input_signature)
     return Function(fn, input_signature)
-
-

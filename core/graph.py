@@ -1,7 +1,7 @@
 """Traced programs: ``Symbol``, the array type that computes nothing, and ``Graph``, what it builds.
 
-A graph is a pure function: inputs and the variables' values on entry go in, outputs and the variables'
-values on exit come out. Its nodes are in the order in which Python ran them.
+A graph is a pure function: inputs and the variables' values on entry go in, outputs and the
+variables' values on exit come out. Its nodes are in the order in which Python ran them.
 """
 
 from __future__ import annotations
@@ -292,8 +292,8 @@ class Graph:
         """Give the variable a new value from this point on."""
         if self.parent is not None:
             raise TraceError(
-                f"{user_line()}: variable {variable.name!r} is assigned inside a gradient function; "
-                "assign it in the function itself"
+                f"{user_line()}: variable {variable.name!r} is assigned inside a gradient "
+                "function; assign it in the function itself"
             )
         value = self.adopt(array)
         symbol = Symbol(self, variable.shape, variable.dtype)
@@ -302,7 +302,11 @@ class Graph:
         self.updates[variable] = symbol
 
     def custom(
-        self, kind: CustomGradient, results: Sequence[Any], arguments: Sequence[Any], saved: Sequence[Any]
+        self,
+        kind: CustomGradient,
+        results: Sequence[Any],
+        arguments: Sequence[Any],
+        saved: Sequence[Any],
     ) -> list[Symbol]:
         """Append a custom gradient around ``results``; return the symbols that stand for them."""
         inputs = tuple(self.adopt(x) for x in (*results, *arguments, *saved))

@@ -1,8 +1,8 @@
 """The hooks that a plugin may implement; all are optional.
 
-A plugin is a module or object whose functions are marked with ``gradtape.hookimpl``, registered under
-the entry-point group ``gradtape`` (or by hand with ``gradtape.register_plugin``). It must be cheap to
-import: heavy libraries are for the methods of its backend.
+A plugin is a module or object whose functions are marked with ``gradtape.hookimpl``, registered
+under the entry-point group ``gradtape`` (or by hand with ``gradtape.register_plugin``). It must be
+cheap to import: heavy libraries are for the methods of its backend.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PROJECT = "gradtape"
 Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+Rules = Mapping[str, Callable[..., Any] | Mapping[str, Any]]
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 _hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -42,7 +44,7 @@ def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gradtape_gradients() -> Mapping[str, Callable[..., Any] | Mapping[str, Any]]:  # type: ignore[empty-body]
+def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """Return gradient rules for ops of other plugins, by op name.
 
     A rule is a mapping from input name to rule (as in ``Op(gradients=...)``), or one function as

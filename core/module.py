@@ -22,8 +22,9 @@ _CALLS = "_gradtape_calls"
 class Module:
     """Base class of everything that holds variables: models, layers, optimizers.
 
-    Assign variables and modules to attributes (also inside lists, tuples and dicts); they are found by
-    looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved as graphs.
+    Assign variables and modules to attributes (also inside lists, tuples and dicts); they are
+    found by looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved
+    as graphs.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class Module:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """All variables: own ones by sorted attribute name, then those of submodules, breadth first."""
+        """All variables: own ones by sorted attribute name, then submodules', breadth first."""
         return tuple(leaf for _, leaf in self.named_leaves() if isinstance(leaf, Variable))
 
     @property
@@ -115,9 +116,8 @@ class Module:
                     found[attribute] = getattr(self, attribute)
                 else:
                     found.pop(attribute, None)
-        for attribute, value in vars(self).items():
-            if isinstance(value, (Function, RestoredFunction)):
-                found[attribute] = value
+        kinds = (Function, RestoredFunction)
+        found.update({k: v for k, v in vars(self).items() if isinstance(v, kinds)})
         return found
 
     def call_signatures(self) -> list[Any]:

@@ -90,8 +90,9 @@ class Rule:
                 keywords.append(name)
             else:
                 raise PluginError(
-                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it may ask "
-                    f"for inputs {op.inputs}, 'out', '<input>_like' or parameters {tuple(op.defaults)}"
+                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it "
+                    f"may ask for inputs {op.inputs}, 'out', '<input>_like' or parameters "
+                    f"{tuple(op.defaults)}"
                 )
         self.keywords = tuple(keywords)
         self.pick = _picker(slots, likes)
@@ -136,8 +137,9 @@ class Op:
     name
         NumPy's or the array API's name; ``"distribution::name"`` for ops of other packages.
     kernel
-        The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``. Arrays
-        are positional, parameters keyword-only and made of Python values (so that they can be saved).
+        The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``.
+        Arrays are positional, parameters keyword-only and made of Python values (so that they can
+        be saved).
     inputs
         The arrays' names; read from the kernel's signature if that is a function. ``("*arrays",)``
         stands for any number.
@@ -152,8 +154,8 @@ class Op:
     broadcasts
         Whether inputs broadcast, so that gradients are summed back to each input's shape.
     holomorphic
-        Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for complex
-        values gradtape then takes the conjugates that TensorFlow's convention asks for.
+        Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for
+        complex values gradtape then takes the conjugates that TensorFlow's convention asks for.
     batch
         The batching rule, used by ``vmap``.
     """
@@ -231,7 +233,7 @@ class Op:
         return self.vjp is not None or bool(self.rules and any(self.rules))
 
     @property
-    def __doc__(self) -> str:  # type: ignore[override]
+    def __doc__(self) -> str:
         return self.doc or f"The op {self.name!r}."
 
     @property
@@ -309,7 +311,9 @@ class Op:
             (backend,) = owners.values()
             kernel = registry().kernel(self, backend)
             if backend.scalar_array_type in types:
-                _scalar_tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
+                _scalar_tables.setdefault(
+                    backend.scalar_array_type, ScalarTable(backend.weak_scalar)
+                )
         self._kernels[types] = kernel
         return kernel
 
@@ -344,7 +348,7 @@ class UnaryOp(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any) -> Any:  # type: ignore[override]
+    def __call__(self, x: Any) -> Any:
         if type(x) is not Tensor:
             return Op.__call__(self, x)
         array = x.array
@@ -360,7 +364,7 @@ class UnaryOp(Op):
                 tape.records[output.id] = (x.id, rule.fn, saved, None)
         return output
 
-    def raw(self, x: Any) -> Any:  # type: ignore[override]
+    def raw(self, x: Any) -> Any:
         return (self._kernels.get(type(x)) or self.resolve((x,)))(x)
 
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
@@ -373,7 +377,7 @@ class BinaryOp(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+    def __call__(self, x: Any, y: Any) -> Any:
         if type(x) is Tensor:
             a = x.array
             if type(y) is Tensor:
@@ -399,7 +403,9 @@ class BinaryOp(Op):
                     tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
             # one watched operand of the result's own shape and dtype is by far the commonest case
-            source, rule = (x, self.rules and self.rules[0]) if x_live else (y, self.rules and self.rules[1])
+            source, rule = (
+                (x, self.rules and self.rules[0]) if x_live else (y, self.rules and self.rules[1])
+            )
             shape, dtype = source.array.shape, source.array.dtype
             result = output.array
             if (
@@ -416,7 +422,7 @@ class BinaryOp(Op):
             tape.records[output.id] = (source.id, rule.fn, saved, None)
         return output
 
-    def raw(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+    def raw(self, x: Any, y: Any) -> Any:
         return (self._kernels.get((type(x), type(y))) or self.resolve((x, y)))(x, y)
 
 

@@ -26,9 +26,9 @@ def prune(graph: Graph) -> Graph:
 def forward_only(graph: Graph) -> Graph:
     """Return what computes the same values when nobody differentiates.
 
-    Custom gradients become what they are in the forward direction: nothing. Equal subexpressions are
-    computed once. Gradients of the original must not be taken through the result: merging changes the
-    order in which they would be summed.
+    Custom gradients become what they are in the forward direction: nothing. Equal subexpressions
+    are computed once. Gradients of the original must not be taken through the result: merging
+    changes the order in which they would be summed.
     """
     result = Graph(graph.name, graph.parent)
     result.inputs, result.constants = list(graph.inputs), dict(graph.constants)

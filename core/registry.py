@@ -10,6 +10,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pluggy
@@ -130,8 +131,8 @@ class Registry:
             bound: Callable[..., Any] = backend.bind(op.kernel)
         except AttributeError:
             raise UnknownOp(
-                f"op {op.name!r} has no kernel for backend {backend.name!r}: its array namespace has "
-                f"no {op.kernel!r}, and no plugin provides one (hook gradtape_kernels)"
+                f"op {op.name!r} has no kernel for backend {backend.name!r}: its array namespace "
+                f"has no {op.kernel!r}, and no plugin provides one (hook gradtape_kernels)"
             ) from None
         return bound
 
@@ -185,7 +186,9 @@ class Registry:
         if kind in ("rule", "kernel"):
             op_name = name if kind == "rule" else name[0]
             if op_name not in ops:
-                raise PluginError(f"{info} provides a {kind} for the op {op_name!r}, which is unknown")
+                raise PluginError(
+                    f"{info} provides a {kind} for the op {op_name!r}, which is unknown"
+                )
 
     def _install(self, info: PluginInfo, kind: str, name: Any, item: Any) -> None:
         if kind == "op":
@@ -328,7 +331,7 @@ def _discover() -> Registry:
             seen.add((point.name, point.value))
             found.append((PluginInfo(point.name, *_distribution(point)), point.load))
     for name, plugin in _by_hand.items():
-        found.append((PluginInfo(name), lambda plugin=plugin: plugin))
+        found.append((PluginInfo(name), partial(_same, plugin)))
     loaded: list[tuple[PluginInfo, Any]] = []
     for info, load in found:
         result.plugins.append(info)
@@ -352,6 +355,10 @@ def _discover() -> Registry:
         except Exception as error:
             info.problem = _cause(info, error)
     return result
+
+
+def _same(plugin: Any) -> Any:
+    return plugin
 
 
 def _distribution(point: importlib.metadata.EntryPoint) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Running a graph op by op on tensors: what tapes record, other traces absorb, and batches follow."""
+"""Running a graph op by op on tensors, so that tapes record it and other traces absorb it."""
 
 from __future__ import annotations
 
@@ -57,8 +57,6 @@ def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
         moved = {}
         for symbol, constant in constants.items():
             owner = backend_for_type(type(constant))
-            moved[symbol] = (
-                constant if owner is here else here.asarray(owner.to_numpy(constant))
-            )
+            moved[symbol] = constant if owner is here else here.asarray(owner.to_numpy(constant))
         return moved
     return constants

@@ -48,9 +48,7 @@ class TensorSpec:
             return True
         if shape is None or len(shape) != len(self.shape):
             return False
-        return all(
-            want is None or want == got for want, got in zip(self.shape, shape, strict=True)
-        )
+        return all(want is None or want == got for want, got in zip(self.shape, shape, strict=True))
 
     def _key(self) -> tuple[Shape, str]:
         return (self.shape, self.dtype.name)

@@ -27,7 +27,7 @@ class OpTable(dict[str, "Op"]):
 
 
 class ArrayFunctions:
-    """Ops as attributes, applied to arrays: ``F.exp(x)``; ``F["package::op"]`` for qualified names."""
+    """Ops as attributes, applied to arrays: ``F.exp(x)``, ``F["package::op"]``."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("__"):

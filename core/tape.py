@@ -1,8 +1,9 @@
 """``GradientTape``: records ops as they run, then walks back through them.
 
 A record names tensors by id and holds, for each watched input, the rule that differentiates it and
-what that rule asked for; nothing else stays alive. The backward pass works on raw arrays. If another
-tape (or anything else) looks on, the same rules run on tensors instead, and are recorded by it.
+what that rule asked for; nothing else stays alive. The backward pass works on raw arrays. If
+another tape (or anything else) looks on, the same rules run on tensors instead, and are recorded
+by it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["GradientTape", "UnconnectedGradients"]
 
 
 class UnconnectedGradients(enum.Enum):
-    """What :meth:`GradientTape.gradient` returns for a source that does not influence the target."""
+    """What :meth:`GradientTape.gradient` returns for a source without influence on the target."""
 
     NONE = "none"
     ZERO = "zero"
@@ -184,7 +185,7 @@ class GradientTape:
             self.record_joint(op, inputs, [output], params)
             return
         live = self.records
-        edges = []
+        edges: list[tuple[Any, ...]] = []
         array = output.array
         for x, rule in zip(inputs, rules):
             if type(x) is not Tensor or x.id not in live:
@@ -205,10 +206,7 @@ class GradientTape:
                 keywords = {name: params.get(name, op.defaults[name]) for name in rule.keywords}
                 edges.append((x.id, fn, rule.pick((*inputs, output)), keywords, like))
             else:
-                if only < 0:
-                    saved = None
-                else:
-                    saved = inputs[only] if only < len(inputs) else output
+                saved = None if only < 0 else (*inputs, output)[only]
                 edges.append((x.id, fn, saved, None, like))
         if not edges:
             return
@@ -393,7 +391,7 @@ def _run_backward(
     raw: bool,
     useful: set[int] | None,
 ) -> None:
-    """Send gradients from outputs to inputs, taking records from the end, and sum where they meet."""
+    """Send gradients from outputs to inputs, taking records from the end; sum where they meet."""
     unbroadcast = F.unbroadcast_like
     last, take = records.popitem, grads.pop
     while records:
@@ -460,7 +458,7 @@ def _no_rule(op: Op) -> str:
 
 
 def _handle(leaf: Any, argument: str) -> Tensor:
-    """Return the tensor that stands for a target or source, without reading (watching) a variable."""
+    """Return the tensor that stands for a target or source; a variable is not watched by this."""
     if type(leaf) is Tensor:
         return leaf
     if isinstance(leaf, Variable):
@@ -494,8 +492,4 @@ def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
     try:
         return UnconnectedGradients(value)
     except ValueError:
-        raise ValueError(
-            f"unconnected_gradients must be 'none' or 'zero', got {value!r}"
-        ) from None
-
-
+        raise ValueError(f"unconnected_gradients must be 'none' or 'zero', got {value!r}") from None

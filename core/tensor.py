@@ -272,9 +272,8 @@ class Tensor(Operators):
 
         value = to_numpy(self.array)
         if not value.shape:
-            scalar: np.generic = value[()]
-            return scalar
-        view: NDArray[Any] = value.view()
+            return value[()]
+        view = value.view()
         view.flags.writeable = False
         return view
 
@@ -282,12 +281,18 @@ class Tensor(Operators):
         value = np.asarray(self.numpy())
         if dtype is not None and value.dtype != dtype:
             if copy is False:
-                raise ValueError(f"a copy is needed to give dtype {dtype} to a {value.dtype} tensor")
+                raise ValueError(
+                    f"a copy is needed to give dtype {dtype} to a {value.dtype} tensor"
+                )
             return value.astype(dtype)
         return value.copy() if copy else value
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return np.asarray(self.array).__dlpack__(**kwargs) if _on_host(self) else self.array.__dlpack__(**kwargs)
+        return (
+            np.asarray(self.array).__dlpack__(**kwargs)
+            if _on_host(self)
+            else self.array.__dlpack__(**kwargs)
+        )
 
     def __dlpack_device__(self) -> Any:
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
@@ -308,13 +313,13 @@ class Tensor(Operators):
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:
-        return float(self.numpy())  # type: ignore[arg-type]
+        return float(self.numpy())
 
     def __int__(self) -> int:
-        return int(self.numpy())  # type: ignore[arg-type]
+        return int(self.numpy())
 
     def __complex__(self) -> complex:
-        return complex(self.numpy())  # type: ignore[arg-type]
+        return complex(self.numpy())
 
     def __bool__(self) -> bool:
         return bool(self.numpy())
@@ -322,7 +327,7 @@ class Tensor(Operators):
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
             raise TypeError(f"only an integer tensor is an index, this one is {self.dtype}")
-        return int(self.numpy())  # type: ignore[arg-type]
+        return int(self.numpy())
 
     def __len__(self) -> int:
         shape = self.array.shape

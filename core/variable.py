@@ -104,8 +104,8 @@ class Variable(Operators):
         Parameters
         ----------
         value
-            A value of the variable's shape; its dtype is converted if NumPy calls that safe within a
-            kind (``float64`` to ``float32``, not ``float32`` to ``int32``).
+            A value of the variable's shape; its dtype is converted if NumPy calls that safe within
+            a kind (``float64`` to ``float32``, not ``float32`` to ``int32``).
 
         Raises
         ------
@@ -220,5 +220,3 @@ class Variable(Operators):
 def can_train(variable: Variable) -> bool:
     """Return whether gradients exist for a variable."""
     return variable.trainable and is_differentiable(variable.dtype)
-
-

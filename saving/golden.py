@@ -1,4 +1,5 @@
-"""Golden vectors: sample inputs with the outputs and gradients that they gave where they were saved.
+"""Golden vectors: sample inputs with the outputs and gradients that they gave where they were
+saved.
 
 A file that carries them can prove, on any later machine and backend, that it still computes what it
 computed then, gradients of gradients included.
@@ -42,8 +43,11 @@ def sample_inputs(concrete: ConcreteFunction, seed: int) -> Iterator[list[np.nda
 def _sample(
     spec: TensorSpec, rank: tuple[int, ...], random: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    shape = rank if spec.shape is None else tuple(_UNKNOWN_SIZE if n is None else n for n in spec.shape)
+    shape = (
+        rank if spec.shape is None else tuple(_UNKNOWN_SIZE if n is None else n for n in spec.shape)
+    )
     kind = spec.dtype.kind
+    value: Any
     if kind == "f":
         value = random.standard_normal(shape)
     elif kind == "c":
@@ -73,8 +77,8 @@ def evaluate(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
-    The gradient is that of a weighted sum of the floating outputs, the second one that of a weighted
-    sum of the first; weights are fixed by position, so that nothing cancels.
+    The gradient is that of a weighted sum of the floating outputs, the second one that of a
+    weighted sum of the first; weights are fixed by position, so that nothing cancels.
     """
     tensors = [constant(array) for array in inputs]
     iterator = iter(tensors)

@@ -208,7 +208,9 @@ class GraphReader:
         arguments = self._tree(record.get("arguments"), where, len(graph.outputs))
         results = self._tree(record.get("results"), where, len(graph.outputs))
         if not (isinstance(arguments, tuple) and [type(x) for x in arguments] == [tuple, dict]):
-            raise DamagedFile(f"{where}: 'arguments' is no pair of positional and keyword arguments")
+            raise DamagedFile(
+                f"{where}: 'arguments' is no pair of positional and keyword arguments"
+            )
         concrete = ConcreteFunction(name, graph, arguments, results)
         declared = [(spec.shape, spec.dtype) for spec in concrete.specs]
         if declared != [(x.shape, x.dtype) for x in graph.inputs]:
@@ -235,11 +237,9 @@ class GraphReader:
     def graph(self, record: Any, where: str, parent: Graph | None) -> Graph:
         """Return the graph of a JSON record."""
         graph = Graph(take(record, "name", str, where), parent)
-        values: list[Symbol] = []
-        for item in take(record, "inputs", list, where):
-            values.append(graph.input(_read_spec(item, where)))
-        for item in take(record, "constants", list, where):
-            values.append(self._read_constant(graph, item, where))
+        inputs, constants = (take(record, key, list, where) for key in ("inputs", "constants"))
+        values: list[Symbol] = [graph.input(_read_spec(item, where)) for item in inputs]
+        values += [self._read_constant(graph, item, where) for item in constants]
         for i, item in enumerate(take(record, "nodes", list, where)):
             place = f"{where}: node {i}"
             before = len(graph.nodes)
@@ -279,9 +279,7 @@ class GraphReader:
                 return [self._variable_node(graph, kind, item, inputs, where)]
         return self._op_node(graph, item, inputs, where)
 
-    def _op_node(
-        self, graph: Graph, item: Any, inputs: list[Any], where: str
-    ) -> Sequence[Symbol]:
+    def _op_node(self, graph: Graph, item: Any, inputs: list[Any], where: str) -> Sequence[Symbol]:
         name = take(item, "op", str, where)
         op = self._registry.ops.get(name)
         if op is None:
@@ -331,9 +329,7 @@ class GraphReader:
         graph.assign(variable, value)
         return graph.updates[variable]
 
-    def _custom(
-        self, graph: Graph, item: Any, inputs: list[Any], where: str
-    ) -> Sequence[Symbol]:
+    def _custom(self, graph: Graph, item: Any, inputs: list[Any], where: str) -> Sequence[Symbol]:
         label = take(item, "custom_gradient", str, where)
         results, arguments = take(item, "results", int, where), take(item, "arguments", int, where)
         connected = take(item, "connected", list, where)

@@ -85,7 +85,9 @@ def _attribute_lines(
         items = [(f"{name}/{i}", item) for i, item in enumerate(content)]
     elif tag == "dict" and type(content) is dict:
         items = [(f"{name}/{key}", item) for key, item in content.items()]
-    return [line for key, item in items for line in _attribute_lines(contents, key, item, indent, seen)]
+    return [
+        line for key, item in items for line in _attribute_lines(contents, key, item, indent, seen)
+    ]
 
 
 def _function_lines(contents: Contents) -> list[str]:

@@ -36,13 +36,15 @@ class LoadedModule(Module):
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(
-                f"module {self.name!r} ({self.class_name}) was never called before it was saved, so "
-                f"the file has no trace of it; it has: {', '.join(self.functions()) or 'no functions'}"
+                f"module {self.name!r} ({self.class_name}) was never called before it was "
+                f"saved, so the file has no trace of it; it has: "
+                f"{', '.join(self.functions()) or 'no functions'}"
             )
         return call(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<LoadedModule {self.name!r} of class {self.class_name}: {len(self.variables)} variables>"
+        count = len(self.variables)
+        return f"<LoadedModule {self.name!r} of class {self.class_name}: {count} variables>"
 
 
 def attributes_of(
@@ -79,8 +81,8 @@ def _encode_attribute(value: Any, number_of: Callable[[Any], dict[str, int]], wh
                 if not _tracks(item):
                     continue
                 raise SaveError(
-                    f"{where}: the key {key!r} cannot be a name in a file; use a string of letters, "
-                    "digits, '_', '.', '-' and spaces"
+                    f"{where}: the key {key!r} cannot be a name in a file; use a string of "
+                    "letters, digits, '_', '.', '-' and spaces"
                 )
             tracked[key] = encoded
         return {"dict": tracked}
@@ -160,7 +162,7 @@ def config_of(
     """Return a known class's configuration as JSON, callables as ops or traced functions."""
     get_config = getattr(module, "get_config", None)
     config = {} if get_config is None else get_config()
-    result = {}
+    result: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, Op):
             result[key] = {"op": value.name}
@@ -197,5 +199,3 @@ def restore_config(
     if not isinstance(module, Module):
         raise DamagedFile(f"{where}: {cls.__name__} is no module class")
     return module
-
-

@@ -147,7 +147,9 @@ def build(contents: Contents) -> Built:
             for path in case_datasets(case):
                 contents.array(path)
     reader = GraphReader(registry(), variables, contents.array)
-    functions = [_function(contents, reader, record, i) for i, record in enumerate(contents.functions)]
+    functions = [
+        _function(contents, reader, record, i) for i, record in enumerate(contents.functions)
+    ]
 
     def function(number: int) -> RestoredFunction:
         if type(number) is not int or not 0 <= number < len(functions):
@@ -166,7 +168,9 @@ def build(contents: Contents) -> Built:
                 vars(module)[check_identifier(name, where)] = function(number)
     root = modules[0]
     if contents.signatures:
-        named = {check_identifier(k, "signatures"): function(n) for k, n in contents.signatures.items()}
+        named = {
+            check_identifier(k, "signatures"): function(n) for k, n in contents.signatures.items()
+        }
         vars(root)["signatures"] = named
     return Built(modules, functions, variables)
 
@@ -211,9 +215,7 @@ def _variable(contents: Contents, record: Any, index: int) -> Variable:
     return variable
 
 
-def _function(
-    contents: Contents, reader: GraphReader, record: Any, index: int
-) -> RestoredFunction:
+def _function(contents: Contents, reader: GraphReader, record: Any, index: int) -> RestoredFunction:
     name = take(record, "name", str, f"function {index}")
     where = f"function {name[:80]!r}"
     signature = decode_signature(take(record, "parameters", list, where), where)

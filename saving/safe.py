@@ -1,8 +1,8 @@
 """Reading HDF5 files from strangers: everything is checked before any of it is read.
 
-What a file may hold here is little: groups, and plain datasets of numbers or text, each reached by one
-hard link. Everything else that HDF5 offers (links to elsewhere, external and virtual storage, plugins
-for filters, references, compound types) is refused by name.
+What a file may hold here is little: groups, and plain datasets of numbers or text, each reached by
+one hard link. Everything else that HDF5 offers (links to elsewhere, external and virtual storage,
+plugins for filters, references, compound types) is refused by name.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ class SafeFile:
             where = f"{place}: " if place else ""
             raise type(error)(f"{self.path}: {where}{error}") from None
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
-            raise DamagedFile(f"{self.path}: {place or 'the file'} cannot be read ({error})") from None
+            raise DamagedFile(
+                f"{self.path}: {place or 'the file'} cannot be read ({error})"
+            ) from None
         except MemoryError:
             raise UnsafeFile(f"{self.path}: {place} does not fit into memory") from None
 
@@ -171,21 +173,37 @@ def _checked_size(dataset: h5py.Dataset, path: str) -> int:
     if properties.get_external_count() or dataset.external:
         raise UnsafeFile(f"{path} stores its data in another file")
     layout = properties.get_layout()
-    if dataset.is_virtual or layout not in (h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED, h5py.h5d.COMPACT):
+    if dataset.is_virtual or layout not in (
+        h5py.h5d.CONTIGUOUS,
+        h5py.h5d.CHUNKED,
+        h5py.h5d.COMPACT,
+    ):
         raise UnsafeFile(f"{path} is a virtual dataset")
     for i in range(properties.get_nfilters()):
         code = properties.get_filter(i)[0]
         if code not in _FILTERS:
-            raise UnsafeFile(f"{path} needs the filter {code}; only {list(_FILTERS.values())} are read")
+            raise UnsafeFile(
+                f"{path} needs the filter {code}; only {list(_FILTERS.values())} are read"
+            )
     kind = dataset.id.get_type().get_class()
-    if kind not in (h5py.h5t.INTEGER, h5py.h5t.FLOAT, h5py.h5t.ENUM, h5py.h5t.STRING, h5py.h5t.COMPOUND):
+    if kind not in (
+        h5py.h5t.INTEGER,
+        h5py.h5t.FLOAT,
+        h5py.h5t.ENUM,
+        h5py.h5t.STRING,
+        h5py.h5t.COMPOUND,
+    ):
         raise UnsafeFile(f"{path} has an HDF5 type of class {kind}")
     dtype = dataset.dtype
     if dtype.kind == "S":
         if dataset.shape != () or dtype.itemsize > MAX_TEXT:
-            raise UnsafeFile(f"{path}: a text is one fixed-length string of at most {MAX_TEXT:,} bytes")
+            raise UnsafeFile(
+                f"{path}: a text is one fixed-length string of at most {MAX_TEXT:,} bytes"
+            )
     elif dtype.name not in DTYPES:
-        raise UnsafeFile(f"{path} has dtype {dtype}; files hold plain numbers and fixed-length text")
+        raise UnsafeFile(
+            f"{path} has dtype {dtype}; files hold plain numbers and fixed-length text"
+        )
     if dataset.shape is None or len(dataset.shape) > MAX_RANK:
         raise UnsafeFile(f"{path} has the shape {dataset.shape}")
     size = int(dtype.itemsize)

@@ -70,8 +70,8 @@ def encode(value: Any, what: str) -> Any:
     if type(value) is dict and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, what) for key, item in value.items()}}
     raise SaveError(
-        f"{what}: a value of type {type(value).__name__} cannot be saved; files hold None, booleans, "
-        "numbers, strings, and tuples, lists and dictionaries of them"
+        f"{what}: a value of type {type(value).__name__} cannot be saved; files hold None, "
+        "booleans, numbers, strings, and tuples, lists and dictionaries of them"
     )
 
 

@@ -47,7 +47,7 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
     restored = vars(module).get("__call__")
     if isinstance(restored, RestoredFunction):
         return None  # among module.functions()
-    call = getattr(type(module), "__call__", None)
+    call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is wanted
     seen = module.call_signatures()
     if call is None or isinstance(call, Function) or not seen:
         return None
@@ -85,7 +85,7 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
         return SavedFunction(
             function.name, function.signature, function.concrete_functions, function
         )
-    dtypes = {v.dtype for v in module.variables if v.dtype.kind in "fc"} or {None}
+    dtypes: set[Any] = {v.dtype for v in module.variables if v.dtype.kind in "fc"} or {None}
     shape = vars(module).get("_gradtape_output")
     traced = function if isinstance(function, Function) else Function(function)
     concrete = []
@@ -95,8 +95,8 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
         except Exception as error:
             if shape is None:
                 raise SaveError(
-                    f"{where}: {function!r} cannot be traced for a tensor of unknown rank ({error}); "
-                    "call the layer once before saving it"
+                    f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
+                    f"({error}); call the layer once before saving it"
                 ) from error
             made = _guarded(where, traced.get_concrete_function, _batched(TensorSpec(shape, dtype)))
         concrete.append(made)

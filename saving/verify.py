@@ -67,7 +67,9 @@ class Report:
     def table(self) -> str:
         """Return the report as text."""
         columns = ("output", "gradient", "second gradient")
-        rows = [("Function", "Sample", "Outputs", "Gradients", "2nd order", "Result")]
+        rows: list[tuple[str, ...]] = [
+            ("Function", "Sample", "Outputs", "Gradients", "2nd order", "Result")
+        ]
         for check in self.checks:
             cells = [_number(check.errors.get(column)) for column in columns]
             result = "equal bit for bit" if check.exact else "equal within tolerance"
@@ -103,7 +105,8 @@ def verify(
 
     Returns
     -------
-    A :class:`Report`; ``report.ok`` says whether outputs, gradients and second-order gradients agree.
+    A :class:`Report`; ``report.ok`` says whether outputs, gradients and second-order gradients
+    agree.
 
     Raises
     ------
@@ -166,8 +169,8 @@ def _check(
     check = Check(label, ", ".join([shapes, *static]))
     try:
         values = evaluate(run, concrete, inputs, variables, names)
-    except Exception as error:  # whatever it is, the file does not do what it did
-        check.exact, check.problem = False, why(error)
+    except Exception as failure:  # whatever it is, the file does not do what it did
+        check.exact, check.problem = False, why(failure)
         return check
     problems = []
     for name, want in zip(case["values"], expected, strict=True):

@@ -35,9 +35,10 @@ def save(
 ) -> None:
     """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
 
-    Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__`` of a
-    module that was called is traced for any batch size (with ``training`` on and off if it takes that).
-    Custom gradients are saved as graphs, so that the file needs none of the code that made it.
+    Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
+    of a module that was called is traced for any batch size (with ``training`` on and off if it
+    takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
+    made it.
 
     Parameters
     ----------
@@ -84,9 +85,7 @@ class _Contents:
         self._root = module
         self._modules: list[Module] = [module, *module.submodules]
         self._variables: list[Variable] = list(module.variables)
-        self._paths: dict[int, str] = {
-            id(v): path for path, v in module.named_variables.items()
-        }
+        self._paths: dict[int, str] = {id(v): path for path, v in module.named_variables.items()}
         self._graphs = GraphWriter(self._variable_number, self._add_constant)
         self._functions: list[dict[str, Any]] = []
         self._concrete = 0
@@ -202,7 +201,10 @@ class _Contents:
             function = RestoredFunction(name, _plain_signature(function), [function])
         if isinstance(function, Function) and function.input_signature is not None:
             function.get_concrete_function()
-        if not isinstance(function, (Function, RestoredFunction)) or not function.concrete_functions:
+        if (
+            not isinstance(function, (Function, RestoredFunction))
+            or not function.concrete_functions
+        ):
             raise SaveError(
                 f"signatures: {name!r} must be a gradtape.function that has an input_signature or "
                 "has been called"
@@ -277,9 +279,9 @@ class _Contents:
         for name, op in sorted(self._graphs.ops.items()):
             need(_provider(op), "ops", name)
         for cls in {type(module) for module in self._modules}:
-            name = self._known.get(cls)
-            if name is not None:
-                need(registry().owner("module", name), "modules", name)
+            class_name = self._known.get(cls)
+            if class_name is not None:
+                need(registry().owner("module", class_name), "modules", class_name)
         for entry in needed.values():
             entry["modules"].sort()
         return [needed[key] for key in sorted(needed)]
@@ -315,9 +317,10 @@ def _compare(
                 wrong.append(key)
     if wrong:
         raise SaveError(
-            f"function {name!r}: the trace does not give the {', '.join(wrong)} of the Python code; "
-            "it may depend on something that is not an argument or a Variable (a global, NumPy's "
-            "random numbers, a branch on a value). Save with golden=False to store the trace anyway."
+            f"function {name!r}: the trace does not give the {', '.join(wrong)} of the Python "
+            "code; it may depend on something that is not an argument or a Variable (a global, "
+            "NumPy's random numbers, a branch on a value). Save with golden=False to store the "
+            "trace anyway."
         )
 
 
@@ -373,5 +376,3 @@ def _sync(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
