@@ -3,10 +3,10 @@
     check_gradients(gt.sin, x)                  # first and second order
     check_gradients(gt.multiply, x, y, order=3)
 
-Gradients are compared element by element. A result of several elements is first joined to one number
-by random weights, so an error in any element of the Jacobian shows. Each derivative is measured with
-two step widths; what remains after Richardson's extrapolation must be small, or the point is too near
-a kink to say anything and the check refuses.
+Gradients are compared element by element. A result of several elements is first joined to one
+number by random weights, so an error in any element of the Jacobian shows. Each derivative is
+measured with two step widths and extrapolated; if the two disagree, the point is too near a kink to
+say anything and the check refuses.
 
 For complex values a gradient is the direction of steepest ascent: ``dL = Re(conj(gradient) * dx)``.
 """
@@ -77,7 +77,7 @@ def _differentiable(x: Array) -> bool:
 
 
 def _weights(rng: np.random.Generator, y: Array) -> Array:
-    """Return weights between 0.5 and 1.5 in absolute value: none so small that it hides an error."""
+    """Return weights of 0.5 to 1.5 in absolute value: none so small that it hides an error."""
     y = np.asarray(y)
     size = rng.uniform(0.5, 1.5, y.shape)
     if y.dtype.kind == "c":
