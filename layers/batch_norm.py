@@ -1,0 +1,198 @@
+"""``BatchNorm``: normalise each channel by the batch's mean and variance."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..core.extend import ops
+from ..core.tensor import Tensor
+from ..core.variable import Variable
+from .layer import Layer
+
+__all__ = ["BatchNorm", "BatchNormalization"]
+
+
+class BatchNorm(Layer):
+    """Batch normalisation.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels; each is normalised over all other axes.
+    momentum
+        How much of the moving statistics each training call keeps, in ``[0, 1]``.
+    epsilon
+        Added to the variance, inside the root.
+    center
+        Whether to add ``beta``.
+    scale
+        Whether to multiply by ``gamma``.
+    name
+        A Python identifier.
+    dtype
+        The dtype of the variables; by default that of the first input if floating, else
+        ``float32``.
+
+    Attributes
+    ----------
+    gamma, beta : Variable or None
+        Shape ``(channels,)``, from 1 and 0.
+    moving_mean, moving_variance : Variable
+        Shape ``(channels,)``, from 0 and 1; not trained by gradients.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range; at the call, if ``x`` does not have the channels or the
+        axis.
+
+    Notes
+    -----
+    With ``training=True``::
+
+        y = gamma * (x - mean(x)) / sqrt(var(x) + epsilon) + beta
+        moving_mean = moving_mean * momentum + mean(x) * (1 - momentum)
+        moving_variance = moving_variance * momentum + var(x) * (1 - momentum)
+
+    and otherwise, by default, the moving statistics take the place of the batch's. ``var`` is the
+    biased variance (divided by n), in both places: so does Keras; PyTorch's moving variance is
+    unbiased, and its momentum is one minus this one.
+
+    References
+    ----------
+    S. Ioffe and C. Szegedy, "Batch Normalization", ICML 2015.
+
+    Examples
+    --------
+    >>> layer = gt.layers.BatchNorm()
+    >>> y = layer(gt.constant([[1.0], [3.0]]), training=True)
+    >>> [round(v, 3) for v in y.numpy()[:, 0].tolist()]
+    [-1.0, 1.0]
+    >>> round(layer.moving_mean.numpy().item(), 3)
+    0.02
+    """
+
+    gamma: Variable | None
+    beta: Variable | None
+    moving_mean: Variable
+    moving_variance: Variable
+
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 1e-3,
+        center: bool = True,
+        scale: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        if not 0.0 <= momentum <= 1.0:
+            raise ValueError(f"BatchNorm: momentum must be in [0, 1], got {momentum!r}")
+        if not epsilon >= 0.0:
+            raise ValueError(f"BatchNorm: epsilon must not be negative, got {epsilon!r}")
+        self.axis = operator.index(axis)
+        self.momentum = float(momentum)
+        self.epsilon = float(epsilon)
+        self.center = bool(center)
+        self.scale = bool(scale)
+
+    @property
+    def built(self) -> bool:
+        """Whether the moving statistics are there."""
+        return "moving_mean" in vars(self)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the variables, one number for each channel."""
+        if input_shape is None or not -len(input_shape) <= self.axis < len(input_shape):
+            raise ValueError(
+                f"layer {self.name!r} (BatchNorm): its input has no axis {self.axis}, "
+                f"it has shape {input_shape}"
+            )
+        channels = input_shape[self.axis]
+        if channels is None:
+            raise ValueError(
+                f"layer {self.name!r} (BatchNorm): axis {self.axis} of its input must be known when "
+                f"it is first called, got shape {input_shape}"
+            )
+        shape = (channels,)
+        self.gamma = self.add_weight(shape, "ones", "gamma") if self.scale else None
+        self.beta = self.add_weight(shape, "zeros", "beta") if self.center else None
+        self.moving_mean = self.add_weight(shape, "zeros", "moving_mean", trainable=False)
+        self.moving_variance = self.add_weight(shape, "ones", "moving_variance", trainable=False)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones."""
+        shape = x.array.shape
+        if shape is not None:
+            self._check(shape)
+        if x.array.dtype.kind in "biu":
+            x = x.astype(self.moving_mean.dtype)
+        if not training:
+            return self._by_moving_statistics(x, shape)
+        gamma = self.gamma.value if self.scale else self._constant("ones_like")  # type:
+        ignore[union-attr] beta = self.beta.value if self.center else self._constant("zeros_like")
+        # type: ignore[union-attr] y, mean, variance = ops["batch_norm_training"](
+            x, gamma, beta, axis=self.axis, epsilon=self.epsilon
+        )
+        self._move(self.moving_mean, mean)
+        self._move(self.moving_variance, variance)
+        return y
+
+    def _check(self, shape: tuple[int | None, ...]) -> None:
+        channels = self.moving_mean.array.shape[0]
+        if not -len(shape) <= self.axis < len(shape) or shape[self.axis] not in (channels, None):
+            raise ValueError(
+                f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
+                f"{self.axis}, got an input of shape {shape}"
+            )
+        if 0 in shape:
+            raise ValueError(
+                f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
+                "so no mean"
+            )
+
+    def _by_moving_statistics(self, x: Tensor, shape: Any) -> Any:
+        mean, variance = self.moving_mean.value, self.moving_variance.value
+        factor = ops["divide"](1.0, ops["sqrt"](ops["add"](variance, self.epsilon)))
+        if self.scale:
+            factor = ops["multiply"](factor, self.gamma.value)  # type: ignore[union-attr]
+        shift = ops["multiply"](mean, factor)
+        shift = ops["subtract"](self.beta.value, shift) if self.center else -shift  # type:
+        ignore[union-attr] if self.axis != -1:
+            if shape is None:
+                raise ValueError(
+                    f"layer {self.name!r} (BatchNorm): with axis={self.axis}, the rank of its "
+                    "input must be known; use axis=-1 or a TensorSpec with a rank"
+                )
+            along = [1] * len(shape)
+            along[self.axis] = -1
+            factor = ops["reshape"](factor, shape=tuple(along))
+            shift = ops["reshape"](shift, shape=tuple(along))
+        return ops["add"](ops["multiply"](x, factor), shift)
+
+    def _constant(self, op: str) -> Any:
+        """Return what stands for a parameter that the layer does not have."""
+        return ops[op](self.moving_mean.value)
+
+    def _move(self, moving: Variable, batch: Tensor) -> None:
+        # on arrays, so that no tape records it; in a trace they are symbols
+        old, new = moving.handle().array, batch.array
+        moving.assign(Tensor(old * self.momentum + new * (1.0 - self.momentum)))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "axis": self.axis,
+            "momentum": self.momentum,
+            "epsilon": self.epsilon,
+            "center": self.center,
+            "scale": self.scale,
+            **super().get_config(),
+        }
+
+
+#: Keras' name.
+BatchNormalization = BatchNorm

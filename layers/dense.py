@@ -1,0 +1,127 @@
+"""``Dense``: a fully connected layer."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..core.extend import ops
+from ..core.variable import Variable
+from . import activations, initializers
+from .layer import Layer
+
+__all__ = ["Dense"]
+
+
+class Dense(Layer):
+    """``activation(x @ kernel + bias)``.
+
+    Parameters
+    ----------
+    units
+        The number of outputs.
+    activation
+        A name (``"relu"``, ``"softmax"``, ...) or any callable; none by default.
+    use_bias
+        Whether to add a bias.
+    kernel_initializer, bias_initializer
+        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    dtype
+        The weights' dtype; by default that of the first input if floating, else ``float32``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    kernel : Variable
+        Shape ``(inputs, units)``; there once the layer has been called.
+    bias : Variable or None
+        Shape ``(units,)``.
+
+    Raises
+    ------
+    ValueError
+        If ``units`` is not positive; at the call, if the last axis of ``x`` is not the one that the
+        layer was built for.
+
+    Notes
+    -----
+    ``x`` has shape ``(..., inputs)``, the result ``(..., units)``. Integers and booleans are cast
+    to the weights' dtype.
+
+    Examples
+    --------
+    >>> layer = gt.layers.Dense(3, activation="relu")
+    >>> layer(gt.ones((2, 5))).shape
+    (2, 3)
+    """
+
+    kernel: Variable
+    bias: Variable | None
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        dtype: Any = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name, dtype)
+        if not hasattr(units, "__index__") or operator.index(units) < 1:
+            raise ValueError(f"Dense: units must be a positive integer, got {units!r}")
+        self.units = operator.index(units)
+        self.activation = activations.get(activation)
+        self.use_bias = bool(use_bias)
+        self.kernel_initializer = initializers.get(kernel_initializer)
+        self.bias_initializer = initializers.get(bias_initializer)
+        self._given = (kernel_initializer, bias_initializer)
+
+    @property
+    def built(self) -> bool:
+        """Whether the kernel is there."""
+        return "kernel" in vars(self)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for inputs whose last axis is known."""
+        if not input_shape or input_shape[-1] is None:
+            raise ValueError(
+                f"layer {self.name!r} (Dense): the last axis of its input must be known when it is "
+                f"first called, got shape {input_shape}"
+            )
+        self.kernel = self.add_weight(
+            (input_shape[-1], self.units), self.kernel_initializer, "kernel"
+        )
+        self.bias = None
+        if self.use_bias:
+            self.bias = self.add_weight((self.units,), self.bias_initializer, "bias")
+
+    def call(self, x: Any) -> Any:
+        """Apply the layer to ``x`` of shape ``(..., inputs)``."""
+        kernel = self.kernel
+        array = x.array
+        shape = array.shape
+        if shape is not None and (not shape or shape[-1] not in (kernel.array.shape[0], None)):
+            raise ValueError(
+                f"layer {self.name!r} (Dense): expected inputs of shape "
+                f"(..., {kernel.shape[0]}), got {shape}; its kernel has shape {kernel.shape}"
+            )
+        if array.dtype.kind in "biu":
+            x = x.astype(kernel.dtype)
+        y = ops["matmul"](x, kernel.value)
+        if self.use_bias:
+            y = ops["add"](y, self.bias.value)  # type: ignore[union-attr]
+        return y if self.activation is None else self.activation(y)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            "units": self.units,
+            "activation": activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": initializers.serialize(self._given[0]),
+            "bias_initializer": initializers.serialize(self._given[1]),
+            **super().get_config(),
+        }

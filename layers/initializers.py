@@ -1,0 +1,304 @@
+"""Initial values of weights.
+
+Values are drawn on the host from a Philox generator, so that one seed gives the same weights on
+every backend. Without a seed of its own, an initializer takes one from ``gradtape.random``, whose
+global seed thus governs all of them. Names, formulas and defaults are Keras'.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.module import snake_case
+
+__all__ = [
+    "Constant",
+    "GlorotNormal",
+    "GlorotUniform",
+    "HeNormal",
+    "HeUniform",
+    "Initializer",
+    "Ones",
+    "RandomNormal",
+    "RandomUniform",
+    "Zeros",
+    "draw_seed",
+    "get",
+    "serialize",
+]
+
+# The standard deviation of a standard normal distribution cut off at two standard deviations.
+_CUT_STDDEV = 0.87962566103423978
+
+
+def draw_seed() -> int:
+    """Return a seed from the global generator of ``gradtape.random``."""
+    from .. import random  # by its public name: layers do not know which plugin provides it
+
+    high, low = random.uniform((2,), 0.0, 2.0**31, dtype="float64").numpy()
+    return (int(high) << 31) + int(low)
+
+
+def fans(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many inputs and outputs a weight of ``shape`` connects; they are its last axes."""
+    if len(shape) < 2:
+        size = shape[0] if shape else 1
+        return size, size
+    field = math.prod(shape[:-2])
+    return shape[-2] * field, shape[-1] * field
+
+
+class Initializer:
+    """Base class: ``initializer(shape, dtype)`` returns a NumPy array."""
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        """Return an array of ``shape`` and ``dtype``."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return dict(vars(self))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.get_config().items())
+        return f"{type(self).__name__}({arguments})"
+
+
+class Zeros(Initializer):
+    """All zeros."""
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        return np.zeros(shape, dtype)
+
+
+class Ones(Initializer):
+    """All ones."""
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        return np.ones(shape, dtype)
+
+
+class Constant(Initializer):
+    """One value everywhere.
+
+    Parameters
+    ----------
+    value
+        The number.
+    """
+
+    def __init__(self, value: float = 0.0) -> None:
+        self.value = value
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        return np.full(shape, self.value, dtype)
+
+
+class _Random(Initializer):
+    """Base class of the random ones; with a seed, each call gives the same values."""
+
+    seed: int | None
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
+        seed = draw_seed() if self.seed is None else self.seed
+        generator = np.random.Generator(np.random.Philox(key=seed))
+        return np.asarray(self.draw(generator, shape)).astype(dtype)
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        """Return float64 values."""
+        raise NotImplementedError
+
+
+class RandomNormal(_Random):
+    """Normally distributed values.
+
+    Parameters
+    ----------
+    mean, stddev
+        Of the distribution.
+    seed
+        A seed of its own.
+    """
+
+    def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: int | None = None) -> None:
+        self.mean, self.stddev, self.seed = mean, stddev, seed
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        return generator.normal(self.mean, self.stddev, shape)
+
+
+class RandomUniform(_Random):
+    """Uniformly distributed values in ``[minval, maxval)``.
+
+    Parameters
+    ----------
+    minval, maxval
+        The range.
+    seed
+        A seed of its own.
+    """
+
+    def __init__(
+        self, minval: float = -0.05, maxval: float = 0.05, seed: int | None = None
+    ) -> None:
+        self.minval, self.maxval, self.seed = minval, maxval, seed
+
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        return generator.uniform(self.minval, self.maxval, shape)
+
+
+class _Scaled(_Random):
+    """Base class of those whose variance follows from the shape.
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed = seed
+
+    def variance(self, shape: tuple[int, ...]) -> float:
+        """Return the variance for a weight of ``shape``."""
+        raise NotImplementedError
+
+
+class _Glorot(_Scaled):
+    def variance(self, shape: tuple[int, ...]) -> float:
+        return 2.0 / max(1, sum(fans(shape)))
+
+
+class _He(_Scaled):
+    def variance(self, shape: tuple[int, ...]) -> float:
+        return 2.0 / max(1, fans(shape)[0])
+
+
+class _Uniform(_Scaled):
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        limit = math.sqrt(3.0 * self.variance(shape))
+        return generator.uniform(-limit, limit, shape)
+
+
+class _CutNormal(_Scaled):
+    def draw(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        values = np.asarray(generator.standard_normal(shape))
+        while (far := np.abs(values) > 2.0).any():
+            values[far] = generator.standard_normal(int(far.sum()))
+        return values * (math.sqrt(self.variance(shape)) / _CUT_STDDEV)
+
+
+class GlorotUniform(_Glorot, _Uniform):
+    """Uniform in ``±sqrt(6 / (inputs + outputs))`` (Glorot and Bengio, 2010).
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+
+class GlorotNormal(_Glorot, _CutNormal):
+    """Normal with variance ``2 / (inputs + outputs)``, cut off at two standard deviations.
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+
+class HeUniform(_He, _Uniform):
+    """Uniform in ``±sqrt(6 / inputs)`` (He et al., 2015).
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+
+class HeNormal(_He, _CutNormal):
+    """Normal with variance ``2 / inputs``, cut off at two standard deviations.
+
+    Parameters
+    ----------
+    seed
+        A seed of its own.
+    """
+
+
+_CLASSES: dict[str, type[Initializer]] = {
+    snake_case(cls.__name__): cls
+    for cls in (
+        Constant,
+        GlorotNormal,
+        GlorotUniform,
+        HeNormal,
+        HeUniform,
+        Ones,
+        RandomNormal,
+        RandomUniform,
+        Zeros,
+    )
+}
+
+
+def get(initializer: Any) -> Callable[..., Any]:
+    """Return an initializer for a name, a ``{"name", "config"}`` dictionary, or a function.
+
+    Raises
+    ------
+    ValueError
+        If nothing is known by that name.
+    TypeError
+        If it is none of these.
+    """
+    if isinstance(initializer, dict):
+        name, config = initializer["name"], initializer["config"]
+        if config is None:
+            return _Lost(name)
+    elif isinstance(initializer, str):
+        name, config = initializer, {}
+    elif callable(initializer):
+        return initializer
+    else:
+        raise TypeError(
+            f"an initializer is a name or a function of shape and dtype, got {initializer!r}"
+        )
+    if name not in _CLASSES:
+        raise ValueError(f"unknown initializer {name!r}; known: {', '.join(sorted(_CLASSES))}")
+    return _CLASSES[name](**config)
+
+
+def serialize(initializer: Any) -> Any:
+    """Return an initializer as a JSON-able value that :func:`get` takes.
+
+    A function has its name alone written down: the weights that it made are saved, it is not.
+    """
+    if isinstance(initializer, (str, dict)):
+        return initializer
+    if type(initializer) in _CLASSES.values():
+        return {
+            "name": snake_case(type(initializer).__name__),
+            "config": initializer.get_config(),
+        }
+    return {"name": str(getattr(initializer, "__name__", initializer)), "config": None}
+
+
+class _Lost:
+    """Stands for a function that initialised weights where the layer was saved."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        raise ValueError(
+            f"the initializer {self.__name__!r} was a Python function, which is not saved with a "
+            "layer; build the layer before saving it, or set its initializer again"
+        )

@@ -1,0 +1,156 @@
+"""``Layer``: a module with a forward pass, whose weights are made when it meets its first input."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from ..core.backend import backend, backend_of
+from ..core.convert import as_tensor
+from ..core.dtypes import as_dtype, default_dtype
+from ..core.extend import Module, init_scope
+from ..core.tensor import Tensor
+from ..core.tree import flatten, map_structure
+from ..core.variable import Variable
+from . import initializers
+
+__all__ = ["Layer"]
+
+_BUILT = "_gradtape_built"
+
+
+class Layer(Module):
+    """Base class of layers.
+
+    A layer defines ``call(x, ...)``, and ``build(input_shape)`` if it has weights: ``build`` runs
+    once, before the first call, outside any trace or tape, and makes the weights with
+    :meth:`add_weight`. What a subclass takes in its constructor it returns from :meth:`get_config`.
+
+    Parameters
+    ----------
+    name
+        A Python identifier; the class name in snake case by default.
+    dtype
+        The dtype of the weights; by default that of the first input if it is floating, else the
+        default dtype (``float32``).
+
+    Examples
+    --------
+    >>> class Scale(gt.layers.Layer):
+    ...     def build(self, input_shape):
+    ...         self.factor = self.add_weight((input_shape[-1],), "ones", "factor")
+    ...
+    ...     def call(self, x):
+    ...         return x * self.factor
+    """
+
+    def __init__(self, name: str | None = None, dtype: Any = None) -> None:
+        super().__init__(name)
+        self.dtype = None if dtype is None else as_dtype(dtype).name
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        call = cls.__dict__.get("call")
+        if call is not None and "__call__" not in cls.__dict__:
+            cls.__call__ = _building(call)  # type: ignore[assignment, method-assign]
+        super().__init_subclass__(**kwargs)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for inputs of ``input_shape`` (unknown sizes are ``None``)."""
+
+    @property
+    def built(self) -> bool:
+        """Whether the weights are there; a layer that has some before ``build`` overrides this."""
+        if _BUILT in vars(self):
+            return True
+        own = any(isinstance(leaf, Variable) for _, leaf in self.own_leaves())
+        return own or type(self).build is Layer.build
+
+    def add_weight(
+        self,
+        shape: tuple[int, ...],
+        initializer: Any = "glorot_uniform",
+        name: str = "weight",
+        trainable: bool = True,
+        dtype: Any = None,
+    ) -> Variable:
+        """Return a new variable, to be kept as an attribute of the layer.
+
+        Parameters
+        ----------
+        shape
+            The shape.
+        initializer
+            A name, an object of :mod:`gradtape.layers.initializers`, or a function of shape and
+            dtype.
+        name
+            The variable's name.
+        trainable
+            Whether it trains.
+        dtype
+            The dtype; by default the layer's own.
+        """
+        kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
+        value = initializers.get(initializer)(tuple(shape), kind)
+        return Variable(value, trainable=trainable, name=name, dtype=kind)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments: JSON-able values and functions, never modules."""
+        return {"name": self.name, "dtype": self.dtype}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """Return a layer made with the arguments that :meth:`get_config` returned."""
+        return cls(**config)
+
+    def _build_for(self, inputs: Any) -> None:
+        """Build for these inputs, unless that is done; leave no trace of a build that failed."""
+        state = vars(self)
+        if not self.built:
+            leaves = flatten(inputs)
+            before = set(state)
+            try:
+                floats = [x.dtype for x in leaves if x.dtype.kind == "f"]
+                state["_gradtape_dtype"] = floats[0].name if floats else None
+                with init_scope(), backend(_place(leaves)):
+                    self.build(map_structure(lambda x: x.shape, inputs))
+            except BaseException:
+                for attribute in set(state) - before:
+                    del state[attribute]
+                raise
+        state[_BUILT] = True
+
+
+def _building(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``__call__`` for a layer's ``call``: inputs become tensors, the first builds it."""
+
+    @functools.wraps(call)
+    def wrapper(self: Layer, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(inputs) is not Tensor:
+            inputs = _as_inputs(inputs)
+        if _BUILT not in self.__dict__:
+            self._build_for(inputs)
+        return call(self, inputs, *args, **kwargs)
+
+    return wrapper
+
+
+def _as_inputs(inputs: Any) -> Any:
+    """Return inputs as a tensor; containers of tensors or arrays become containers of tensors."""
+    if isinstance(inputs, dict) or (
+        isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
+    ):
+        return map_structure(as_tensor, inputs)
+    return as_tensor(inputs)
+
+
+def _place(leaves: list[Any]) -> str:
+    """Return where the weights go: to the backend and device of the first input."""
+    from ..core.backend import current_backend, current_device
+
+    array = leaves[0].array if leaves else None
+    if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):
+        owner = backend_of(array)
+        return f"{owner.name}:{owner.device(array)}"
+    device = current_device()
+    return current_backend().name + (f":{device}" if device else "")

@@ -1,0 +1,82 @@
+"""``Sequential``: layers one after another."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.extend import Module
+from .layer import Layer
+from .simple import Activation
+
+__all__ = ["Sequential", "takes_training"]
+
+
+@functools.cache
+def takes_training(kind: type) -> bool:
+    """Return whether calls of a module class take ``training=``."""
+    return "training" in inspect.signature(kind.__call__).parameters  # type: ignore[operator]
+
+
+class Sequential(Layer):
+    """Apply layers one after another.
+
+    Parameters
+    ----------
+    layers
+        Layers, other modules, or functions of one tensor (which become :class:`Activation` layers).
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    layers : list
+        The layers; change it as any list.
+
+    Raises
+    ------
+    TypeError
+        If something in ``layers`` cannot be called.
+
+    Examples
+    --------
+    >>> model = gt.layers.Sequential([gt.layers.Dense(8, activation="relu"), gt.layers.Dense(2)])
+    >>> model(gt.ones((5, 3))).shape
+    (5, 2)
+    """
+
+    layers: list[Any]
+
+    def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:
+        super().__init__(name)
+        self.layers = []
+        for layer in layers:
+            self.add(layer)
+
+    def add(self, layer: Any) -> None:
+        """Append a layer, a module, or a function of one tensor."""
+        if not callable(layer):
+            raise TypeError(
+                f"Sequential {self.name!r}: expected layers or functions, got {layer!r}"
+            )
+        self.layers.append(layer if isinstance(layer, Module) else Activation(layer))
+
+    @property
+    def built(self) -> bool:
+        """Whether every layer is built."""
+        return all(getattr(layer, "built", True) for layer in self.layers)
+
+    def build(self, input_shape: Any) -> None:
+        """Do nothing: each layer is built when its input reaches it."""
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Apply the layers in order; ``training`` goes to those that take it."""
+        for layer in self.layers:
+            x = layer(x, training=training) if takes_training(type(layer)) else layer(x)
+        return x
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, the layers left out."""
+        return {"name": self.name}

@@ -1,0 +1,130 @@
+"""Layers without weights: ``Activation``, ``Dropout``, ``Flatten``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import ops
+from ..core.variable import Variable
+from . import activations
+from .initializers import draw_seed
+from .layer import Layer
+
+__all__ = ["Activation", "Dropout", "Flatten"]
+
+
+class Activation(Layer):
+    """Apply an activation.
+
+    Parameters
+    ----------
+    activation
+        A name (``"relu"``, ...) or any callable of one tensor.
+    name
+        A Python identifier.
+    """
+
+    def __init__(self, activation: Any, name: str | None = None) -> None:
+        super().__init__(name)
+        self.activation = activations.get(activation)
+
+    def call(self, x: Any) -> Any:
+        """Apply the activation to ``x``."""
+        return x if self.activation is None else self.activation(x)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"activation": activations.serialize(self.activation), "name": self.name}
+
+
+class Dropout(Layer):
+    """Set each element to zero with probability ``rate`` while training, and scale up the others.
+
+    Parameters
+    ----------
+    rate
+        The probability, in ``[0, 1)``.
+    seed
+        A seed; by default one is drawn from ``gradtape.random``.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    state : Variable
+        ``[seed, counter]``; every call while training takes the next random numbers. It is saved,
+        so that a reloaded model goes on with the same sequence.
+
+    Raises
+    ------
+    ValueError
+        If ``rate`` is not in ``[0, 1)``.
+
+    Notes
+    -----
+    Kept elements are divided by ``1 - rate`` ("inverted" dropout), so that the expected value is
+    the input and nothing happens at inference.
+    """
+
+    def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(name)
+        if not 0.0 <= rate < 1.0:
+            raise ValueError(f"Dropout: rate must be in [0, 1), got {rate!r}")
+        self.rate = float(rate)
+        self.seed = None if seed is None else int(seed)
+
+    @property
+    def built(self) -> bool:
+        """Whether the random state is there."""
+        return "state" in vars(self)
+
+    def build(self, input_shape: Any) -> None:
+        """Seed the layer."""
+        seed = draw_seed() if self.seed is None else self.seed
+        self.state = Variable(np.array([seed, 0]), trainable=False, name="state")
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Drop elements of ``x`` if ``training``."""
+        if not training or self.rate == 0.0:
+            return x
+        key = self.state.value
+        self.state.assign_add(np.array([0, 1]))
+        keep = ops["greater_equal"](ops["random_uniform_like"](key, x), self.rate)
+        return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"rate": self.rate, "seed": self.seed, "name": self.name}
+
+
+class Flatten(Layer):
+    """Flatten every axis but the first: ``(batch, a, b, ...)`` becomes ``(batch, a * b * ...)``.
+
+    Parameters
+    ----------
+    name
+        A Python identifier.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name)
+
+    def call(self, x: Any) -> Any:
+        """Flatten ``x``, of at least one axis."""
+        shape = x.array.shape
+        if shape is None or None in shape[1:] or not shape:
+            raise ValueError(
+                f"layer {self.name!r} (Flatten): every axis but the first must be known, and there "
+                f"must be a first, got shape {shape}"
+            )
+        size = 1
+        for n in shape[1:]:
+            size *= n
+        # the batch may be empty or unknown, so it is the size of the rest that is computed
+        return ops["reshape"](x, shape=(-1 if shape[0] is None else shape[0], size))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"name": self.name}

@@ -1,0 +1,184 @@
+"""What ``fit``, ``evaluate`` and ``predict`` do with one batch after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.backend import backend_of, to_numpy
+from ..core.convert import as_tensor
+from ..core.extend import Module, ops
+from ..core.tape import GradientTape
+from ..core.tensor import Tensor
+from ..core.variable import Variable
+from ..layers.sequential import takes_training
+from . import losses
+from . import metrics as known_metrics
+from .data import as_dataset
+from .optimizer import Optimizer
+from .optimizers import SGD, Adam
+
+__all__ = ["Trainer", "evaluate", "predict"]
+
+_OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {"adam": Adam, "sgd": SGD}
+
+
+class Trainer:
+    """A model with its loss, metrics and optimizer.
+
+    Parameters
+    ----------
+    model, loss, metrics, optimizer
+        As for :func:`gradtape.training.fit`.
+    """
+
+    def __init__(
+        self, model: Any, loss: Any, metrics: Sequence[Any] | None, optimizer: Any = "adam"
+    ) -> None:
+        if not isinstance(model, Module) or not callable(model):
+            raise TypeError(
+                f"expected a model, a gradtape.Module that can be called, got {model!r}"
+            )
+        if isinstance(optimizer, str):
+            if optimizer not in _OPTIMIZERS:
+                raise ValueError(
+                    f"unknown optimizer {optimizer!r}; known: {', '.join(_OPTIMIZERS)}, or pass one"
+                )
+            optimizer = _OPTIMIZERS[optimizer]()
+        elif not isinstance(optimizer, Optimizer):
+            raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
+        self.model = model
+        self.optimizer = optimizer
+        self.loss = losses.get(loss)
+        if metrics is None:
+            metrics = ("accuracy",) if "crossentropy" in getattr(self.loss, "__name__", "") else ()
+        self.metrics = known_metrics.get(metrics)
+        self.names = ("loss", *self.metrics)
+        self.with_training = takes_training(type(model))
+        self.variables: list[Variable] = []
+        self._snapshot: list[tuple[Variable, Any]] | None = None
+
+    def call(self, x: Tensor, training: bool) -> Tensor:
+        """Return the model's predictions."""
+        if self.with_training:
+            return self.model(x, training=training)  # type: ignore[no-any-return]
+        return self.model(x)  # type: ignore[no-any-return]
+
+    def begin(self, x: Tensor) -> None:
+        """Prepare for an epoch that begins with the inputs ``x``; remember the state before it."""
+        if self._snapshot is None:
+            self.call(x, training=False)  # so that every variable is there
+        self.variables = list(self.model.trainable_variables)
+        if not self.variables:
+            raise ValueError(f"fit: {self.model!r} has no trainable variables")
+        self.optimizer.build(self.variables)
+        # arrays are never written, so holding on to them is enough
+        held = (*self.model.variables, *self.optimizer.variables)
+        self._snapshot = [(variable, variable.array) for variable in held]
+
+    def restore(self) -> None:
+        """Go back to the state that :meth:`begin` remembered."""
+        for variable, array in self._snapshot or ():
+            variable.set_array(array)
+
+    def step(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Do one training step; return the loss and metrics of the batch before it."""
+        with GradientTape() as tape:
+            predicted = self.call(x, training=True)
+            value = ops["mean"](self.loss(y, predicted))
+        number = float(value.array)
+        if not math.isfinite(number):
+            raise FloatingPointError(
+                f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
+                "The model is as it was when this epoch began"
+            )
+        gradients = tape.gradient(value, self.variables)
+        self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
+        return {"loss": number, **self._measured(y, predicted)}
+
+    def evaluate(
+        self, batches: Iterable[tuple[Tensor, Tensor]], stop: Callable[[], bool] = lambda: False
+    ) -> dict[str, float]:
+        """Return the means of loss and metrics at inference; early if ``stop()``."""
+        totals = dict.fromkeys(self.names, 0.0)
+        count = 0
+        for x, y in batches:
+            predicted = self.call(x, training=False)
+            value = float(ops["mean"](self.loss(y, predicted)).array)
+            for name, number in {"loss": value, **self._measured(y, predicted)}.items():
+                totals[name] += number * len(x)
+            count += len(x)
+            if stop():
+                break
+        if not count:
+            raise ValueError("evaluate: data has no batches")
+        return {name: total / count for name, total in totals.items()}
+
+    def _measured(self, y: Tensor, predicted: Tensor) -> dict[str, float]:
+        return {
+            name: float(np.mean(to_numpy(as_tensor(metric(y, predicted)).array)))
+            for name, metric in self.metrics.items()
+        }
+
+
+def evaluate(
+    model: Module,
+    data: Any,
+    *,
+    batch_size: int = 32,
+    loss: Any = "sparse_categorical_crossentropy",
+    metrics: Sequence[Any] | None = None,
+) -> dict[str, float]:
+    """Measure a model at inference.
+
+    Parameters
+    ----------
+    model
+        A module that is called with a batch.
+    data
+        A pair of arrays ``(x, y)``, or an iterable of such batches.
+    batch_size
+        The size of the batches that arrays are cut into.
+    loss, metrics
+        As for :func:`gradtape.training.fit`.
+
+    Returns
+    -------
+    The means over all examples, by name: ``"loss"`` and each metric.
+
+    Raises
+    ------
+    ValueError
+        If the data or an argument are unusable.
+    """
+    return Trainer(model, loss, metrics).evaluate(as_dataset(data, batch_size).batches())
+
+
+def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
+    """Return a model's outputs at inference, computed batch by batch.
+
+    Parameters
+    ----------
+    model
+        A module that is called with a batch and returns one tensor.
+    x
+        Inputs; the first axis counts examples.
+    batch_size
+        The size of the batches.
+
+    Returns
+    -------
+    A tensor whose first axis counts the same examples.
+
+    Raises
+    ------
+    ValueError
+        If there are no examples, or ``batch_size`` is not positive.
+    """
+    trainer = Trainer(model, "mse", ())
+    dataset = as_dataset((x, x), batch_size)
+    outputs = [trainer.call(part, training=False).array for part, _ in dataset.batches()]
+    return Tensor(backend_of(outputs[0]).xp.concat(outputs, axis=0))

@@ -1,0 +1,305 @@
+"""``Optimizer``: what SGD and Adam share.
+
+An optimizer writes its formula once, as a function of arrays of any type. Outside a trace it runs
+on flat arrays, each made of all variables of one dtype and device; in a trace, on one variable
+after another, so that the graph has an assignment for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ..core.backend import backend_of
+from ..core.convert import as_tensor
+from ..core.extend import Module, init_scope
+from ..core.state import active_graph
+from ..core.tensor import Tensor
+from ..core.variable import Variable
+
+__all__ = ["Optimizer"]
+
+
+class Optimizer(Module):
+    """Base class of optimizers.
+
+    A subclass lists its slots (state of a variable's shape) in :attr:`slots`, and implements
+    :meth:`settings` and :meth:`update`.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a schedule: a function of the number of steps done. Written with
+        gradtape ops, a schedule may be traced.
+    name
+        A Python identifier.
+
+    Attributes
+    ----------
+    iterations : Variable
+        The number of steps done, ``int64``.
+    learning_rate
+        A variable of dtype ``float64``, or the schedule; set it to a number, a variable or a
+        schedule.
+    """
+
+    #: The attributes, each a list, that hold one variable per trained variable.
+    slots: tuple[str, ...] = ()
+
+    def __init__(self, learning_rate: Any, name: str | None = None) -> None:
+        super().__init__(name)
+        self.iterations = Variable(0, trainable=False, name="iterations", dtype="int64")
+        self.learning_rate = learning_rate
+        for slot in self.slots:
+            setattr(self, slot, [])
+        # the names say that these are no part of the module tree
+        self._gradtape_places: dict[Variable, int] = {}
+        self._gradtape_groups: dict[tuple[int, ...], list[_Group]] = {}
+
+    @property
+    def learning_rate(self) -> Any:
+        """The learning rate: a variable, or a schedule."""
+        return vars(self)["learning_rate"]
+
+    @learning_rate.setter
+    def learning_rate(self, value: Any) -> None:
+        known = vars(self).get("learning_rate")
+        if not callable(value) and not isinstance(value, Variable):
+            if not float(value) >= 0.0:
+                raise ValueError(
+                    f"{type(self).__name__}: learning_rate must not be negative, got {value!r}"
+                )
+            if isinstance(known, Variable):
+                known.assign(np.float64(value))
+                return
+            value = Variable(value, trainable=False, name="learning_rate", dtype="float64")
+        vars(self)["learning_rate"] = value
+
+    def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
+        """Return the numbers of one step that all variables share.
+
+        ``rate`` is the learning rate and ``step`` the number of this step, from 1: Python numbers,
+        or float64 tensors in a trace.
+        """
+        raise NotImplementedError
+
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and the new state.
+
+        The arguments are raw arrays or tensors, and must not be changed: only what is made here may
+        be updated in place.
+        """
+        raise NotImplementedError
+
+    def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
+        """Do one step.
+
+        Parameters
+        ----------
+        grads_and_vars
+            Pairs ``(gradient, variable)``, as ``zip(gradients, variables)`` gives them.
+
+        Raises
+        ------
+        ValueError
+            If a gradient is ``None`` or of another shape than its variable, or a variable comes
+            twice. Nothing has changed then.
+        TypeError
+            If something is no variable.
+        """
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        gradients = [_checked(g, variable) for g, variable in pairs]
+        ids = tuple([variable.id for variable in variables])
+        if active_graph.get() is not None:
+            self._trace(gradients, variables)
+            return
+        groups = self._gradtape_groups.get(ids)
+        if groups is None:
+            groups = self._gradtape_groups[ids] = self._grouped(variables)
+        done = int(self.iterations.array)
+        settings = self.settings(self._rate_at(done), done + 1)
+        results = [
+            group.compute(self.update, [gradients[i] for i in group.members], settings)
+            for group in groups
+        ]
+        for group, (value, state) in zip(groups, results, strict=True):
+            group.commit(value, state)
+        self.iterations.assign(done + 1)
+
+    def _rate_at(self, step: Any) -> Any:
+        rate = self.learning_rate
+        if isinstance(rate, Variable):
+            return float(rate.array)
+        return float(rate(step))
+
+    def _trace(self, gradients: list[Any], variables: list[Variable]) -> None:
+        """Do one step in a trace: through ops and assignments."""
+        places = self.build(variables)
+        done = self.iterations.value
+        rate = self.learning_rate
+        rate = rate.value if isinstance(rate, Variable) else as_tensor(rate(done))
+        step = done.astype("float64") + 1.0
+        settings = self.settings(rate.astype("float64"), step)
+        for gradient, variable, place in zip(gradients, variables, places, strict=True):
+            held = [getattr(self, slot)[place] for slot in self.slots]
+            own = tuple(x.astype(variable.dtype) if isinstance(x, Tensor) else x for x in settings)
+            state = [slot.value for slot in held]
+            value, state = self.update(variable.value, Tensor(gradient), state, own)
+            variable.assign(value)
+            for slot, new in zip(held, state, strict=True):
+                slot.assign(new)
+        self.iterations.assign_add(1)
+
+    def build(self, variables: Iterable[Variable]) -> list[int]:
+        """Make the slots of variables not seen before; return every variable's place in them."""
+        variables = list(variables)
+        places, fresh = [], []
+        for variable in variables:
+            place = self._gradtape_places.get(variable)
+            if place is None:
+                place = len(self._gradtape_places) + len(fresh)
+                fresh.append((variable, place))
+                self._check_slots(variable, place)
+            places.append(place)
+        if len(set(places)) < len(places):
+            twice = next(v for v in variables if sum(v is other for other in variables) > 1)
+            raise ValueError(
+                f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
+            )
+        for variable, place in fresh:
+            self._gradtape_places[variable] = place
+            for slot in self.slots:
+                if len(getattr(self, slot)) == place:
+                    getattr(self, slot).append(_zeros_for(variable, slot))
+        return places
+
+    def _check_slots(self, variable: Variable, place: int) -> None:
+        """Check what a saved file brought against the variable that it is now for."""
+        for slot in self.slots:
+            held = getattr(self, slot)
+            if place < len(held) and held[place].shape != variable.shape:
+                raise ValueError(
+                    f"{type(self).__name__}: {slot}[{place}] has shape {held[place].shape}, but "
+                    f"variable {variable.name!r} has shape {variable.shape}; pass the variables in "
+                    "the order in which the optimizer first had them"
+                )
+
+    def _grouped(self, variables: list[Variable]) -> list[_Group]:
+        """Return the variables grouped by array type, device and dtype."""
+        places = self.build(variables)
+        found: dict[Any, list[int]] = {}
+        for i, variable in enumerate(variables):
+            array = variable.array
+            key = (type(array), backend_of(array).device(array), array.dtype)
+            found.setdefault(key, []).append(i)
+        groups = []
+        for members in found.values():
+            columns = [[variables[i] for i in members]]
+            columns += [[getattr(self, slot)[places[i]] for i in members] for slot in self.slots]
+            groups.append(_Group(members, columns))
+        return groups
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in self.slots:  # a reader puts saved ones in place of those that are grouped
+            vars(self)["_gradtape_groups"] = {}
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments, with the learning rate's current value."""
+        rate = self.learning_rate
+        return {
+            "learning_rate": float(rate.array) if isinstance(rate, Variable) else rate,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Return an optimizer made with the arguments that :meth:`get_config` returned."""
+        return cls(**config)
+
+
+class _Group:
+    """Variables that are updated together, as one flat array, with their slots likewise.
+
+    A flat array is never written after parts of it were handed out: each step makes new ones.
+    """
+
+    __slots__ = ("bounds", "columns", "concat", "flat", "members", "parts", "reshape", "shapes")
+
+    def __init__(self, members: list[int], columns: list[list[Variable]]) -> None:
+        self.members = members
+        self.columns = columns
+        self.shapes = [variable.shape for variable in columns[0]]
+        ends = np.cumsum([variable.size for variable in columns[0]]).tolist()
+        self.bounds = list(zip([0, *ends[:-1]], ends, self.shapes, strict=True))
+        array = columns[0][0].array
+        xp = backend_of(array).xp
+        self.concat: Callable[..., Any] = xp.concat
+        # the method is quicker than the function, which every library has
+        self.reshape = getattr(type(array), "reshape", None) or xp.reshape
+        self.flat: list[Any] = [None] * len(columns)
+        self.parts: list[list[Any]] = [[None] * len(members) for _ in columns]
+
+    def compute(
+        self, update: Callable[..., Any], gradients: list[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new flat value and state, nothing assigned."""
+        for k, column in enumerate(self.columns):
+            for variable, part in zip(column, self.parts[k], strict=True):
+                if variable.array is not part:  # assigned by someone else since the last step
+                    arrays = [variable.array for variable in column]
+                    self.flat[k] = self.concat(arrays, axis=None)
+                    break
+        value, *state = self.flat
+        gradient = self.concat(gradients, axis=None)
+        result: tuple[Any, tuple[Any, ...]] = update(value, gradient, state, settings)
+        return result
+
+    def commit(self, value: Any, state: Sequence[Any]) -> None:
+        """Give variables and slots their parts of the new flat arrays."""
+        reshape = self.reshape
+        for k, flat in enumerate((value, *state)):
+            parts = [reshape(flat[a:b], shape) for a, b, shape in self.bounds]
+            for variable, part in zip(self.columns[k], parts, strict=True):
+                variable.set_array(part)
+            self.flat[k], self.parts[k] = flat, parts
+
+
+def _checked(gradient: Any, variable: Any) -> Any:
+    """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
+    if not isinstance(variable, Variable):
+        raise TypeError(
+            f"apply_gradients: expected pairs (gradient, variable), got {type(variable).__name__} "
+            "in a variable's place"
+        )
+    if type(gradient) is not Tensor:
+        if gradient is None:
+            raise ValueError(
+                f"apply_gradients: the gradient of variable {variable.name!r} (shape "
+                f"{variable.shape}) is None: the target does not depend on it in a differentiable "
+                "way. tape.explain(target, variable) says why; leave the variable out if that is "
+                "meant"
+            )
+        gradient = as_tensor(gradient)
+    array = gradient.array
+    if array.shape != variable.array.shape:
+        raise ValueError(
+            f"apply_gradients: the gradient of variable {variable.name!r} has shape {array.shape}, "
+            f"the variable has shape {variable.shape}"
+        )
+    if array.dtype is not variable.array.dtype and array.dtype != variable.array.dtype:
+        array = gradient.astype(variable.dtype).array
+    return array
+
+
+def _zeros_for(variable: Variable, slot: str) -> Variable:
+    array = variable.array
+    with init_scope():
+        return Variable(
+            backend_of(array).xp.zeros_like(array), trainable=False, name=f"{variable.name}_{slot}"
+        )
