@@ -8,7 +8,7 @@ cheap to import: heavy libraries are for the methods of its backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pluggy
 
@@ -27,7 +27,7 @@ _hookimpl = pluggy.HookimplMarker(PROJECT)
 
 def hookimpl(function: Fn) -> Fn:
     """Mark a plugin's function as an implementation of the hook of the same name."""
-    return cast(Fn, _hookimpl(function))
+    return _hookimpl(function)
 
 
 @hookspec

@@ -77,7 +77,7 @@ class Rule:
         slots: list[int] = []
         likes: set[int] = set()
         keywords: list[str] = []
-        for name in list(inspect.signature(fn).parameters)[1:]:
+        for name in _argument_names(fn)[1:]:
             stem = name.removesuffix("_like")
             if name in op.inputs:
                 slots.append(op.inputs.index(name))
@@ -99,6 +99,14 @@ class Rule:
         # the index of the one value that the rule needs, -1 for none, None for anything else
         simple = len(slots) <= 1 and not likes and not keywords
         self.only: int | None = (slots[0] if slots else -1) if simple else None
+
+
+def _argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's positional parameters."""
+    code = getattr(fn, "__code__", None)
+    if code is not None:  # a hundred times quicker than inspect, for hundreds of rules
+        return tuple(code.co_varnames[: code.co_argcount])
+    return tuple(inspect.signature(fn).parameters)
 
 
 def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -233,7 +241,7 @@ class Op:
         return self.vjp is not None or bool(self.rules and any(self.rules))
 
     @property
-    def __doc__(self) -> str:
+    def __doc__(self) -> str:  # type: ignore[override]
         return self.doc or f"The op {self.name!r}."
 
     @property

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib.metadata
 import os
 import threading
-import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -21,6 +18,9 @@ from .backend import Backend
 from .errors import PluginError, UnknownOp
 from .executor import plain
 from .op import Op
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = [
     "PluginInfo",
@@ -103,6 +103,8 @@ class Registry:
             return self.ops[name]
         except KeyError:
             message = f"no plugin provides the op {name!r}"
+            import difflib
+
             near = difflib.get_close_matches(name, self.ops, 3)
             if near:
                 message += f"; near names: {', '.join(near)}"
@@ -315,6 +317,8 @@ def _rebuild() -> None:
 
 
 def _discover() -> Registry:
+    import importlib.metadata  # slow to import, and needed once
+
     result = Registry()
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -361,10 +365,12 @@ def _same(plugin: Any) -> Any:
     return plugin
 
 
-def _distribution(point: importlib.metadata.EntryPoint) -> tuple[str, str]:
+def _distribution(point: EntryPoint) -> tuple[str, str]:
     return (point.dist.name, point.dist.version) if point.dist is not None else ("", "")
 
 
 def _cause(info: PluginInfo, error: Exception) -> str:
+    import traceback
+
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{info}: {type(error).__name__}: {error} (at {place.filename}:{place.lineno})"
