@@ -27,13 +27,13 @@ from .core.tensor import Tensor
 from .core.variable import Variable
 from .plugins.ops.elementwise import *
 import importlib as _il
-for _m in ("like","reductions","shape","linalg","nn","random"):
+for _m in ("like","reductions","scans","creation","shape","joining","indexing","linalg","nn","random"):
     try:
         _x = _il.import_module(f".plugins.ops.{_m}", __name__)
     except ModuleNotFoundError:
         continue
     globals()[_m] = _x
-    if _m in ("like","reductions","shape"):
+    if _m in ("like","reductions","scans","creation","shape","joining","indexing"):
         globals().update({n: getattr(_x, n) for n in getattr(_x, "__all__", ())})
     if _m == "linalg":
         globals().update({n: getattr(_x, n) for n in ("dot","einsum","matmul","outer","tensordot","trace") if hasattr(_x,n)})

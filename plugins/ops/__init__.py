@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
-from . import elementwise, like, reductions, scans
+from . import (
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    like,
+    linalg,
+    nn,
+    reductions,
+    scans,
+    shape,
+)
 from .families import OPS
 
-__all__ = ["elementwise", "gradtape_ops", "like", "reductions", "scans"]
+__all__ = [
+    "creation",
+    "elementwise",
+    "gradtape_ops",
+    "indexing",
+    "joining",
+    "like",
+    "linalg",
+    "nn",
+    "reductions",
+    "scans",
+    "shape",
+]
 
 
 @hookimpl

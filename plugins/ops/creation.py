@@ -1,0 +1,66 @@
+"""New tensors of a given shape, on the current backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.convert import as_tensor, host_array
+from ...core.dtypes import as_dtype, default_dtype
+from ...core.extend import ops
+from .shape import as_shape
+
+__all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    return default_dtype() if dtype is None else as_dtype(dtype)
+
+
+def zeros(shape: int | Sequence[int], dtype: Any = None) -> Any:
+    """Return a tensor of zeros; of the default dtype unless one is given."""
+    return as_tensor(np.zeros(as_shape(shape, "zeros"), _dtype(dtype)))
+
+
+def ones(shape: int | Sequence[int], dtype: Any = None) -> Any:
+    """Return a tensor of ones; of the default dtype unless one is given."""
+    return as_tensor(np.ones(as_shape(shape, "ones"), _dtype(dtype)))
+
+
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+    """Return a tensor filled with one value.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    fill_value
+        A number, or a tensor that broadcasts to ``shape`` (gradients reach it).
+    dtype
+        The value's own dtype if not given.
+    """
+    value = as_tensor(fill_value, dtype)
+    return ops["broadcast_to"](value, shape=as_shape(shape, "full"))
+
+
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+    """Return an ``(n, m)`` matrix (square by default) with ones on diagonal ``k``."""
+    return as_tensor(np.eye(n, m, k, dtype=_dtype(dtype)))
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+    """Return evenly spaced numbers from ``start`` (0 if only one is given) up to, without, ``stop``.
+
+    Integers give ``int64`` and floats the default dtype, unless one is given.
+    """
+    bounds = [x for x in (start, stop, step) if x is not None]
+    if dtype is None:
+        dtype = np.result_type(*(host_array(x) for x in bounds))
+    return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
+
+
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop`` (included if ``endpoint``)."""
+    return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))

@@ -1,0 +1,433 @@
+"""Ops that pick elements, and their adjoints, which add gradients back where they came from.
+
+An adjoint writes into zeros of the original's shape; where an element was picked twice, it adds.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.convert import as_tensor
+from ...core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
+from .families import op, reduced_axes
+from .shape import one_axis, shape_op
+
+__all__ = [
+    "argsort",
+    "diag",
+    "diagonal",
+    "gather",
+    "sort",
+    "take",
+    "take_along_axis",
+]
+
+
+def scatter_add(xp: Any, out: Any, where: Any, values: Any) -> Any:
+    """Add ``values`` to ``out[where]``, in place where possible; repeated places add up."""
+    add_at = getattr(getattr(xp, "add", None), "at", None)
+    if add_at is not None:
+        add_at(out, where, values)
+        return out
+    # The array API has no such function: send every value to its place by a matrix product.
+    size = prod(out.shape)
+    picked = xp.reshape(xp.reshape(xp.arange(size), out.shape)[where], (1, -1))
+    places = xp.astype(picked == xp.reshape(xp.arange(size), (-1, 1)), values.dtype)
+    return out + xp.reshape(places @ xp.reshape(values, (-1,)), out.shape)
+
+
+# -- x[index] ----------------------------------------------------------------------------------------
+
+
+def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
+    """Return the shape of ``x[index]``, by NumPy's rules, with unknown sizes."""
+    if shape is None or any(array.shape is None for array in arrays):
+        return None
+    parts = [arrays[p[1]] if isinstance(p, tuple) and p[0] == "array" else p for p in index]
+    used = sum(_axes_used(part) for part in parts)
+    if used > len(shape):
+        raise IndexError(f"getitem: too many indices for shape {shape}: {used}")
+    if "..." not in [p for p in parts if isinstance(p, str)]:
+        parts.append("...")
+    advanced = bool(arrays)
+    sizes = list(shape)
+    picked: list[Any] = []  # what the advanced indices give, broadcast together
+    places: list[int] = []  # their positions in the index
+    front = 0  # how many axes of the result precede the first of them
+    result: list[int | None] = []
+    for place, part in enumerate(parts):
+        if isinstance(part, str):
+            kept = len(shape) - used if part == "..." else 0
+            result += sizes[:kept] if part == "..." else [1]
+            del sizes[:kept]
+        elif isinstance(part, tuple):
+            result.append(_sliced(sizes.pop(0), slice(*part[1:])))
+        else:
+            if advanced and not places:
+                front = len(result)
+            places.append(place)
+            picked.append(_picked(part, sizes, shape))
+    if not advanced:
+        return tuple(result)
+    if places != list(range(places[0], places[-1] + 1)):
+        front = 0  # apart from each other, they go first
+    return (*result[:front], *broadcast_shapes(*picked, op="getitem"), *result[front:])
+
+
+def _axes_used(part: Any) -> int:
+    if isinstance(part, str):
+        return 0
+    if isinstance(part, TensorSpec) and part.dtype.kind == "b":
+        return len(part.shape)
+    return 1
+
+
+def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
+    """Return the shape that one integer, integer array or mask gives; take its axes off ``sizes``."""
+    if isinstance(part, int):
+        size = sizes.pop(0)
+        if size is not None and not -size <= part < size:
+            raise IndexError(f"getitem: index {part} is out of bounds for size {size} in {shape}")
+        return ()
+    if part.dtype.kind != "b":
+        sizes.pop(0)
+        return part.shape
+    for n in part.shape:
+        size = sizes.pop(0)
+        if None not in (n, size) and n != size:
+            raise IndexError(f"getitem: a mask of shape {part.shape} does not fit shape {shape}")
+    return (None,)
+
+
+def _sliced(size: int | None, part: slice) -> int | None:
+    if size is not None:
+        return len(range(*part.indices(size)))
+    return None
+
+
+def _getitem_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: Any) -> list[Any]:
+    gx = F.index_add_like(gs[0], *inputs, index=index)
+    return [gx, *[None] * (len(inputs) - 1)]
+
+
+def _index_add(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
+    out = xp.zeros(like.shape, dtype=g.dtype)
+    where = decode_index(index, arrays)
+    if all(array.dtype.kind == "b" for array in arrays):
+        out[where] = g  # slices and masks name no element twice
+        return out
+    return scatter_add(xp, out, where, g)
+
+
+shape_op(
+    "getitem",
+    lambda xp, x, *arrays, index: x[decode_index(index, arrays)],
+    vjp=_getitem_vjp,
+    infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
+    doc="Pick elements by integers, slices and index arrays.",
+)
+op(
+    "index_add_like",
+    _index_add,
+    vjp=lambda gs, inputs, outputs, needed, index: [
+        F.getitem(gs[0], *inputs[2:], index=index),
+        *[None] * (len(inputs) - 1),
+    ],
+    infer=lambda g, like, *arrays, index: (like.shape, g.dtype),
+    doc="Add ``g`` to zeros of the shape of ``like``, at an index: the adjoint of getitem.",
+)
+
+
+# -- take --------------------------------------------------------------------------------------------
+
+
+def _take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    if axis is None:
+        x, axis = xp.reshape(x, (-1,)), 0
+    (along,) = reduced_axes(axis, x.ndim, "take")
+    picked = xp.take(x, xp.reshape(indices, (-1,)), axis=along)
+    return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
+
+
+def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
+    if axis is None:
+        return indices.shape, x.dtype
+    if x.shape is None or indices.shape is None:
+        return None, x.dtype
+    (along,) = reduced_axes(axis, len(x.shape), "take")
+    return (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype
+
+
+def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None) -> Any:
+    shape = like.shape if axis is not None else (prod(like.shape),)
+    along = 0 if axis is None else axis % len(shape)
+    out = xp.zeros(shape, dtype=g.dtype)
+    where = (*(slice(None),) * along, indices)
+    return xp.reshape(scatter_add(xp, out, where, g), like.shape)
+
+
+_take = shape_op(
+    "take",
+    _take_kernel,
+    gradients={
+        "x": lambda g, indices, x_like, axis: F.take_adjoint(g, indices, x_like, axis=axis),
+        "indices": NONDIFF,
+    },
+    infer=_take_spec,
+    holomorphic=True,
+    doc="Pick entries along an axis by index.",
+)
+op(
+    "take_adjoint",
+    _take_adjoint,
+    gradients={
+        "g": lambda g, indices, axis: F.take(g, indices, axis=axis),
+        "indices": NONDIFF,
+        "like": NONDIFF,
+    },
+    infer=lambda g, indices, like, axis: (like.shape, g.dtype),
+    holomorphic=True,
+    doc="Add ``g`` to zeros of the shape of ``like``, where ``take`` picked from.",
+)
+
+
+def _indices(indices: Any, name: str) -> Any:
+    if isinstance(indices, (list, tuple)) and not indices:
+        indices = np.zeros(0, np.int64)
+    array = as_tensor(indices)
+    if array.dtype.kind not in "iu":
+        raise IndexError(f"{name}: indices must be integers, got dtype {array.dtype}")
+    return array
+
+
+def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+    """Return entries of ``x`` picked by index.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices
+        Integers of any shape; negative ones count from the end. Repeated ones are fine: their
+        gradients add up.
+    axis
+        The axis to pick along; ``None`` picks from the flattened ``x``.
+
+    Returns
+    -------
+    A tensor of shape ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds, or no integer.
+    """
+    indices = _indices(indices, "take")
+    return _take(x, indices, axis=None if axis is None else one_axis(axis, "take"))
+
+
+def gather(params: Any, indices: Any, axis: int = 0) -> Any:
+    """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names."""
+    return take(params, indices, axis)
+
+
+def _along_axis_index(xp: Any, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """Return the index arrays with which ``x[...]`` picks what take_along_axis does."""
+    along, rank = axis % len(shape), len(shape)
+    grid = [xp.reshape(xp.arange(n), (-1, *(1,) * (rank - i - 1))) for i, n in enumerate(shape)]
+    grid[along] = indices
+    return tuple(grid)
+
+
+def _along_axis_spec(x: TensorSpec, indices: TensorSpec, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is None or indices.shape is None:
+        return None, x.dtype
+    (along,) = reduced_axes(axis, len(x.shape), "take_along_axis")
+    if len(x.shape) != len(indices.shape):
+        raise ValueError(
+            "take_along_axis: x and indices must have the same number of axes, "
+            f"got shapes {x.shape} and {indices.shape}"
+        )
+    other = tuple(1 if i == along else n for i, n in enumerate(x.shape))
+    return broadcast_shapes(other, indices.shape, op="take_along_axis"), x.dtype
+
+
+def _along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -> Any:
+    out = xp.zeros(like.shape, dtype=g.dtype)
+    return scatter_add(xp, out, _along_axis_index(xp, like.shape, indices, axis), g)
+
+
+_take_along_axis = shape_op(
+    "take_along_axis",
+    lambda xp, x, indices, *, axis: xp.take_along_axis(x, indices, axis=axis),
+    gradients={
+        "x": lambda g, indices, x_like, axis: F.take_along_axis_adjoint(
+            g, indices, x_like, axis=axis
+        ),
+        "indices": NONDIFF,
+    },
+    infer=_along_axis_spec,
+    holomorphic=True,
+    doc="Pick entries along an axis, by an index for each position of the other axes.",
+)
+op(
+    "take_along_axis_adjoint",
+    _along_axis_adjoint,
+    gradients={
+        "g": lambda g, indices, axis: F.take_along_axis(g, indices, axis=axis),
+        "indices": NONDIFF,
+        "like": NONDIFF,
+    },
+    infer=lambda g, indices, like, axis: (like.shape, g.dtype),
+    holomorphic=True,
+    doc="Add ``g`` to zeros of the shape of ``like``, where ``take_along_axis`` picked from.",
+)
+
+
+def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Any:
+    """Return entries of ``x`` along ``axis``, by an index for each position of the other axes.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices
+        Integers with as many axes as ``x``; the other axes broadcast.
+    axis
+        The axis to pick along; ``None`` picks from the flattened ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``indices`` has another number of axes.
+    """
+    indices = _indices(indices, "take_along_axis")
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    return _take_along_axis(x, indices, axis=one_axis(axis, "take_along_axis"))
+
+
+# -- sorting -----------------------------------------------------------------------------------------
+
+
+def _argsort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "argsort")
+    return x.shape, np.dtype(np.int64)
+
+
+_argsort = shape_op(
+    "argsort",
+    lambda xp, x, *, axis=-1: xp.argsort(x, axis=axis, stable=True),
+    gradients={"x": NONDIFF},
+    infer=_argsort_spec,
+    doc="Return the indices that sort along an axis; equal elements keep their order.",
+)
+
+
+def argsort(x: Any, axis: int = -1) -> Any:
+    """Return the indices that sort ``x`` along ``axis``; equal elements keep their order."""
+    return _argsort(x, axis=one_axis(axis, "argsort"))
+
+
+def sort(x: Any, axis: int = -1) -> Any:
+    """Return ``x`` in ascending order along ``axis``; gradients go back to where elements were."""
+    x = as_tensor(x)
+    return take_along_axis(x, argsort(x, axis), axis)
+
+
+# -- diagonals ---------------------------------------------------------------------------------------
+
+
+def _diagonal_view(xp: Any, x: Any, offset: int) -> tuple[Any, Any]:
+    """Return the index of a diagonal of the last two axes."""
+    rows, columns = x.shape[-2:]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    i = xp.arange(length)
+    return (Ellipsis, i - min(offset, 0), i + max(offset, 0))
+
+
+def _diagonal_kernel(xp: Any, x: Any, *, offset: int = 0) -> Any:
+    if x.ndim < 2:
+        raise ValueError("an array of at least two axes is needed")
+    return xp.linalg.diagonal(x, offset=offset)
+
+
+def _diagonal_spec(x: TensorSpec, *, offset: int) -> tuple[Any, Any]:
+    if x.shape is None:
+        return None, x.dtype
+    if len(x.shape) < 2:
+        raise ValueError(f"diagonal: at least two axes are needed, got shape {x.shape}")
+    rows, columns = x.shape[-2:]
+    if rows is None or columns is None:
+        return (*x.shape[:-2], None), x.dtype
+    return (*x.shape[:-2], max(0, min(rows + min(offset, 0), columns - max(offset, 0)))), x.dtype
+
+
+def _diagonal_adjoint(xp: Any, g: Any, like: Any, *, offset: int = 0) -> Any:
+    out = xp.zeros(like.shape, dtype=g.dtype)
+    out[_diagonal_view(xp, out, offset)] = g
+    return out
+
+
+_diagonal = shape_op(
+    "diagonal",
+    _diagonal_kernel,
+    gradients={"x": lambda g, x_like, offset: F.diagonal_adjoint(g, x_like, offset=offset)},
+    infer=_diagonal_spec,
+    holomorphic=True,
+    doc="Return a diagonal of the last two axes.",
+)
+op(
+    "diagonal_adjoint",
+    _diagonal_adjoint,
+    gradients={"g": lambda g, offset: F.diagonal(g, offset=offset), "like": NONDIFF},
+    infer=lambda g, like, offset: (like.shape, g.dtype),
+    holomorphic=True,
+    doc="Put ``g`` on a diagonal of zeros of the shape of ``like``.",
+)
+_diag = op(
+    "diag",
+    lambda xp, x, *, k=0: _diag_kernel(xp, x, k),
+    gradients={"x": lambda g, k: F.diagonal(g, offset=k)},
+    infer=lambda x, k: (
+        None if x.shape is None else (*x.shape[:-1], *[_grown(x.shape[-1], k)] * 2),
+        x.dtype,
+    ),
+    holomorphic=True,
+    doc="Return matrices with ``x`` on a diagonal.",
+)
+
+
+def _grown(size: int | None, k: int) -> int | None:
+    return None if size is None else size + abs(k)
+
+
+def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
+    size = x.shape[-1] + abs(k)
+    out = xp.zeros((*x.shape[:-1], size, size), dtype=x.dtype)
+    out[_diagonal_view(xp, out, k)] = x
+    return out
+
+
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """Return the diagonal of the matrices in two axes of ``x``, as its last axis.
+
+    ``offset`` is above the main diagonal if positive.
+    """
+    if (axis1, axis2) != (-2, -1):
+        x = ops["moveaxis"](x, source=(axis1, axis2), destination=(-2, -1))
+    return _diagonal(x, offset=int(offset))
+
+
+def diag(v: Any, k: int = 0) -> Any:
+    """Return a matrix with the vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
+    v = as_tensor(v)
+    if v.ndim == 1:
+        return _diag(v, k=int(k))
+    if v.ndim == 2:
+        return _diagonal(v, offset=int(k))
+    raise ValueError(f"diag: a vector or matrix is needed, got shape {v.shape}")
