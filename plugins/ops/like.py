@@ -42,7 +42,8 @@ def _unreduce(xp: Any, x: Any, like: Any, *, axis: Axis = None, keepdims: bool =
     return xp.broadcast_to(x, like.shape)
 
 
-def _size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
+def size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
+    """Return the number of elements of ``x`` along ``axis`` as an array; a kernel."""
     count = prod(x.shape[i] for i in reduced_axes(axis, x.ndim, "size_over"))
     dtype = x.dtype if x.dtype.kind != "c" else xp.real(x).dtype
     return xp.asarray(count, dtype=dtype)
@@ -98,7 +99,7 @@ op(
 )
 op(
     "size_over",
-    _size_over,
+    size_over,
     gradients={"x": NONDIFF},
     infer=lambda x, axis: ((), np.empty(0, x.dtype).real.dtype),
     doc="Return how many elements a reduction of ``x`` over ``axis`` joins, in its real dtype.",

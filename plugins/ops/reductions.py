@@ -13,7 +13,8 @@ import numpy as np
 
 from ...core.extend import NONDIFF, F, Op
 from .families import Axis, as_axis, op, reduced_shape
-from .like import _size_over
+from .like import size_over
+from .scans import cumprod, cumsum
 
 __all__ = [
     "all",
@@ -23,6 +24,8 @@ __all__ = [
     "argmax",
     "argmin",
     "count_nonzero",
+    "cumprod",
+    "cumsum",
     "logsumexp",
     "max",
     "mean",
@@ -193,7 +196,7 @@ def _var_kernel(
         x = xp.astype(x, xp.float64)
     d = x - xp.mean(x, axis=axis, keepdims=True)
     squares = d * d if x.dtype.kind == "f" else xp.real(d) ** 2 + xp.imag(d) ** 2
-    freedom = _size_over(xp, squares, axis=axis) - ddof
+    freedom = size_over(xp, squares, axis=axis) - ddof
     return xp.sum(squares, axis=axis, keepdims=keepdims) / xp.maximum(freedom, 0.0)
 
 

@@ -1,9 +1,9 @@
 """Running sums and products, and the linear recurrence that differentiates products exactly.
 
 A product's gradient is the product of all other elements. Dividing the whole product by each
-element would give it too, but not where an element is 0. Here it is the product of those before times
-the product of those after, and these are differentiated by a linear recurrence, whose gradient is
-again a linear recurrence: no division at any order.
+element would give it too, but not where an element is 0. Here it is the product of those before
+times the product of those after. These are differentiated by a linear recurrence, whose gradient
+is again a linear recurrence: no division at any order.
 
 Internally ``axis`` may be a tuple or None: the scan then runs over these axes flattened in C order.
 """
