@@ -73,8 +73,8 @@ class BatchNorm(Layer):
     0.02
     """
 
-    gamma: Variable | None
-    beta: Variable | None
+    gamma: Variable | None = None
+    beta: Variable | None = None
     moving_mean: Variable
     moving_variance: Variable
 
@@ -118,8 +118,10 @@ class BatchNorm(Layer):
                 f"it is first called, got shape {input_shape}"
             )
         shape = (channels,)
-        self.gamma = self.add_weight(shape, "ones", "gamma") if self.scale else None
-        self.beta = self.add_weight(shape, "zeros", "beta") if self.center else None
+        if self.scale:
+            self.gamma = self.add_weight(shape, "ones", "gamma")
+        if self.center:
+            self.beta = self.add_weight(shape, "zeros", "beta")
         self.moving_mean = self.add_weight(shape, "zeros", "moving_mean", trainable=False)
         self.moving_variance = self.add_weight(shape, "ones", "moving_variance", trainable=False)
 
@@ -132,9 +134,9 @@ class BatchNorm(Layer):
             x = x.astype(self.moving_mean.dtype)
         if not training:
             return self._by_moving_statistics(x, shape)
-        gamma = self.gamma.value if self.scale else self._constant("ones_like")  # type:
-        ignore[union-attr] beta = self.beta.value if self.center else self._constant("zeros_like")
-        # type: ignore[union-attr] y, mean, variance = ops["batch_norm_training"](
+        gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
+        beta = self._constant("zeros_like") if self.beta is None else self.beta.value
+        y, mean, variance = ops["batch_norm_training"](
             x, gamma, beta, axis=self.axis, epsilon=self.epsilon
         )
         self._move(self.moving_mean, mean)
@@ -157,11 +159,11 @@ class BatchNorm(Layer):
     def _by_moving_statistics(self, x: Tensor, shape: Any) -> Any:
         mean, variance = self.moving_mean.value, self.moving_variance.value
         factor = ops["divide"](1.0, ops["sqrt"](ops["add"](variance, self.epsilon)))
-        if self.scale:
-            factor = ops["multiply"](factor, self.gamma.value)  # type: ignore[union-attr]
+        if self.gamma is not None:
+            factor = ops["multiply"](factor, self.gamma.value)
         shift = ops["multiply"](mean, factor)
-        shift = ops["subtract"](self.beta.value, shift) if self.center else -shift  # type:
-        ignore[union-attr] if self.axis != -1:
+        shift = -shift if self.beta is None else ops["subtract"](self.beta.value, shift)
+        if self.axis != -1:
             if shape is None:
                 raise ValueError(
                     f"layer {self.name!r} (BatchNorm): with axis={self.axis}, the rank of its "

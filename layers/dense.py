@@ -57,7 +57,7 @@ class Dense(Layer):
     """
 
     kernel: Variable
-    bias: Variable | None
+    bias: Variable | None = None
 
     def __init__(
         self,
@@ -94,7 +94,6 @@ class Dense(Layer):
         self.kernel = self.add_weight(
             (input_shape[-1], self.units), self.kernel_initializer, "kernel"
         )
-        self.bias = None
         if self.use_bias:
             self.bias = self.add_weight((self.units,), self.bias_initializer, "bias")
 
@@ -111,8 +110,8 @@ class Dense(Layer):
         if array.dtype.kind in "biu":
             x = x.astype(kernel.dtype)
         y = ops["matmul"](x, kernel.value)
-        if self.use_bias:
-            y = ops["add"](y, self.bias.value)  # type: ignore[union-attr]
+        if self.bias is not None:
+            y = ops["add"](y, self.bias.value)
         return y if self.activation is None else self.activation(y)
 
     def get_config(self) -> dict[str, Any]:

@@ -14,10 +14,22 @@ from .simple import Activation
 __all__ = ["Sequential", "takes_training"]
 
 
+def takes_training(module: Module) -> bool:
+    """Return whether calls of a module take ``training=``."""
+    own = vars(module).get("__call__")  # a restored module has its calls as an attribute
+    return _class_takes_training(type(module)) if own is None else _names_training(own)
+
+
 @functools.cache
-def takes_training(kind: type) -> bool:
-    """Return whether calls of a module class take ``training=``."""
-    return "training" in inspect.signature(kind.__call__).parameters  # type: ignore[operator]
+def _class_takes_training(kind: type) -> bool:
+    return _names_training(kind.__call__)  # type: ignore[operator]
+
+
+def _names_training(call: Any) -> bool:
+    try:
+        return "training" in inspect.signature(call).parameters
+    except (TypeError, ValueError):  # not written in Python
+        return False
 
 
 class Sequential(Layer):
@@ -74,7 +86,7 @@ class Sequential(Layer):
     def call(self, x: Any, training: bool = False) -> Any:
         """Apply the layers in order; ``training`` goes to those that take it."""
         for layer in self.layers:
-            x = layer(x, training=training) if takes_training(type(layer)) else layer(x)
+            x = layer(x, training=training) if takes_training(layer) else layer(x)
         return x
 
     def get_config(self) -> dict[str, Any]:

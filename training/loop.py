@@ -57,7 +57,7 @@ class Trainer:
             metrics = ("accuracy",) if "crossentropy" in getattr(self.loss, "__name__", "") else ()
         self.metrics = known_metrics.get(metrics)
         self.names = ("loss", *self.metrics)
-        self.with_training = takes_training(type(model))
+        self.with_training = takes_training(model)
         self.variables: list[Variable] = []
         self._snapshot: list[tuple[Variable, Any]] | None = None
 

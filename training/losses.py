@@ -85,7 +85,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
     if not from_logits:
         # softmax(log p) is p where p sums to 1; the floor keeps log(0) out
         y_pred = ops["log"](ops["maximum"](y_pred, 1e-7))
-    return ops["sparse_softmax_cross_entropy_with_logits"](y_true, y_pred)
+    return ops["sparse_softmax_cross_entropy"](y_pred, y_true)
 
 
 def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Tensor:
