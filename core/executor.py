@@ -51,8 +51,17 @@ def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
         if index not in kept:
             drops[i].append(index)
 
+    # where the constants go is looked up once, unless the first input changes its type
+    known: dict[type, dict[Symbol, Any]] = {}
+
     def run(arrays: Sequence[Any]) -> list[Any]:
-        values: list[Any] = [*arrays, *local_constants(program, arrays).values()]
+        values: list[Any] = list(arrays)
+        if program.constants:
+            kind = type(arrays[0]) if arrays else type(None)
+            here = known.get(kind)
+            if here is None:
+                here = known[kind] = local_constants(program, arrays)
+            values += here.values()
         values += [None] * (first_free - len(values))
         values += literals
         for (op, inputs, params, outputs), drop in zip(steps, drops, strict=True):

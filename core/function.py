@@ -11,7 +11,7 @@ import numpy as np
 
 from .convert import as_tensor
 from .graph import Graph
-from .op import SCALARS
+from .op import SCALARS, is_transformed
 from .optimize import prune
 from .replay import replay
 from .spec import TensorSpec, describe
@@ -72,7 +72,7 @@ class ConcreteFunction:
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
         """Run on the flat list of input tensors."""
         direct = active_graph.get() is None and not active_tapes.get()
-        if direct and all(hasattr(x.array, "__array_namespace__") for x in tensors):
+        if direct and not any(is_transformed(x.array) for x in tensors):
             if self._run is None:
                 from .registry import registry
 
@@ -134,11 +134,12 @@ class Function:
     def __get__(self, instance: Any, owner: type | None = None) -> Function:
         if instance is None:
             return self
-        bound: dict[str, Function] = vars(instance).setdefault(_STORE, {})
-        if self.name not in bound:
+        # by descriptor, not by name: a method and the one that it overrides are two functions
+        bound: dict[Function, Function] = vars(instance).setdefault(_STORE, {})
+        if self not in bound:
             method = self.python_function.__get__(instance)
-            bound[self.name] = Function(method, self.input_signature, self.name)
-        return bound[self.name]
+            bound[self] = Function(method, self.input_signature, self.name)
+        return bound[self]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if active_graph.get() is not None:

@@ -6,9 +6,11 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = ["CustomGradient", "Graph", "Node", "Read", "Refusal", "Symbol", "Written"]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Folders whose frames are not the user's line: this package's own, NumPy's and contextlib.
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_NOT_USERS = (
+    *(
+        os.path.join(_ROOT, name, "")
+        for name in ("core", "layers", "plugins", "saving", "training")
+    ),
+    os.path.join(os.path.dirname(np.__file__), ""),
+    contextlib.__file__,
+)
 
 
 class Symbol:
@@ -109,17 +120,10 @@ def not_known(array: Any, what: str) -> Exception:
 
 def user_line() -> str:
     """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
-    frame = sys._getframe(1)
-    skip = (_PACKAGE, os.path.dirname(np.__file__) + os.sep)
-    last = frame
-    while frame is not None:
-        file = frame.f_code.co_filename
-        own = file.startswith(skip) and not file.startswith(os.path.join(_PACKAGE, "tests"))
-        if not own and "contextlib" not in file:
-            return f"{file}:{frame.f_lineno}"
-        last = frame
-        frame = frame.f_back  # type: ignore[assignment]
-    return f"{last.f_code.co_filename}:{last.f_lineno}"
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
+        frame = frame.f_back
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 class Read:

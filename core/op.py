@@ -37,6 +37,11 @@ def register_array_type(
     _transforms[array_type] = (rank, handler)
 
 
+def is_transformed(array: Any) -> bool:
+    """Return whether ``array`` is no backend's: a symbol, a batch or another of our array types."""
+    return type(array) in _transforms
+
+
 class ScalarTable(dict[tuple[Any, Any], Any]):
     """Python scalars as arrays of a backend, by value and dtype.
 
@@ -361,11 +366,12 @@ class UnaryOp(Op):
             return Op.__call__(self, x)
         array = x.array
         kernel = self._kernels.get(type(array)) or self.resolve((array,))
-        output = Tensor(kernel(array))
+        result = kernel(array)
+        output = Tensor(result)
         for tape in active_tapes.get():
             if x.id in tape.records:
                 rule = self.rules and self.rules[0]
-                if not rule or (only := rule.only) is None or output.array.dtype.kind == "c":
+                if not rule or (only := rule.only) is None or result.dtype.kind == "c":
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
                 saved = x if only == 0 else output if only == 1 else None
@@ -402,7 +408,8 @@ class BinaryOp(Op):
         else:
             return Op.__call__(self, x, y)
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
-        output = Tensor(kernel(a, b))
+        result = kernel(a, b)
+        output = Tensor(result)
         for tape in active_tapes.get():
             x_live = x is not a and x.id in tape.records
             y_live = y is not b and y.id in tape.records
@@ -411,18 +418,20 @@ class BinaryOp(Op):
                     tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
             # one watched operand of the result's own shape and dtype is by far the commonest case
-            source, rule = (
-                (x, self.rules and self.rules[0]) if x_live else (y, self.rules and self.rules[1])
-            )
-            shape, dtype = source.array.shape, source.array.dtype
-            result = output.array
+            rules = self.rules
+            if x_live:
+                source, array, rule = x, a, rules and rules[0]
+            else:
+                source, array, rule = y, b, rules and rules[1]
+            shape, dtype = array.shape, array.dtype
             if (
                 not rule
                 or (only := rule.only) is None
+                or shape != result.shape
                 or dtype is not result.dtype
                 or dtype.kind == "c"
-                or shape != result.shape
-                or unsure(shape)
+                or shape is None
+                or None in shape
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue

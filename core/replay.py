@@ -8,7 +8,7 @@ from typing import Any
 from .backend import backend_for_type
 from .custom import replay_custom
 from .graph import CustomGradient, Graph, Symbol, Written
-from .op import SCALARS, Op
+from .op import Op, is_transformed
 from .state import active_tapes
 from .tensor import Tensor
 
@@ -32,10 +32,13 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         elif isinstance(op, CustomGradient):
             outputs = replay_custom(op, given)
         elif isinstance(op, Written):
-            if op.variable.trainable:
-                for tape in active_tapes.get():
-                    tape.accessed(op.variable)
-            outputs = [Tensor.with_id(given[0].array, op.variable.id)]
+            variable, value = op.variable, Tensor.with_id(given[0].array, op.variable.id)
+            for tape in active_tapes.get():
+                if variable.trainable:
+                    tape.accessed(variable)
+                why = f"assigning variable {variable.name!r} passes no gradient to the value"
+                tape.record_break(given, [value], why)
+            outputs = [value]
         else:
             outputs = [op.variable.value]
         values.update(zip(node.outputs, outputs, strict=True))
@@ -51,7 +54,7 @@ def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
         return constants
     candidates = [*arrays, *(variable.array for variable in graph.variables)]
     for array in candidates:
-        if type(array) in SCALARS or not hasattr(array, "__array_namespace__"):
+        if is_transformed(array):
             continue
         here = backend_for_type(type(array))
         moved = {}

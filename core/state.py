@@ -6,7 +6,7 @@ that started it; a bare new thread starts with none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,6 +31,9 @@ class Recorder(Protocol):
     ) -> None: ...
     def record_call(
         self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None: ...
+    def record_break(
+        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str
     ) -> None: ...
     def accessed(self, variable: Variable) -> None: ...
 

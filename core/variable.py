@@ -114,17 +114,24 @@ class Variable(Operators):
         TypeError
             If the dtype cannot be converted; the variable is unchanged.
         """
-        self._set(self._checked(as_tensor(value), "assign"))
-        return self
+        return self._assign(as_tensor(value), "assign")
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` to the value."""
-        self._set(self._checked(self._current() + as_tensor(delta), "assign_add"))
-        return self
+        return self._assign(self._current() + as_tensor(delta), "assign_add")
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract ``delta`` from the value."""
-        self._set(self._checked(self._current() - as_tensor(delta), "assign_sub"))
+        return self._assign(self._current() - as_tensor(delta), "assign_sub")
+
+    def _assign(self, value: Tensor, method: str) -> Variable:
+        self._set(self._checked(value, method))
+        for tape in active_tapes.get():
+            tape.record_break(
+                [value],
+                [self.handle()],
+                f"{method} to variable {self.name!r} passes no gradient to the value",
+            )
         return self
 
     def _current(self) -> Tensor:
