@@ -129,7 +129,8 @@ class Optimizer(Module):
         ]
         for group, (value, state) in zip(groups, results, strict=True):
             group.commit(value, state)
-        self.iterations.assign(done + 1)
+        count = self.iterations.array
+        self.iterations.set_array(backend_of(count).asarray(done + 1, count.dtype))
 
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
