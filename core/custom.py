@@ -187,7 +187,7 @@ def _trace_backward(
             Tensor(inner.input(TensorSpec(x.shape, x.dtype, f"g{i}")))
             for i, x in enumerate(results)
         ]
-        own = list(inner.inputs)
+        own = dict.fromkeys(inner.inputs)
         try:
             grads = backward(upstream)
         except TraceError as error:
@@ -195,7 +195,7 @@ def _trace_backward(
             line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
             return Refusal(name, line, str(error)), (False,) * len(backward.inputs), []
         inner.outputs = [inner.adopt(g.array) for g in grads if g is not None]
-    inner.inputs = [x for x in inner.inputs if x not in own] + own
+    inner.inputs = [x for x in inner.inputs if x not in own] + list(own)
     return inner, tuple(g is not None for g in grads), list(inner.captures)
 
 

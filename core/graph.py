@@ -90,6 +90,15 @@ class Symbol:
     def __neg__(self) -> Any:
         return F.negative(self)
 
+    # elementwise as for every array, so symbols are found in sets and dictionaries, not in lists
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> Any:
+        return F.equal(self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return F.not_equal(self, other)
+
     def __lt__(self, other: Any) -> Any:
         return F.less(self, other)
 

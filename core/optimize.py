@@ -48,7 +48,7 @@ def forward_only(graph: Graph) -> Graph:
             continue
         key = (
             _identity(node.op),
-            tuple(x if type(x) is Symbol else (type(x), repr(x)) for x in inputs),
+            tuple(id(x) if type(x) is Symbol else (type(x), repr(x)) for x in inputs),
             tuple((name, repr(value)) for name, value in sorted(node.params.items())),
         )
         if key in seen:
