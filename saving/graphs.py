@@ -249,7 +249,8 @@ class GraphReader:
         graph.outputs = [_value(values, i, where) for i in take(record, "outputs", list, where)]
         # reading decided which variables end with which value; the file must agree
         updates = take(record, "updates", list, where)
-        expected = [[self._number[v], values.index(symbol)] for v, symbol in graph.updates.items()]
+        number = {symbol: i for i, symbol in enumerate(values)}
+        expected = [[self._number[v], number[symbol]] for v, symbol in graph.updates.items()]
         if updates != expected:
             raise DamagedFile(f"{where}: 'updates' does not follow from the nodes")
         return graph
