@@ -355,10 +355,13 @@ def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = Fa
 
 
 def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
-    # -inf - -inf would be nan: where nothing is possible, nothing matters
-    finite = F.where(F.isfinite(out), out, 0.0)
-    softmax = F.exp(x - F.unreduce_like(finite, x, axis=axis, keepdims=keepdims))
-    return F.unreduce_like(g, x, axis=axis, keepdims=keepdims) * softmax
+    # the softmax is the same for any shift; -inf - -inf would be nan
+    shift = F.stop_gradient(F.where(F.isfinite(out), out, 0.0))
+    terms = F.exp(x - F.unreduce_like(shift, x, axis=axis, keepdims=keepdims))
+    # the sum is 1 up to what a large shift has lost, and 0 where nothing is possible
+    total = F.sum(terms, axis=axis, keepdims=keepdims)
+    share = g / F.where(total == 0, 1.0, total)
+    return terms * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
 
 
 _logsumexp = _reduction("logsumexp", _logsumexp_kernel, _inexact, _logsumexp_rule)
