@@ -1,0 +1,278 @@
+"""Random numbers as pure functions of a key, so that they can be traced, saved and repeated.
+
+A key is an integer array ``[seed, counter]``. An op turns a key into numbers by the counter-based
+generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), always on the
+host, so that every backend gives the same ones. A :class:`Generator` holds a key and counts.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.backend import backend_of, to_numpy
+from ...core.convert import as_tensor
+from ...core.dtypes import as_dtype, default_dtype
+from ...core.extend import NONDIFF, Module, TensorSpec, init_scope, ops
+from ...core.variable import Variable
+from .families import op
+from .shape import as_shape
+
+__all__ = ["Generator", "normal", "permutation", "set_seed", "shuffle", "uniform"]
+
+Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
+
+
+def _stream(key: Any) -> np.random.Generator:
+    """Return NumPy's generator at the start of a key's own stream."""
+    seed, counter = to_numpy(key).astype(np.uint64)
+    # the key selects the stream; NumPy would spend longer on mixing a seed than we on drawing
+    return np.random.Generator(np.random.Philox(key=[seed, counter]))
+
+
+def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return numbers on the backend and device of ``key``."""
+    dtype = np.dtype(dtype)
+    wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    numbers = draw(_stream(key), shape, wide)
+    if isinstance(key, np.ndarray):
+        return np.asarray(numbers, dtype)
+    owner = backend_of(key)
+    return owner.asarray(np.asarray(numbers), dtype=dtype, device=owner.device(key))
+
+
+def _random_op(name: str, draw: Draw, doc: str) -> None:
+    """Make an op that draws numbers, and its variant that takes shape and dtype from a tensor."""
+
+    def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: str = "float32") -> Any:
+        return _drawn(draw, key, shape, dtype)
+
+    def like_kernel(xp: Any, key: Any, like: Any) -> Any:
+        return _drawn(draw, key, like.shape, like.dtype)
+
+    op(
+        name,
+        kernel,
+        gradients={"key": NONDIFF},
+        infer=lambda key, shape, dtype: (shape, np.dtype(dtype)),
+        doc=f"Return {doc}, determined by ``key``.",
+    )
+    op(
+        f"{name}_like",
+        like_kernel,
+        gradients={"key": NONDIFF, "like": NONDIFF},
+        infer=lambda key, like: (like.shape, like.dtype),
+        doc=f"Return {doc}, determined by ``key``, of the shape and dtype of ``like``.",
+    )
+
+
+_random_op(
+    "random_normal",
+    lambda rng, shape, dtype: rng.standard_normal(shape, dtype),
+    "standard normal numbers",
+)
+_random_op(
+    "random_uniform",
+    lambda rng, shape, dtype: rng.random(shape, dtype),
+    "numbers spread evenly over [0, 1)",
+)
+op(
+    "random_permutation",
+    lambda xp, key, *, n: backend_of(key).asarray(_stream(key).permutation(n), dtype=np.int64),
+    gradients={"key": NONDIFF},
+    infer=lambda key, n: ((n,), np.dtype(np.int64)),
+    doc="Return the integers below ``n`` in an order determined by ``key``.",
+)
+
+
+class Generator(Module):
+    """A source of random numbers: a seed, and a count of the draws so far.
+
+    Its state is a variable, so it is saved with the module that holds it, and draws inside a traced
+    function differ from call to call. Equal seeds give equal numbers, on every backend.
+
+    Parameters
+    ----------
+    seed
+        An integer from 0 to ``2**63 - 1``; taken from the operating system if not given.
+
+    Examples
+    --------
+    >>> gt.random.Generator(7).normal((2, 3)).shape
+    (2, 3)
+    """
+
+    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(name)
+        with init_scope():
+            self.state = Variable(_key(seed), trainable=False, name="state")
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what the constructor takes; the state itself is a variable."""
+        return {"seed": int(to_numpy(self.state.array)[0])}
+
+    def set_seed(self, seed: int) -> None:
+        """Start again, as a new generator with this seed."""
+        self.state.assign(_key(seed))
+
+    def next_key(self) -> Any:
+        """Return a key that was not used before, and count on."""
+        key = self.state.value
+        self.state.assign_add(_STEP)
+        return key
+
+    def normal(
+        self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+    ) -> Any:
+        """Return normally distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        mean, stddev
+            Numbers or tensors that broadcast with ``shape``; gradients reach them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating.
+        """
+        draws = ops["random_normal"](
+            self.next_key(), shape=_sizes(shape, "normal"), dtype=_floating(dtype, "normal")
+        )
+        return _scaled(draws, mean, stddev)
+
+    def uniform(
+        self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
+    ) -> Any:
+        """Return numbers spread evenly over ``[low, high)``.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        low, high
+            Numbers or tensors that broadcast with ``shape``; gradients reach them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating.
+        """
+        draws = ops["random_uniform"](
+            self.next_key(), shape=_sizes(shape, "uniform"), dtype=_floating(dtype, "uniform")
+        )
+        return _scaled(draws, low, high - low)
+
+    def normal_like(self, x: Any) -> Any:
+        """Return standard normal numbers of the shape and dtype of ``x``, also where a trace does
+        not know the shape.
+        """
+        return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
+
+    def uniform_like(self, x: Any) -> Any:
+        """Return numbers in [0, 1) of the shape and dtype of ``x``, also where a trace does not know
+        the shape.
+        """
+        return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
+
+    def permutation(self, x: Any) -> Any:
+        """Return the integers below ``x`` in random order; or, of a tensor, its rows in random order."""
+        if isinstance(x, (int, np.integer)):
+            return ops["random_permutation"](self.next_key(), n=int(x))
+        x = as_tensor(x)
+        return ops["take"](x, self.permutation(len(x)), axis=0)
+
+    def shuffle(self, x: Any) -> Any:
+        """Return the rows of ``x`` in random order; ``x`` is left as it is."""
+        return self.permutation(as_tensor(x))
+
+
+_STEP = np.array([0, 1], np.int64)
+
+
+def _key(seed: int | None) -> np.ndarray[Any, Any]:
+    if seed is None:
+        seed = secrets.randbits(62)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise ValueError(f"random: a seed is an integer from 0 to 2**63 - 1, got {seed!r}")
+    return np.array([seed, 0], np.int64)
+
+
+def _sizes(shape: Any, name: str) -> tuple[int, ...]:
+    sizes = as_shape(shape, f"random.{name}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)")
+    return sizes
+
+
+def _floating(dtype: Any, name: str) -> str:
+    wanted = default_dtype() if dtype is None else as_dtype(dtype)
+    if wanted.kind != "f":
+        raise TypeError(f"random.{name}: the dtype must be floating, got {wanted}")
+    return wanted.name
+
+
+def _float_like(x: Any, name: str) -> TensorSpec | Any:
+    x = as_tensor(x)
+    _floating(x.dtype, name)
+    return x
+
+
+def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
+    """Return ``offset + scale * draws``, without ops for the numbers that change nothing."""
+    if not (isinstance(scale, (int, float)) and scale == 1):
+        draws = draws * scale
+    if not (isinstance(offset, (int, float)) and offset == 0):
+        draws = draws + offset
+    return draws
+
+
+# -- the generator that module-level functions share ---------------------------------------------------
+
+_shared: Generator | None = None
+
+
+def _generator() -> Generator:
+    global _shared
+    if _shared is None:
+        _shared = Generator(name="shared")
+    return _shared
+
+
+def set_seed(seed: int) -> None:
+    """Seed the functions of this module: the same seed gives the same numbers again."""
+    _generator().set_seed(seed)
+
+
+def normal(
+    shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return normally distributed numbers; see :meth:`Generator.normal`."""
+    return _generator().normal(shape, mean, stddev, dtype)
+
+
+def uniform(
+    shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return numbers spread evenly over ``[minval, maxval)``; see :meth:`Generator.uniform`."""
+    return _generator().uniform(shape, minval, maxval, dtype)
+
+
+def permutation(x: Any) -> Any:
+    """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
+    return _generator().permutation(x)
+
+
+def shuffle(x: Any) -> Any:
+    """Return the rows of ``x`` in random order."""
+    return _generator().shuffle(x)
