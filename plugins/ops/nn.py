@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
-from ...core.extend import NONDIFF, F, TensorSpec, UnaryOp, ops
-from .families import elementwise, reduced_axes
+import numpy as np
+
+from ...core.convert import as_tensor
+from ...core.dtypes import as_dtype, default_dtype
+from ...core.extend import NONDIFF, F, Op, TensorSpec, ops
+from .elementwise import tanh
+from .families import as_axis, cast_to, elementwise, reduced_axes
 from .shape import one_axis, shape_op
 
-__all__ = ["relu", "sparse_softmax_cross_entropy_with_logits"]
+__all__ = [
+    "batch_normalization",
+    "clip_by_norm",
+    "elu",
+    "leaky_relu",
+    "log_softmax",
+    "one_hot",
+    "relu",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmax_cross_entropy_with_logits",
+    "softplus",
+    "sparse_softmax_cross_entropy_with_logits",
+    "tanh",
+]
 
 
 # -- activations -------------------------------------------------------------------------------------
@@ -20,6 +42,84 @@ relu = elementwise(
     doc="Return ``max(x, 0)``, elementwise; the gradient at 0 is 0.",
     x=lambda g, out: g * (out > 0),
 )
+relu6 = elementwise(
+    "relu6",
+    lambda xp, x: xp.minimum(xp.maximum(x, 0), 6),
+    holomorphic=False,
+    doc="Return ``min(max(x, 0), 6)``, elementwise; the gradient at 0 and at 6 is 0.",
+    x=lambda g, out: g * (out > 0) * (out < 6),
+)
+
+
+def _sigmoid_kernel(xp: Any, x: Any) -> Any:
+    e = xp.exp(-xp.abs(x))  # at most 1
+    return xp.where(x >= 0, 1, e) / (1 + e)
+
+
+sigmoid = elementwise(
+    "sigmoid",
+    _sigmoid_kernel,
+    holomorphic=False,
+    doc="Return ``1 / (1 + exp(-x))``, elementwise, without overflow.",
+    x=lambda g, out: g * (out * (1 - out)),
+)
+softplus = elementwise(
+    "softplus",
+    lambda xp, x: xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x))),
+    holomorphic=False,
+    doc="Return ``log(1 + exp(x))``, elementwise, without overflow.",
+    x=lambda g, x: g * F.sigmoid(x),
+)
+silu = elementwise(
+    "silu",
+    lambda xp, x: x * _sigmoid_kernel(xp, x),
+    holomorphic=False,
+    doc="Return ``x * sigmoid(x)``, elementwise; also known as swish.",
+    x=lambda g, x: g * _silu_slope(x, F.sigmoid(x)),
+)
+
+
+def _silu_slope(x: Any, s: Any) -> Any:
+    return s + x * s * (1 - s)
+
+
+def _leaky_slope(g: Any, x: Any, alpha: float) -> Any:
+    return g * F.where(x > 0, 1.0, F.broadcast_like(alpha, x))
+
+
+_leaky_relu = elementwise(
+    "leaky_relu",
+    lambda xp, x, *, alpha=0.2: xp.where(x > 0, x, alpha * x),
+    kind=Op,
+    holomorphic=False,
+    doc="Return ``x`` where positive, else ``alpha * x``.",
+    x=_leaky_slope,
+)
+
+
+def leaky_relu(x: Any, alpha: float = 0.2) -> Any:
+    """Return ``x`` where it is positive, else ``alpha * x``; the gradient at 0 is ``alpha``."""
+    return _leaky_relu(x, alpha=float(alpha))
+
+
+def _elu_slope(g: Any, x: Any, alpha: float) -> Any:
+    # the exponential of positive x is not wanted, and could overflow
+    return g * F.where(x > 0, 1.0, F.exp(F.where(x > 0, 0.0, x)) * alpha)
+
+
+_elu = elementwise(
+    "elu",
+    lambda xp, x, *, alpha=1.0: xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0))),
+    kind=Op,
+    holomorphic=False,
+    doc="Return ``x`` where positive, else ``alpha * (exp(x) - 1)``.",
+    x=_elu_slope,
+)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+    return _elu(x, alpha=float(alpha))
 
 
 # -- softmax -----------------------------------------------------------------------------------------
@@ -80,12 +180,6 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
 
 
 # -- cross-entropy -----------------------------------------------------------------------------------
-
-
-def _label_index(xp: Any, logits: Any, labels: Any) -> tuple[Any, ...]:
-    """Return the index of each label's entry among the flattened rows of ``logits``."""
-    rows = xp.arange(labels.size)
-    return rows, xp.reshape(labels, (-1,))
 
 
 def _sparse_shape(logits: Any, labels: Any) -> Any:
@@ -178,3 +272,162 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any
         If the shapes do not fit, or a label is out of range.
     """
     return _sparse_cross_entropy(logits, labels)
+
+
+def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
+    if logits is None or labels is None:
+        return None
+    if len(labels) != len(logits) or any(
+        n != m and None not in (n, m) for n, m in zip(labels, logits, strict=True)
+    ):
+        raise ValueError(
+            "softmax_cross_entropy: labels and logits must have one shape, "
+            f"got labels of shape {labels} and logits of shape {logits}"
+        )
+    (along,) = reduced_axes(axis, len(logits), "softmax_cross_entropy")
+    return (*logits[:along], *logits[along + 1 :])
+
+
+def _dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
+    _dense_shape(logits.shape, labels.shape, axis)
+    return -xp.sum(labels * _log_softmax_kernel(xp, logits, axis=axis), axis=axis)
+
+
+def _dense_logits(g: Any, logits: Any, labels: Any, axis: int) -> Any:
+    # softmax - labels by definition, also where labels do not sum to 1
+    return F.expand_dims(g, axis=axis) * (F.softmax(logits, axis=axis) - labels)
+
+
+def _dense_labels(g: Any, logits: Any, labels_like: Any, axis: int) -> Any:
+    gl = -(F.expand_dims(g, axis=axis) * F.log_softmax(logits, axis=axis))
+    return gl if gl.dtype == labels_like.dtype else F.cast_like(gl, labels_like)
+
+
+_cross_entropy = shape_op(
+    "softmax_cross_entropy",
+    _dense_kernel,
+    gradients={"logits": _dense_logits, "labels": _dense_labels},
+    infer=lambda logits, labels, axis: (
+        _dense_shape(logits.shape, labels.shape, axis),
+        np.result_type(logits.dtype, labels.dtype),
+    ),
+    doc="Return the cross-entropy between distributions and the softmax of logits.",
+)
+
+
+def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -1) -> Any:
+    """Return the cross-entropy of distributions under the softmax of logits.
+
+    Parameters
+    ----------
+    labels
+        Probabilities, of the shape of ``logits``.
+    logits
+        Unnormalised log-probabilities.
+    axis
+        The axis of the classes.
+
+    Returns
+    -------
+    A tensor without that axis: ``-sum(labels * log_softmax(logits))``, computed without overflow.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    The gradient for logits is ``softmax(logits) - labels``, also where labels do not sum to 1;
+    labels have a gradient as well. Both are TensorFlow's.
+    """
+    return _cross_entropy(logits, labels, axis=one_axis(axis, "softmax_cross_entropy"))
+
+
+def _one_hot_kernel(xp: Any, indices: Any, *, depth: int, dtype: str) -> Any:
+    hits = xp.expand_dims(indices, axis=-1) == xp.arange(depth, dtype=indices.dtype)
+    return cast_to(xp, hits, dtype)
+
+
+_one_hot = shape_op(
+    "one_hot",
+    _one_hot_kernel,
+    gradients={"indices": NONDIFF},
+    infer=lambda indices, depth, dtype: (
+        None if indices.shape is None else (*indices.shape, depth),
+        np.dtype(dtype),
+    ),
+    doc="Return rows with a 1 at each index and 0 elsewhere.",
+)
+
+
+def one_hot(indices: Any, depth: int, dtype: Any = None) -> Any:
+    """Return rows of ``depth`` numbers, 1 at each index and 0 elsewhere.
+
+    Parameters
+    ----------
+    indices
+        Integers of any shape; one outside ``0 .. depth - 1`` gives a row of zeros.
+    depth
+        The number of classes, the last axis of the result.
+    dtype
+        The result's dtype; the default dtype if not given.
+
+    Raises
+    ------
+    TypeError
+        If the indices are not integers.
+    """
+    indices = as_tensor(indices)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"one_hot: indices must be integers, got dtype {indices.dtype}")
+    wanted = default_dtype() if dtype is None else as_dtype(dtype)
+    return _one_hot(indices, depth=operator.index(depth), dtype=wanted.name)
+
+
+# -- norms -------------------------------------------------------------------------------------------
+
+
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
+    """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``.
+
+    Parameters
+    ----------
+    t
+        A floating tensor.
+    clip_norm
+        The largest norm, above 0: a number or a tensor that broadcasts.
+    axes
+        The axes over which a norm is taken; all by default.
+
+    Notes
+    -----
+    ``t * clip_norm / max(norm(t), clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
+    """
+    t = as_tensor(t)
+    size = ops["norm"](t, axis=as_axis(axes, "clip_by_norm"), keepdims=True)
+    return ops["multiply"](t, ops["divide"](clip_norm, ops["maximum"](size, clip_norm)))
+
+
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
+) -> Any:
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``.
+
+    Parameters
+    ----------
+    x
+        A floating tensor.
+    mean, variance, offset, scale
+        Tensors that broadcast with ``x``; no offset or scale if ``None``.
+    epsilon
+        Keeps the root away from 0.
+
+    References
+    ----------
+    Ioffe and Szegedy, "Batch normalization", 2015, algorithm 1.
+    """
+    factor = ops["reciprocal"](ops["sqrt"](ops["add"](variance, epsilon)))
+    factor = factor if scale is None else ops["multiply"](factor, scale)
+    y = ops["multiply"](ops["subtract"](x, mean), factor)
+    return y if offset is None else ops["add"](y, offset)
