@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .core.backend import backend
@@ -19,49 +20,94 @@ from .core.custom import custom_gradient, register_gradient
 from .core.dtypes import default_dtype, set_default_dtype
 from .core.function import function
 from .core.module import Module
-from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
 from .core.spec import TensorSpec
 from .core.state import init_scope
 from .core.tape import GradientTape, UnconnectedGradients
 from .core.tensor import Tensor
 from .core.variable import Variable
-from .plugins.ops.elementwise import *
-import importlib as _il
-for _m in ("like","reductions","scans","creation","shape","joining","indexing","linalg","nn","random"):
-    try:
-        _x = _il.import_module(f".plugins.ops.{_m}", __name__)
-    except ModuleNotFoundError:
-        continue
-    globals()[_m] = _x
-    if _m in ("like","reductions","scans","creation","shape","joining","indexing"):
-        globals().update({n: getattr(_x, n) for n in getattr(_x, "__all__", ())})
-    if _m == "linalg":
-        globals().update({n: getattr(_x, n) for n in ("dot","einsum","matmul","outer","tensordot","trace") if hasattr(_x,n)})
-    if _m == "nn":
-        globals().update({n: getattr(_x, n) for n in ("clip_by_norm","one_hot") if hasattr(_x,n)})
 
 if TYPE_CHECKING:
     from . import datasets, layers, saving, training
+    from .core.hookspecs import hookimpl
+    from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
+    from .plugins.ops import linalg, nn, random
+    from .plugins.ops.creation import *
+    from .plugins.ops.elementwise import *
+    from .plugins.ops.indexing import *
+    from .plugins.ops.joining import *
+    from .plugins.ops.like import *
+    from .plugins.ops.linalg import *
+    from .plugins.ops.reductions import *
+    from .plugins.ops.scans import *
+    from .plugins.ops.shape import *
     from .saving import load, save
 
 __version__ = "0.1.0"
 
-# Imported when first used: what reads files and trains is not needed to differentiate.
-_LAZY_MODULES = ("core", "datasets", "layers", "saving", "training")
-_LAZY_NAMES = {"hookimpl": "core.hookspecs", "load": "saving", "save": "saving"}
+# What follows is imported when it is first used, so that `import gradtape` stays quick.
+_MODULES = ("core", "datasets", "layers", "saving", "training")
+_NAMES = {
+    "disable_plugin": ".core.registry",
+    "hookimpl": ".core.hookspecs",
+    "load": ".saving",
+    "register_plugin": ".core.registry",
+    "registry": ".core.registry",
+    "save": ".saving",
+    "unregister_plugin": ".core.registry",
+}
+_OP_MODULES = ("linalg", "nn", "random")
+# Families whose public names stand directly under `gradtape`.
+_FLAT = (
+    "creation",
+    "elementwise",
+    "indexing",
+    "joining",
+    "like",
+    "reductions",
+    "scans",
+    "shape",
+)
+_FLAT_NAMES = {
+    "clip_by_norm": "nn",
+    "dot": "linalg",
+    "einsum": "linalg",
+    "matmul": "linalg",
+    "matrix_transpose": "linalg",
+    "one_hot": "nn",
+    "outer": "linalg",
+    "tensordot": "linalg",
+    "trace": "linalg",
+}
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
-
-    if name in _LAZY_MODULES:
+    if name in _MODULES:
         return import_module(f".{name}", __name__)
-    if name in _LAZY_NAMES:
-        value = getattr(import_module(f".{_LAZY_NAMES[name]}", __name__), name)
-        globals()[name] = value
-        return value
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name], __name__), name)
+    elif name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        value = _op(name)
+    globals()[name] = value
+    return value
+
+
+def _op(name: str) -> Any:
+    """Return a public op, or one of the modules of ops."""
+    families = import_module(".plugins.ops", __name__)
+    if name in _OP_MODULES:
+        return getattr(families, name)
+    if name in _FLAT_NAMES:
+        return getattr(getattr(families, _FLAT_NAMES[name]), name)
+    for family in _FLAT:
+        if name in getattr(families, family).__all__:
+            return getattr(getattr(families, family), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_NAMES})
+    families = import_module(".plugins.ops", __name__)
+    flat = [name for family in _FLAT for name in getattr(families, family).__all__]
+    public = [name for name in globals() if not name.startswith("_")]
+    return sorted({*public, *flat, *_MODULES, *_NAMES, *_OP_MODULES, *_FLAT_NAMES, "__version__"})
