@@ -1,11 +1,14 @@
-"""The plain executor: a loop over a graph's nodes on raw arrays."""
+"""The plain executor: a graph's nodes as one straight-line Python function on raw arrays."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .graph import Graph, Read, Symbol
+from .backend import Backend, backend_for_type, current_backend
+from .graph import Graph, Node, Read, Symbol
+from .op import BinaryOp, Op
 from .optimize import forward_only
 from .replay import local_constants
 
@@ -15,69 +18,76 @@ __all__ = ["plain"]
 def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
     """Compile ``graph`` to a function from raw input arrays to raw output arrays.
 
-    Variables are read when it runs, and change together after the last node.
+    Variables are read when it runs, and change together after the last node. Kernels are looked up
+    once for each backend that the arrays are on.
     """
     program = forward_only(graph)
-    slot: dict[Symbol, int] = {}
-    for symbol in (*program.inputs, *program.constants):
-        slot[symbol] = len(slot)
-    literals: list[Any] = []
-    first_free = len(slot) + sum(len(node.outputs) for node in program.nodes)
-
-    def place(x: Any) -> int:
-        if type(x) is Symbol:
-            return slot[x]
-        literals.append(x)
-        return first_free + len(literals) - 1
-
-    steps: list[tuple[Any, tuple[int, ...], dict[str, Any], tuple[int, ...]]] = []
-    last_use: dict[int, int] = {}
-    for i, node in enumerate(program.nodes):
-        inputs = tuple(place(x) for x in node.inputs)
-        for symbol in node.outputs:
-            slot[symbol] = len(slot)
-        outputs = tuple(slot[symbol] for symbol in node.outputs)
-        steps.append((node.op, inputs, node.params, outputs))
-        last_use.update(dict.fromkeys((*inputs, *outputs), i))
-    results = [slot[symbol] for symbol in program.outputs]
-    updates = [(variable, slot[symbol]) for variable, symbol in program.updates.items()]
-    kept = {
-        *results,
-        *(index for _, index in updates),
-        *range(first_free, first_free + len(literals)),
-    }
-    drops: list[list[int]] = [[] for _ in steps]
-    for index, i in last_use.items():
-        if index not in kept:
-            drops[i].append(index)
-
-    # where the constants go is looked up once, unless the first input changes its type
-    known: dict[type, dict[Symbol, Any]] = {}
+    variables = program.variables
+    compiled: dict[str, Callable[..., list[Any]]] = {}
 
     def run(arrays: Sequence[Any]) -> list[Any]:
-        values: list[Any] = list(arrays)
-        if program.constants:
-            kind = type(arrays[0]) if arrays else type(None)
-            here = known.get(kind)
-            if here is None:
-                here = known[kind] = local_constants(program, arrays)
-            values += here.values()
-        values += [None] * (first_free - len(values))
-        values += literals
-        for (op, inputs, params, outputs), drop in zip(steps, drops, strict=True):
-            if isinstance(op, Read):
-                values[outputs[0]] = op.variable.array
-            elif len(outputs) == 1:
-                values[outputs[0]] = op.raw(*[values[i] for i in inputs], **params)
-            else:
-                for index, array in zip(
-                    outputs, op.raw(*[values[i] for i in inputs], **params), strict=True
-                ):
-                    values[index] = array
-            for index in drop:
-                values[index] = None
-        for variable, index in updates:
-            variable.set_array(values[index])
-        return [values[index] for index in results]
+        some = arrays[0] if arrays else variables[0].array if variables else None
+        owner = current_backend() if some is None else backend_for_type(type(some))
+        function = compiled.get(owner.name)
+        if function is None:
+            function = compiled[owner.name] = _compile(program, owner, arrays)
+        return function(*arrays)
 
     return run
+
+
+def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Write the program as Python source with numbered names only, and compile it."""
+    scope: dict[str, Any] = {}
+    names: dict[Symbol, str] = {}
+    for symbol, array in local_constants(program, arrays).items():
+        names[symbol] = _bind(scope, "c", array)
+    for symbol in program.inputs:
+        names[symbol] = f"x{len(names)}"
+    lines = [f"def run({', '.join(names[symbol] for symbol in program.inputs)}):"]
+    kept = {*program.outputs, *program.updates.values(), *program.constants}
+    last_use: dict[Symbol, int] = {}
+    for i, node in enumerate(program.nodes):
+        used = [x for x in (*node.inputs, *node.outputs) if type(x) is Symbol and x not in kept]
+        last_use.update(dict.fromkeys(used, i))
+    for i, node in enumerate(program.nodes):
+        for symbol in node.outputs:
+            names[symbol] = f"v{len(names)}"
+        targets = ", ".join(names[symbol] for symbol in node.outputs)
+        targets += "," if node.several else ""
+        lines.append(f"    {targets} = {_expression(node, names, scope, owner)}")
+        free = [
+            names[x] for x in dict.fromkeys((*node.inputs, *node.outputs)) if last_use.get(x) == i
+        ]
+        if free:
+            lines.append(f"    del {', '.join(free)}")
+    for variable, symbol in program.updates.items():
+        lines.append(f"    {_bind(scope, 'w', variable.set_array)}({names[symbol]})")
+    lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")
+    exec(compile("\n".join(lines), f"<{program.name}>", "exec"), scope)
+    return scope["run"]
+
+
+def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend) -> str:
+    if isinstance(node.op, Read):
+        return f"{_bind(scope, 'r', node.op.variable)}.array"
+    op = node.op
+    assert isinstance(op, Op)
+    kernel = op.kernel_for(owner)
+    if node.params:
+        kernel = functools.partial(kernel, **node.params)
+    dtypes = [x.dtype for x in node.inputs if type(x) is Symbol]
+    arguments = []
+    for x in node.inputs:
+        if type(x) is Symbol:
+            arguments.append(names[x])
+        else:  # a weak scalar; as an array, made once, where the op does that when it runs eagerly
+            value = owner.weak_scalar(x, dtypes[0]) if isinstance(op, BinaryOp) else x
+            arguments.append(_bind(scope, "s", value))
+    return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
+
+
+def _bind(scope: dict[str, Any], letter: str, value: Any) -> str:
+    name = f"{letter}{len(scope)}"
+    scope[name] = value
+    return name

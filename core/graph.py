@@ -195,7 +195,7 @@ class CustomGradient:
 class Node:
     """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
 
-    __slots__ = ("inputs", "op", "outputs", "params")
+    __slots__ = ("inputs", "op", "outputs", "params", "several")
 
     def __init__(
         self,
@@ -203,11 +203,14 @@ class Node:
         inputs: tuple[Any, ...],
         params: dict[str, Any],
         outputs: tuple[Symbol, ...],
+        several: bool = False,
     ) -> None:
         self.op = op
         self.inputs = inputs
         self.params = params
         self.outputs = outputs
+        # whether the kernel returns a sequence, which may have a single item
+        self.several = several
 
 
 class Graph:
@@ -289,7 +292,7 @@ class Graph:
         outputs = tuple(
             Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
         )
-        self.nodes.append(Node(op, inputs, settings, outputs))
+        self.nodes.append(Node(op, inputs, settings, outputs, several))
         return list(outputs) if several else outputs[0]
 
     def read(self, variable: Variable) -> Symbol:

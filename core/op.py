@@ -9,11 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import BackendMismatch, PluginError
 from .state import active_tapes
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .backend import Backend
 
 __all__ = ["NONDIFF", "Op", "Rule", "register_array_type"]
 
@@ -307,7 +310,6 @@ class Op:
             kernel = max(found, key=itemgetter(0))[1](self)
         else:
             from .backend import backend_for_type
-            from .registry import registry
 
             owners = {}
             for kind in types:
@@ -322,13 +324,19 @@ class Op:
             if not owners:
                 raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
             (backend,) = owners.values()
-            kernel = registry().kernel(self, backend)
+            kernel = self.kernel_for(backend)
             if backend.scalar_array_type in types:
                 _scalar_tables.setdefault(
                     backend.scalar_array_type, ScalarTable(backend.weak_scalar)
                 )
         self._kernels[types] = kernel
         return kernel
+
+    def kernel_for(self, backend: Backend) -> Callable[..., Any]:
+        """Return the kernel that computes this op on a backend's arrays."""
+        from .registry import registry
+
+        return registry().kernel(self, backend)
 
     def forget_kernels(self) -> None:
         """Drop remembered kernels, after the registry changed."""
