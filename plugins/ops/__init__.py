@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...core.extend import Op, hookimpl
 from . import (
     creation,
+    decompositions,
+    einsum,
     elementwise,
     indexing,
     joining,
@@ -12,6 +14,7 @@ from . import (
     linalg,
     nn,
     normalization,
+    products,
     random,
     reductions,
     scans,
@@ -21,6 +24,8 @@ from .families import OPS
 
 __all__ = [
     "creation",
+    "decompositions",
+    "einsum",
     "elementwise",
     "gradtape_ops",
     "indexing",
@@ -29,6 +34,7 @@ __all__ = [
     "linalg",
     "nn",
     "normalization",
+    "products",
     "random",
     "reductions",
     "scans",

@@ -39,7 +39,7 @@ def scatter_add(xp: Any, out: Any, where: Any, values: Any) -> Any:
     return out + xp.reshape(places @ xp.reshape(values, (-1,)), out.shape)
 
 
-# -- x[index] ----------------------------------------------------------------------------------------
+# -- x[index] --------------------------------------------------------------------------------------
 
 
 def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
@@ -141,7 +141,7 @@ op(
 )
 
 
-# -- take --------------------------------------------------------------------------------------------
+# -- take ------------------------------------------------------------------------------------------
 
 
 def _take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
@@ -310,7 +310,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Any:
     return _take_along_axis(x, indices, axis=one_axis(axis, "take_along_axis"))
 
 
-# -- sorting -----------------------------------------------------------------------------------------
+# -- sorting ---------------------------------------------------------------------------------------
 
 
 def _argsort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
@@ -339,7 +339,7 @@ def sort(x: Any, axis: int = -1) -> Any:
     return take_along_axis(x, argsort(x, axis), axis)
 
 
-# -- diagonals ---------------------------------------------------------------------------------------
+# -- diagonals -------------------------------------------------------------------------------------
 
 
 def _diagonal_view(xp: Any, x: Any, offset: int) -> tuple[Any, Any]:

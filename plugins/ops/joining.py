@@ -25,7 +25,7 @@ def _along(shape: Any, axis: int, name: str) -> int:
     return along
 
 
-# -- concatenate -------------------------------------------------------------------------------------
+# -- concatenate -----------------------------------------------------------------------------------
 
 
 def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
@@ -115,7 +115,7 @@ def _sequence(arrays: Any, name: str) -> list[Any]:
     return items
 
 
-# -- stack -------------------------------------------------------------------------------------------
+# -- stack -----------------------------------------------------------------------------------------
 
 
 def _stack_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
@@ -213,7 +213,7 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
     return list(_unstack(x, axis=axis, num=num)) if num else []
 
 
-# -- split -------------------------------------------------------------------------------------------
+# -- split -----------------------------------------------------------------------------------------
 
 
 def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any, ...]:

@@ -1,139 +1,26 @@
-"""Linear algebra: products, norms, and what is solved or factored.
-
-A product is linear in each operand, so its gradient rules are products again: ``matmul_adjoint_x`` sends
-the result's gradient back to the first operand, ``matmul_adjoint_y`` to the second, and each of the
-three is differentiated by the other two. That holds at any rank, known in a trace or not.
-"""
+"""Linear algebra under NumPy's names: products, norms, and what is solved or factored."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ...core.convert import as_tensor
-from ...core.extend import NONDIFF, BinaryOp, F, Op, TensorSpec, broadcast_shapes, ops
-from .families import as_axis, op, reduced_axes, reduced_shape
+from .decompositions import cholesky, det, inv, norm, slogdet, solve, trace
+from .einsum import einsum
 from .indexing import diagonal
-from .joining import common_dtype
-from .shape import explained, matrix_transpose, shape_op
+from .products import dot, matmul, outer, tensordot
+from .shape import matrix_transpose
 
-__all__ = ["matmul", "matrix_transpose"]
-
-
-def as_like(g: Any, like: Any) -> Any:
-    """Return a gradient in the dtype of ``like``; its shape is right already."""
-    return g if g.dtype == like.dtype else F.cast_like(g, like)
-
-
-def _sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """Sum ``x`` over the axes along which an operand of ``shape`` was broadcast."""
-    if x.shape == shape:
-        return x
-    extra = x.ndim - len(shape)
-    axes = tuple(i for i, n in enumerate(x.shape) if i < extra or shape[i - extra] != n)
-    return xp.reshape(xp.sum(x, axis=axes, dtype=x.dtype), shape)
-
-
-# -- matmul ------------------------------------------------------------------------------------------
-
-
-def _matmul_shape(x: Any, y: Any) -> Any:
-    """Return the shape of ``x @ y``; known sizes must agree."""
-    if (x is not None and not x) or (y is not None and not y):
-        raise ValueError(f"matmul: shapes {x} and {y}: an operand has no axes; use multiply")
-    if x is None or y is None:
-        return None
-    inner = (x[-1], y[-2] if len(y) > 1 else y[0])
-    if None not in inner and inner[0] != inner[1]:
-        raise ValueError(f"matmul: shapes {x} and {y} do not match: {inner[0]} is not {inner[1]}")
-    batch = broadcast_shapes(x[:-2], y[:-2], op="matmul") or ()
-    return (*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ()))
-
-
-def _matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
-    try:
-        return xp.matmul(x, y)
-    except (ValueError, TypeError):
-        _matmul_shape(getattr(x, "shape", ()), getattr(y, "shape", ()))
-        raise
-
-
-def _to_x(xp: Any, g: Any, y: Any, like: Any) -> Any:
-    rank = like.ndim
-    if y.ndim == 1:
-        return xp.expand_dims(g, axis=-1) * y
-    if rank == 1:
-        return _sum_to(xp, (y @ xp.expand_dims(g, axis=-1))[..., 0], like.shape)
-    if y.ndim > 2 == rank:
-        over = (*range(y.ndim - 2), y.ndim - 1)
-        return xp.tensordot(g, y, axes=(over, over))
-    return _sum_to(xp, g @ xp.matrix_transpose(y), like.shape)
-
-
-def _to_y(xp: Any, g: Any, x: Any, like: Any) -> Any:
-    rank = like.ndim
-    if x.ndim == 1:
-        if rank == 1:
-            return g * x
-        gy = xp.expand_dims(g, axis=-2) * xp.expand_dims(x, axis=-1)
-        return _sum_to(xp, gy, like.shape)
-    if rank <= 2 < x.ndim or rank == 1:
-        columns = xp.reshape(x, (-1, x.shape[-1])) if x.size else xp.reshape(x, (0, x.shape[-1]))
-        rows = xp.reshape(g, (columns.shape[0], *like.shape[1:]))
-        return xp.matrix_transpose(columns) @ rows
-    return _sum_to(xp, xp.matrix_transpose(x) @ g, like.shape)
-
-
-def _like_spec(g: Any, other: Any, like: Any, **params: Any) -> tuple[Any, Any]:
-    return like.shape, common_dtype((g, other))
-
-
-matmul = op(
+__all__ = [
+    "cholesky",
+    "det",
+    "diagonal",
+    "dot",
+    "einsum",
+    "inv",
     "matmul",
-    _matmul_kernel,
-    BinaryOp,
-    gradients={
-        "x": lambda g, y, x_like: as_like(F.matmul_adjoint_x(g, y, x_like), x_like),
-        "y": lambda g, x, y_like: as_like(F.matmul_adjoint_y(g, x, y_like), y_like),
-    },
-    infer=lambda x, y: (_matmul_shape(x.shape, y.shape), common_dtype((x, y))),
-    holomorphic=True,
-    doc="""Return the matrix product of ``x`` and ``y``.
-
-    Parameters
-    ----------
-    x, y
-        Tensors of at least one axis. Matrices are in the last two; axes before broadcast. One with a
-        single axis is a row on the left and a column on the right; the result lacks that axis.
-
-    Raises
-    ------
-    ValueError
-        If the inner sizes differ, or an operand has no axes.
-    """,
-)
-op(
-    "matmul_adjoint_x",
-    _to_x,
-    gradients={
-        "g": lambda g, y, g_like: as_like(F.matmul(g, y), g_like),
-        "y": lambda d, g, y_like: as_like(F.matmul_adjoint_y(g, d, y_like), y_like),
-        "like": NONDIFF,
-    },
-    infer=_like_spec,
-    holomorphic=True,
-    doc="Send a gradient of ``matmul`` back to its first operand, of the shape of ``like``.",
-)
-op(
-    "matmul_adjoint_y",
-    _to_y,
-    gradients={
-        "g": lambda g, x, g_like: as_like(F.matmul(x, g), g_like),
-        "x": lambda d, g, x_like: as_like(F.matmul_adjoint_x(g, d, x_like), x_like),
-        "like": NONDIFF,
-    },
-    infer=_like_spec,
-    holomorphic=True,
-    doc="Send a gradient of ``matmul`` back to its second operand, of the shape of ``like``.",
-)
+    "matrix_transpose",
+    "norm",
+    "outer",
+    "slogdet",
+    "solve",
+    "tensordot",
+    "trace",
+]

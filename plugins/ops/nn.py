@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-# -- activations -------------------------------------------------------------------------------------
+# -- activations -----------------------------------------------------------------------------------
 
 relu = elementwise(
     "relu",
@@ -122,7 +122,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return _elu(x, alpha=float(alpha))
 
 
-# -- softmax -----------------------------------------------------------------------------------------
+# -- softmax ---------------------------------------------------------------------------------------
 
 
 def _axis_spec(name: str) -> Any:
@@ -179,12 +179,14 @@ def log_softmax(x: Any, axis: int = -1) -> Any:
     return _log_softmax(x, axis=one_axis(axis, "log_softmax"))
 
 
-# -- cross-entropy -----------------------------------------------------------------------------------
+# -- cross-entropy ---------------------------------------------------------------------------------
 
 
 def _sparse_shape(logits: Any, labels: Any) -> Any:
     if logits is not None and not logits:
-        raise ValueError("sparse_softmax_cross_entropy: logits need an axis of classes, got shape ()")
+        raise ValueError(
+            "sparse_softmax_cross_entropy: logits need an axis of classes, got shape ()"
+        )
     if logits is None or labels is None:
         return labels
     fits = len(labels) == len(logits) - 1 and all(
@@ -235,8 +237,9 @@ _sparse_cross_entropy = shape_op(
     "sparse_softmax_cross_entropy",
     _sparse_kernel,
     gradients={
-        "logits": lambda g, logits, labels: F.expand_dims(g, axis=-1)
-        * F.softmax_less_labels(logits, labels),
+        "logits": lambda g, logits, labels: (
+            F.expand_dims(g, axis=-1) * F.softmax_less_labels(logits, labels)
+        ),
         "labels": NONDIFF,
     },
     infer=lambda logits, labels: (_sparse_shape(logits.shape, labels.shape), logits.dtype),
@@ -385,7 +388,7 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Any:
     return _one_hot(indices, depth=operator.index(depth), dtype=wanted.name)
 
 
-# -- norms -------------------------------------------------------------------------------------------
+# -- norms -----------------------------------------------------------------------------------------
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:

@@ -14,7 +14,7 @@ from ...core.extend import F, TensorSpec, ops
 from ...core.tape import GradientTape
 from ...core.tensor import Tensor
 from .families import reduced_axes
-from .linalg import as_like
+from .products import as_like
 from .shape import shape_op
 
 __all__: list[str] = []

@@ -211,7 +211,9 @@ def _key(seed: int | None) -> np.ndarray[Any, Any]:
 def _sizes(shape: Any, name: str) -> tuple[int, ...]:
     sizes = as_shape(shape, f"random.{name}")
     if any(n < 0 for n in sizes):
-        raise ValueError(f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)")
+        raise ValueError(
+            f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)"
+        )
     return sizes
 
 
@@ -237,7 +239,7 @@ def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
     return draws
 
 
-# -- the generator that module-level functions share ---------------------------------------------------
+# -- the generator that module-level functions share -----------------------------------------------
 
 _shared: Generator | None = None
 

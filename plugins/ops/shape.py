@@ -83,7 +83,7 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
         ) from None
 
 
-# -- reshaping ---------------------------------------------------------------------------------------
+# -- reshaping -------------------------------------------------------------------------------------
 
 
 def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -213,7 +213,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Any:
     return _squeeze(x, axis=as_axis(axis, "squeeze"))
 
 
-# -- reordering --------------------------------------------------------------------------------------
+# -- reordering ------------------------------------------------------------------------------------
 
 
 def _order(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
@@ -392,7 +392,7 @@ def triu(x: Any, k: int = 0) -> Any:
     return ops["triu"](x, k=operator.index(k))
 
 
-# -- repeating and padding ---------------------------------------------------------------------------
+# -- repeating and padding -------------------------------------------------------------------------
 
 
 def _tiling(shape: Any, reps: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -411,7 +411,9 @@ def _tile_spec(x: Any, *, reps: tuple[int, ...]) -> tuple[Any, Any]:
 def _untile(xp: Any, x: Any, like: Any, *, reps: tuple[int, ...]) -> Any:
     times, sizes = _tiling(like.shape, reps)
     blocks = [n for pair in zip(times, sizes, strict=True) for n in pair]
-    summed = xp.sum(xp.reshape(x, tuple(blocks)), axis=tuple(range(0, len(blocks), 2)), dtype=x.dtype)
+    summed = xp.sum(
+        xp.reshape(x, tuple(blocks)), axis=tuple(range(0, len(blocks), 2)), dtype=x.dtype
+    )
     return xp.reshape(summed, like.shape)
 
 
@@ -460,9 +462,7 @@ _repeat = shape_op(
     "repeat",
     lambda xp, x, *, repeats, axis=None: xp.repeat(x, repeats, axis=axis),
     gradients={
-        "x": lambda g, x_like, repeats, axis: F.unrepeat_like(
-            g, x_like, repeats=repeats, axis=axis
-        )
+        "x": lambda g, x_like, repeats, axis: F.unrepeat_like(g, x_like, repeats=repeats, axis=axis)
     },
     infer=_repeat_spec,
     holomorphic=True,
