@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import NONDIFF, F, Op
-from .families import SCALARS, cast_to, elementwise, op
+from .families import SCALARS, cast_to, elementwise, op, standard
 
 __all__ = [
     "abs",
@@ -268,25 +268,25 @@ tan = elementwise(
 )
 arcsin = asin = elementwise(
     "arcsin",
-    lambda xp, x: xp.asin(x),
+    lambda xp, x: standard(xp, "asin", "arcsin")(x),
     x=lambda g, x: g / F.sqrt(1.0 - x * x),
     doc="Return the angle in [-pi/2, pi/2] whose sine is ``x``.",
 )
 arccos = acos = elementwise(
     "arccos",
-    lambda xp, x: xp.acos(x),
+    lambda xp, x: standard(xp, "acos", "arccos")(x),
     x=lambda g, x: -g / F.sqrt(1.0 - x * x),
     doc="Return the angle in [0, pi] whose cosine is ``x``.",
 )
 arctan = atan = elementwise(
     "arctan",
-    lambda xp, x: xp.atan(x),
+    lambda xp, x: standard(xp, "atan", "arctan")(x),
     x=lambda g, x: g / (1.0 + x * x),
     doc="Return the angle in [-pi/2, pi/2] whose tangent is ``x``.",
 )
 arctan2 = atan2 = elementwise(
     "arctan2",
-    lambda xp, x, y: xp.atan2(x, y),
+    lambda xp, x, y: standard(xp, "atan2", "arctan2")(x, y),
     x=lambda g, x, y: g * (y / (x * x + y * y)),
     y=lambda g, x, y: -g * (x / (x * x + y * y)),
     doc="Return the angle in [-pi, pi] of the point with ordinate ``x`` and abscissa ``y``.",
@@ -298,20 +298,20 @@ tanh = elementwise(
 )
 arcsinh = asinh = elementwise(
     "arcsinh",
-    lambda xp, x: xp.asinh(x),
+    lambda xp, x: standard(xp, "asinh", "arcsinh")(x),
     x=lambda g, x: g / F.sqrt(x * x + 1.0),
     doc="Return the inverse hyperbolic sine.",
 )
 arccosh = acosh = elementwise(
     "arccosh",
-    lambda xp, x: xp.acosh(x),
+    lambda xp, x: standard(xp, "acosh", "arccosh")(x),
     # two roots: right on the whole complex plane, and exact near 1
     x=lambda g, x: g / (F.sqrt(x - 1.0) * F.sqrt(x + 1.0)),
     doc="Return the inverse hyperbolic cosine, for ``x >= 1``.",
 )
 arctanh = atanh = elementwise(
     "arctanh",
-    lambda xp, x: xp.atanh(x),
+    lambda xp, x: standard(xp, "atanh", "arctanh")(x),
     x=lambda g, x: g / (1.0 - x * x),
     doc="Return the inverse hyperbolic tangent, for ``-1 < x < 1``.",
 )
@@ -435,9 +435,8 @@ def rint(x: Any) -> Any:
 
 
 def _angle_kernel(xp: Any, x: Any) -> Any:
-    if x.dtype.kind == "c":
-        return xp.atan2(xp.imag(x), xp.real(x))
-    return xp.atan2(xp.zeros_like(x), x)
+    atan2 = standard(xp, "atan2", "arctan2")
+    return atan2(xp.imag(x), xp.real(x)) if x.dtype.kind == "c" else atan2(xp.zeros_like(x), x)
 
 
 def _angle_slope(g: Any, x: Any) -> Any:

@@ -20,6 +20,7 @@ __all__ = [
     "reduced_shape",
     "result_dtype",
     "shapes_of",
+    "standard",
 ]
 
 SCALARS = (bool, int, float, complex)
@@ -57,6 +58,12 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = xp.real(x)
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
+
+
+def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
+    """Return a function of the array API standard, by its older name where that is all there is."""
+    found: Callable[..., Any] = getattr(xp, name, None) or getattr(xp, older)
+    return found
 
 
 def elementwise(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import NONDIFF, F, Op
-from .families import Axis, as_axis, op, reduced_shape
+from .families import Axis, as_axis, cast_to, op, reduced_shape
 from .like import size_over
 from .scans import cumprod, cumsum
 
@@ -193,7 +193,7 @@ def _var_kernel(
     xp: Any, x: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
     if x.dtype.kind not in "fc":
-        x = xp.astype(x, xp.float64)
+        x = cast_to(xp, x, np.float64)
     d = x - xp.mean(x, axis=axis, keepdims=True)
     squares = d * d if x.dtype.kind == "f" else xp.real(d) ** 2 + xp.imag(d) ** 2
     freedom = size_over(xp, squares, axis=axis) - ddof
@@ -343,7 +343,7 @@ amax, amin = max, min
 
 def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.kind != "f":
-        x = xp.astype(x, xp.float64)
+        x = cast_to(xp, x, np.float64)
     if 0 in x.shape:
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
     top = xp.max(x, axis=axis, keepdims=True)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import F, ops
-from .families import Axis, op, reduced_axes
+from .families import Axis, op, reduced_axes, standard
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -27,12 +27,13 @@ def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callab
     """Return ``x`` with the axes of a scan as its last one, and what puts a result back."""
     axes = reduced_axes(axis, x.ndim, name)
     order = tuple(i for i in range(x.ndim) if i not in axes) + axes
-    moved = xp.permute_dims(x, order)
+    permute = standard(xp, "permute_dims", "transpose")
+    moved = permute(x, order)
     shape = moved.shape
     rest = x.ndim - len(axes)
     lines = xp.reshape(moved, (*shape[:rest], prod(shape[rest:])))
     inverse = tuple(order.index(i) for i in range(x.ndim))
-    return lines, lambda result: xp.permute_dims(xp.reshape(result, shape), inverse)
+    return lines, lambda result: permute(xp.reshape(result, shape), inverse)
 
 
 def _scan(name: str) -> Callable[..., Any]:
@@ -40,7 +41,7 @@ def _scan(name: str) -> Callable[..., Any]:
 
     def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
         lines, back = _lines(xp, x, axis, name)
-        run = getattr(xp, name, None) or getattr(xp, name.replace("cum", "cumulative_"))
+        run = standard(xp, name.replace("cum", "cumulative_"), name)
         if reverse:
             return back(xp.flip(run(xp.flip(lines, axis=-1), axis=-1), axis=-1))
         return back(run(lines, axis=-1))
@@ -52,7 +53,7 @@ def _shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) -
     lines, back = _lines(xp, x, axis)
     edge = xp.full_like(lines[..., :1], fill)
     parts = [lines[..., 1:], edge] if reverse else [edge, lines[..., :-1]]
-    return back(xp.concat(parts, axis=-1))
+    return back(standard(xp, "concat", "concatenate")(parts, axis=-1))
 
 
 def _recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
@@ -60,11 +61,12 @@ def _recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -
     b, _ = _lines(xp, b, axis)
     if reverse:
         a, b = xp.flip(a, axis=-1), xp.flip(b, axis=-1)
+    concat = standard(xp, "concat", "concatenate")
     step, length = 1, b.shape[-1]
     while step < length:  # each round joins the recurrence over twice as many elements
         late, early = slice(step, None), slice(None, -step)
-        b = xp.concat([b[..., :step], b[..., late] + a[..., late] * b[..., early]], axis=-1)
-        a = xp.concat([a[..., :step], a[..., late] * a[..., early]], axis=-1)
+        b = concat([b[..., :step], b[..., late] + a[..., late] * b[..., early]], axis=-1)
+        a = concat([a[..., :step], a[..., late] * a[..., early]], axis=-1)
         step *= 2
     return back(xp.flip(b, axis=-1) if reverse else b)
 

@@ -1,0 +1,144 @@
+"""NumPy's own kernels give what the portable ones give, which run on any array API library."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.plugins.numpy_kernels import KERNELS
+
+M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
+ROW, COLUMN = M[:1], M[:, :1]
+REDUCE = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)}, {"axis": (-1,)}]
+SAMPLES = [
+    *((name, (M,), params) for name in ("sum", "mean", "prod", "max", "min") for params in REDUCE),
+    *((name, (M,), {**p, "ddof": 0.5}) for name in ("var", "std") for p in REDUCE),
+    *((name, (M,), {}) for name in ("arcsin", "arccos", "arctan", "arcsinh", "arctanh", "exp2")),
+    *((name, (M,), {}) for name in ("zeros_like", "ones_like")),
+    ("arccosh", (M + 2.0,), {}),
+    ("arctan2", (M, M[::-1]), {}),
+    ("power", (M, M + 2.0), {}),
+    ("power", (M, 2.5), {}),
+    ("power", (M, -1), {}),
+    ("reshape_like", (M, M.T), {}),
+    ("unbroadcast_like", (M, ROW), {}),
+    ("unbroadcast_like", (M, COLUMN), {}),
+    ("unbroadcast_like", (M, ROW[0]), {}),
+    ("unbroadcast_like", (M[None, None], ROW), {}),
+    ("unbroadcast_like", (M, M[0, 0]), {}),
+    ("unbroadcast_like", (M, M.astype("float32")), {}),
+    ("unreduce_like", (M[0, 0], M), {}),
+    ("unreduce_like", (M[:1, :1], M), {"keepdims": True}),
+    ("unreduce_like", (M[0], M), {"axis": 0}),
+    ("unreduce_like", (M[:, 0], M), {"axis": -1}),  # not contiguous
+    ("unreduce_like", (M[:, 0].copy(), M), {"axis": (1,)}),
+    ("unreduce_like", (COLUMN.copy(), M), {"axis": 1, "keepdims": True}),
+    ("unreduce_like", (M[0].astype("float32"), M), {"axis": -2}),
+    ("unreduce_like", (np.ones(3), np.ones((0, 3))), {"axis": 0}),
+]
+
+
+def ids(sample):
+    return f"{sample[0]}{sample[2]}"
+
+
+def portable(name):
+    return gt.registry().ops[name].kernel
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int64"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=ids)
+def test_they_agree_with_the_portable_kernels(sample, dtype):
+    name, arrays, params = sample
+    if name in ("max", "min", "arctan2") and dtype == "complex64":
+        pytest.skip("complex numbers have no order")
+    if name == "power" and dtype == "int64":
+        pytest.skip("integers have no negative powers")
+    if name.startswith("arc"):
+        dtype = dtype.replace("int64", "float64")
+    arrays = [x if isinstance(x, (int, float)) else x.astype(dtype) for x in arrays]
+    kernel = portable(name)
+    with np.errstate(all="ignore"):
+        have = KERNELS[name](*arrays, **params)
+        if isinstance(kernel, str):
+            want = getattr(np, kernel)(*arrays, **params)
+        else:
+            want = kernel(np, *arrays, **params)
+    assert have.dtype == want.dtype
+    assert have.shape == want.shape
+    np.testing.assert_allclose(have, want, rtol=2e-6 if have.dtype.itemsize == 4 else 1e-7)
+
+
+def test_every_kernel_is_sampled():
+    assert {name for name, _, _ in SAMPLES} == set(KERNELS)
+
+
+def test_what_is_repeated_is_read_only():
+    view = KERNELS["unreduce_like"](np.ones(3), np.ones((2, 3)), axis=0)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0, 0] = 2.0
+
+
+@pytest.fixture
+def xp(monkeypatch):
+    """The strict library, its dtypes showing their kind as those of backends' arrays do."""
+    kind = type(strict.float64)
+    for attribute in ("kind", "char", "name"):
+        show = property(lambda self, a=attribute: getattr(self._np_dtype, a))
+        monkeypatch.setattr(kind, attribute, show, raising=False)
+    monkeypatch.setattr(kind, "dtype", property(lambda self: self._np_dtype), raising=False)
+    return strict
+
+
+# float arrays for each op that the standard can express
+PORTABLE = {
+    **{
+        name: (M,) for name in "abs arccos arcsin arctan arcsinh arctanh ceil conj cos cosh".split()
+    },
+    **{name: (M,) for name in "exp exp2 expm1 floor identity imag isfinite isinf isnan".split()},
+    **{name: (M,) for name in "log1p negative ones_like positive real round sign sin sinh".split()},
+    **{name: (M,) for name in "angle square stop_gradient tan tanh trunc zeros_like".split()},
+    **{name: (M,) for name in "sum mean prod max min var std logsumexp argmax argmin".split()},
+    **{name: (M,) for name in "count_nonzero size_over".split()},
+    **{name: (M + 2.0,) for name in "arccosh log log2 log10 reciprocal sqrt".split()},
+    **{name: (M, M[::-1] + 2.0) for name in "add subtract multiply divide remainder".split()},
+    **{name: (M, M[::-1] + 2.0) for name in "arctan2 hypot logaddexp maximum minimum".split()},
+    **{name: (M, M[::-1]) for name in "equal not_equal less less_equal greater".split()},
+    **{name: (M, M[::-1] + 2.0) for name in "greater_equal floor_divide recurrence".split()},
+    **{name: (M > 0, M < 0) for name in "logical_and logical_or logical_xor".split()},
+    **{name: (M > 0,) for name in "logical_not any all".split()},
+    "power": (M + 2.0, M),
+    "where": (M > 0, M, M[::-1]),
+    "clip": (M, M[::-1], M + 2.0),
+    "cast": (M,),
+    "cumsum": (M,),
+    "cumprod": (M,),
+    "shift": (M,),
+    "cast_like": (M, M.astype("float32")),
+    "broadcast_like": (ROW, M),
+    "unbroadcast_like": (M, ROW),
+    "unreduce_like": (M[0], M),
+    "reshape_like": (M, M.T),
+}
+PARAMS = {
+    "cast": {"dtype": "float32"},
+    "unreduce_like": {"axis": 0},
+    "cumsum": {"axis": 0, "reverse": True},
+    "cumprod": {"axis": (0, 1)},
+    "recurrence": {"axis": 1, "reverse": True},
+    "shift": {"axis": 1, "fill": 0},
+    "round": {"decimals": 1},
+}
+
+
+@pytest.mark.filterwarnings("ignore:You are comparing")
+@pytest.mark.parametrize("name", PORTABLE)
+def test_the_portable_kernels_use_the_standard_alone(name, xp):
+    kernel = portable(name)
+    run = getattr(xp, kernel) if isinstance(kernel, str) else lambda *a, **k: kernel(xp, *a, **k)
+    params = PARAMS.get(name, {})
+    have = run(*[xp.asarray(x) for x in PORTABLE[name]], **params)
+    want = gt.registry().ops[name](*PORTABLE[name], **params)
+    np.testing.assert_allclose(np.asarray(have), want.numpy(), rtol=1e-14)
