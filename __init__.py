@@ -1,4 +1,4 @@
-"""gradtape: automatic differentiation from plugins, with models that are saved with their gradients.
+"""gradtape: automatic differentiation from plugins, models saved with their gradients.
 
 >>> import gradtape as gt
 >>> x = gt.constant(3.0)
@@ -25,6 +25,7 @@ from .core.state import init_scope
 from .core.tape import GradientTape, UnconnectedGradients
 from .core.tensor import Tensor
 from .core.variable import Variable
+from .core.vmap import vmap
 
 if TYPE_CHECKING:
     from . import datasets, layers, saving, training
@@ -42,6 +43,38 @@ if TYPE_CHECKING:
     from .plugins.ops.shape import *
     from .saving import load, save
 
+__all__ = [
+    "GradientTape",
+    "Module",
+    "Tensor",
+    "TensorSpec",
+    "UnconnectedGradients",
+    "Variable",
+    "as_tensor",
+    "backend",
+    "constant",
+    "custom_gradient",
+    "datasets",
+    "default_dtype",
+    "disable_plugin",
+    "function",
+    "hookimpl",
+    "init_scope",
+    "layers",
+    "linalg",
+    "load",
+    "nn",
+    "random",
+    "register_gradient",
+    "register_plugin",
+    "registry",
+    "save",
+    "saving",
+    "set_default_dtype",
+    "training",
+    "unregister_plugin",
+    "vmap",
+]
 __version__ = "0.1.0"
 
 # What follows is imported when it is first used, so that `import gradtape` stays quick.
