@@ -365,7 +365,7 @@ class Tensor(Operators):
     def __str__(self) -> str:
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
-        return f"Tensor({self.numpy()}, shape={self.array.shape}, dtype={self.array.dtype})"
+        return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
 
 
 def _on_host(tensor: Tensor) -> bool:
