@@ -8,43 +8,81 @@ from typing import Any
 from ..core.function import RestoredFunction
 from ..core.module import Module
 from ..core.op import Op
-from ..core.table import ops
+from ..core.registry import registry
 from ..core.variable import Variable
-from .errors import DamagedFile, SaveError
-from .schema import SEGMENT, check_identifier, decode, encode, take
+from .errors import DamagedFile, MissingOp, SaveError
+from .schema import SEGMENT, check_attribute, decode, encode, is_attribute, tagged, take
 
-__all__ = ["LoadedModule", "attributes_of", "config_of", "restore_attributes", "restore_config"]
+__all__ = [
+    "LoadedModule",
+    "attributes_of",
+    "config_of",
+    "restore_attributes",
+    "restore_config",
+    "signatures_of",
+]
+
+_CLASS = "_gradtape_class_name"
+_UNTRACED = "_gradtape_untraced"
 
 
 class LoadedModule(Module):
     """A module whose class is not known here: the saved tree, variables and functions.
 
-    Attributes
-    ----------
-    class_name
-        What the class was called where it was saved.
-    signatures
-        The functions given to ``save(signatures=...)``.
+    Its functions are attributes, under the names that the methods had; calling it calls what
+    ``__call__`` was. ``signatures``, if the file has any, is a dictionary of the functions that
+    were given to ``save(signatures=...)``.
     """
 
-    def __init__(self, name: str, class_name: str) -> None:
+    def __init__(self, name: str, class_name: str, untraced: Mapping[str, str]) -> None:
         super().__init__(name)
-        self.class_name = class_name
+        vars(self)[_CLASS] = class_name
+        vars(self)[_UNTRACED] = dict(untraced)
+
+    @property
+    def class_name(self) -> str:
+        """What the class was called where it was saved."""
+        return str(vars(self)[_CLASS])
+
+    @property
+    def untraced(self) -> dict[str, str]:
+        """The methods that the file does not hold, with the reason."""
+        return dict(vars(self)[_UNTRACED])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module as it was called when it was saved."""
         call = vars(self).get("__call__")
         if call is None:
-            raise TypeError(
-                f"module {self.name!r} ({self.class_name}) was never called before it was "
-                f"saved, so the file has no trace of it; it has: "
-                f"{', '.join(self.functions()) or 'no functions'}"
-            )
+            raise TypeError(self._missing("__call__"))
         return call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # what copying and printing ask for; not worth a message
+            raise AttributeError(name)
+        raise AttributeError(self._missing(name), name=name, obj=self)
+
+    def _missing(self, name: str) -> str:
+        reason = vars(self).get(_UNTRACED, {}).get(name)
+        if reason is None and name == "__call__":
+            reason = "it was never called before it was saved"
+        said = f" ({reason})" if reason else ""
+        functions = ", ".join(self.functions()) or "none"
+        return (
+            f"module {self.name!r}, saved from class {self.class_name}, has no {name!r}{said}; the "
+            f"functions that were saved with it: {functions}"
+        )
 
     def __repr__(self) -> str:
         count = len(self.variables)
         return f"<LoadedModule {self.name!r} of class {self.class_name}: {count} variables>"
+
+
+def signatures_of(module: Module) -> dict[str, RestoredFunction]:
+    """Return the signatures that a module was loaded with."""
+    held = vars(module).get("signatures")
+    if type(held) is dict and all(isinstance(f, RestoredFunction) for f in held.values()):
+        return dict(held)
+    return {}
 
 
 def attributes_of(
@@ -55,13 +93,25 @@ def attributes_of(
     Attributes of other kinds (arrays, functions, objects) are not part of a file.
     """
     result = {}
+    restored = signatures_of(module)
     for name in sorted(vars(module)):
-        if name.startswith(("_gradtape", "__")) or name == "_name":
-            continue
         value = vars(module)[name]
-        encoded = _encode_attribute(value, number_of, f"{type(module).__name__}.{name}")
-        if encoded is not None:
+        if name.startswith("_gradtape") or (name == "signatures" and restored):
+            continue
+        where = f"{type(module).__name__}.{name}"
+        try:
+            encoded = _encode_attribute(value, number_of, where)
+        except RecursionError:
+            raise SaveError(f"{where}: a container that holds itself cannot be saved") from None
+        if encoded is None:
+            continue
+        if is_attribute(name):
             result[name] = encoded
+        elif _tracks(value):
+            raise SaveError(
+                f"{where}: {name!r} cannot be the name of an attribute in a file, since every "
+                "module has it, or it is not made of ASCII letters, digits and '_'; rename it"
+            )
     return result
 
 
@@ -109,26 +159,20 @@ def restore_attributes(
     """Set the attributes of a module from JSON; on a rebuilt class, only what it tracks."""
     generic = type(module) is LoadedModule
     for name, encoded in record.items():
-        check_identifier(name, where)
-        if not generic and not _names_tracked(encoded):
-            continue
-        existing = getattr(type(module), name, None)
-        if existing is not None and (callable(existing) or isinstance(existing, property)):
-            raise DamagedFile(f"{where}: {name!r} is a method of {type(module).__name__}")
-        setattr(module, name, _decode_attribute(encoded, variables, modules, where))
-
-
-def _names_tracked(encoded: Any) -> bool:
-    if type(encoded) is list:
-        return any(_names_tracked(item) for item in encoded)
-    if type(encoded) is not dict or len(encoded) != 1:
-        return False
-    ((tag, content),) = encoded.items()
-    if tag in ("list", "tuple"):
-        return _names_tracked(content)
-    if tag == "dict" and type(content) is dict:
-        return any(_names_tracked(item) for item in content.values())
-    return tag in ("variable", "module")
+        check_attribute(name, where)
+        value = _decode_attribute(encoded, variables, modules, where)
+        if generic:
+            vars(module)[name] = value
+        elif _tracks(value):
+            existing = getattr(type(module), name, None)
+            if callable(existing) or isinstance(existing, property):
+                raise DamagedFile(f"{where}: {name!r} is a method of {type(module).__name__}")
+            try:
+                setattr(module, name, value)
+            except Exception as error:  # the class is a plugin's, what it is given a stranger's
+                raise DamagedFile(
+                    f"{where}: {type(module).__name__} refuses {name!r}: {error}"
+                ) from None
 
 
 def _decode_attribute(
@@ -136,35 +180,37 @@ def _decode_attribute(
 ) -> Any:
     if encoded is None:
         return None
-    if type(encoded) is dict and len(encoded) == 1:
-        ((tag, content),) = encoded.items()
-        for kind, pool in (("variable", variables), ("module", modules)):
-            if tag == kind:
-                if type(content) is not int or not 0 <= content < len(pool):
-                    raise DamagedFile(f"{where}: no {kind} {content!r}")
-                return pool[content]
-        if tag in ("list", "tuple") and type(content) is list:
-            items = [_decode_attribute(item, variables, modules, where) for item in content]
-            return items if tag == "list" else tuple(items)
-        if tag == "dict" and type(content) is dict:
-            return {
-                key: _decode_attribute(item, variables, modules, where)
-                for key, item in content.items()
-            }
-        if tag == "value":
-            return decode(content)
+    tag, content = tagged(encoded, where)
+    for kind, pool in (("variable", variables), ("module", modules)):
+        if tag == kind:
+            if type(content) is not int or not 0 <= content < len(pool):
+                raise DamagedFile(f"{where}: no {kind} {str(content)[:40]}")
+            return pool[content]
+    if tag in ("list", "tuple") and type(content) is list:
+        items = [_decode_attribute(item, variables, modules, where) for item in content]
+        return items if tag == "list" else tuple(items)
+    if tag == "dict" and type(content) is dict:
+        return {
+            key: _decode_attribute(item, variables, modules, where) for key, item in content.items()
+        }
+    if tag == "value":
+        return decode(content)
     raise DamagedFile(f"{where}: not an attribute: {str(encoded)[:80]}")
 
 
 def config_of(
-    module: Module, save_callable: Callable[[Any, Module, str], int], where: str
+    module: Module,
+    save_op: Callable[[Op], None],
+    save_callable: Callable[[Any, Module, str], int],
+    where: str,
 ) -> dict[str, Any]:
     """Return a known class's configuration as JSON, callables as ops or traced functions."""
     get_config = getattr(module, "get_config", None)
     config = {} if get_config is None else get_config()
-    result: dict[str, Any] = {}
+    result = {}
     for key, value in config.items():
         if isinstance(value, Op):
+            save_op(value)
             result[key] = {"op": value.name}
         elif callable(value):
             result[key] = {"function": save_callable(value, module, f"{where}: {key}")}
@@ -177,24 +223,24 @@ def restore_config(
     cls: type, record: Any, functions: Callable[[int], RestoredFunction], where: str
 ) -> Module:
     """Rebuild a known class from its configuration."""
-    config = {}
+    config: dict[str, Any] = {}
     for key, encoded in record.items():
-        check_identifier(key, where)
-        if type(encoded) is not dict or len(encoded) != 1:
-            raise DamagedFile(f"{where}: configuration {key!r}")
-        ((tag, content),) = encoded.items()
+        tag, content = tagged(encoded, f"{where}: configuration {key[:80]!r}")
         if tag == "value":
             config[key] = decode(content)
         elif tag == "op":
-            config[key] = ops[take(encoded, "op", str, where)]
-        elif tag == "function" and type(content) is int:
+            name = take(encoded, "op", str, where)
+            if name not in registry().ops:
+                raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
+            config[key] = registry().ops[name]
+        elif tag == "function":
             config[key] = functions(content)
         else:
-            raise DamagedFile(f"{where}: configuration {key!r}")
+            raise DamagedFile(f"{where}: configuration {key[:80]!r} is a {tag[:80]!r}")
     build = getattr(cls, "from_config", None)
     try:
         module = cls(**config) if build is None else build(config)
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
+    except Exception as error:  # the class is a plugin's, what it is given a stranger's
         raise DamagedFile(f"{where}: {cls.__name__} refuses its configuration: {error}") from None
     if not isinstance(module, Module):
         raise DamagedFile(f"{where}: {cls.__name__} is no module class")

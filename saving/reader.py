@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,21 +14,33 @@ from ..core.function import ConcreteFunction, RestoredFunction
 from ..core.module import Module
 from ..core.registry import registry
 from ..core.variable import Variable
-from .errors import DamagedFile, LoadError, MissingOp, MissingPlugin, NewerFormat, NotAGradtapeFile
+from .errors import (
+    DamagedFile,
+    LoadError,
+    MissingOp,
+    MissingPlugin,
+    NewerFormat,
+    NotAGradtapeFile,
+    UnsafeFile,
+)
 from .graphs import GraphReader, decode_signature
 from .modules import LoadedModule, restore_attributes, restore_config
 from .safe import SafeFile
 from .schema import (
     FORMAT,
+    IDENTIFIER,
+    MAX_OBJECTS,
     VERSION,
+    check_attribute,
     check_dtype,
-    check_identifier,
     check_shape,
     digest,
     parse,
     take,
     text_digest,
 )
+
+_VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
 __all__ = ["Built", "Contents", "build", "case_datasets", "cases_of", "load", "open_contents"]
 
@@ -64,8 +77,6 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
             if str(error).startswith(file.path):
                 raise
             raise type(error)(f"{file.path}: {error}") from None
-        except RecursionError:
-            raise DamagedFile(f"{file.path}: nested too deeply") from None
 
 
 class Contents:
@@ -82,8 +93,8 @@ class Contents:
         self._digests: dict[str, Any] = take(manifest, "digests", dict, "manifest")
         if not self.modules:
             raise DamagedFile("manifest: no modules")
-        unlisted = set(file.datasets) - set(self._digests) - {"/manifest"}
-        missing = set(self._digests) - set(file.datasets)
+        unlisted = set(file.sizes) - set(self._digests) - {"/manifest"}
+        missing = set(self._digests) - set(file.sizes)
         if unlisted or missing:
             raise DamagedFile(
                 f"{file.path}: the datasets are not those of the manifest "
@@ -108,14 +119,14 @@ class Contents:
 
 
 def open_contents(file: SafeFile) -> Contents:
-    """Read and check the manifest of an open file."""
+    """Check everything in an open file, and read its manifest."""
     if file.attribute("format") != FORMAT:
         raise NotAGradtapeFile(f"{file.path}: its format is {file.attribute('format')[:40]!r}")
+    # before anything else is looked at: a newer format may hold what this one forbids
     version = file.attribute("format_version")
-    try:
-        major, minor = (int(part) for part in version.split("."))
-    except ValueError:
-        raise DamagedFile(f"{file.path}: its format version is {version[:40]!r}") from None
+    if not _VERSION.match(version):
+        raise DamagedFile(f"{file.path}: its format version is {version[:40]!r}")
+    major, minor = (int(part) for part in version.split("."))
     if major > VERSION[0]:
         raise NewerFormat(
             f"{file.path}: written in format {major}.{minor}, this gradtape reads up to "
@@ -123,6 +134,7 @@ def open_contents(file: SafeFile) -> Contents:
         )
     if major < 1:
         raise DamagedFile(f"{file.path}: there is no format {version}")
+    file.check()
     text = file.text("/manifest")
     if text_digest(text) != file.attribute("manifest_sha256"):
         raise DamagedFile(f"{file.path}: the manifest does not match its digest")
@@ -165,13 +177,17 @@ def build(contents: Contents) -> Built:
         restore_attributes(module, attributes, variables, modules, where)
         if type(module) is LoadedModule:
             for name, number in take(record, "functions", dict, where).items():
-                vars(module)[check_identifier(name, where)] = function(number)
+                if name != "__call__":
+                    check_attribute(name, where)
+                vars(module)[name] = function(number)
     root = modules[0]
     if contents.signatures:
-        named = {
-            check_identifier(k, "signatures"): function(n) for k, n in contents.signatures.items()
+        if "signatures" in vars(root):
+            raise DamagedFile("signatures: the root has an attribute of that name")
+        vars(root)["signatures"] = {
+            _identifier(name, "signatures"): function(number)
+            for name, number in contents.signatures.items()
         }
-        vars(root)["signatures"] = named
     return Built(modules, functions, variables)
 
 
@@ -228,16 +244,23 @@ def _function(contents: Contents, reader: GraphReader, record: Any, index: int) 
 
 def _module(record: Any, function: Any, where: str) -> Module:
     class_name = take(record, "class", (str, type(None)), where)
-    name = check_identifier(take(record, "name", str, where), where)
+    name = _identifier(take(record, "name", str, where), where)
     shown = take(record, "class_name", str, where)
     if class_name is None:
-        return LoadedModule(name, shown)
+        untraced = take(record, "untraced", dict, where) if "untraced" in record else {}
+        return LoadedModule(name, shown, {str(k): str(v) for k, v in untraced.items()})
     cls = registry().modules.get(class_name)
     if cls is None:
         raise MissingPlugin(f"{where}: no installed plugin provides the class {class_name[:80]!r}")
     module = restore_config(cls, take(record, "config", dict, where), function, where)
     module._name = name
     return module
+
+
+def _identifier(name: str, where: str) -> str:
+    if not IDENTIFIER.match(name):
+        raise UnsafeFile(f"{where}: {name[:80]!r} is no name")
+    return name
 
 
 def cases_of(record: Any) -> list[Any]:
@@ -254,7 +277,7 @@ def case_datasets(case: Any) -> list[str]:
     base = take(case, "case", str, "golden")
     count = take(case, "inputs", int, "golden")
     values = take(case, "values", list, "golden")
-    if not 0 <= count <= 1000:
+    if not 0 <= count <= MAX_OBJECTS:
         raise DamagedFile(f"golden: {count} inputs")
     return [f"{base}/inputs/{i}" for i in range(count)] + [
         f"{base}/values/{i}" for i in range(len(values))

@@ -13,19 +13,32 @@ from typing import Any
 
 import h5py
 import numpy as np
+from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
 from .errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile, UnsafeFile
 from .schema import DTYPES, MAX_BYTES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_TEXT, SEGMENT
 
 __all__ = ["SafeFile"]
 
+_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
+_LAYOUTS = (h5d.CONTIGUOUS, h5d.CHUNKED, h5d.COMPACT)
+_CLASSES = {
+    h5t.TIME: "time",
+    h5t.BITFIELD: "bit field",
+    h5t.OPAQUE: "opaque",
+    h5t.REFERENCE: "reference",
+    h5t.VLEN: "variable-length",
+    h5t.ARRAY: "array",
+}
 # What gzip can reach is 1032:1; a larger claim is not compression.
 _MAX_RATIO = 1100
+# A chunk is decompressed whole, so it must not be much larger than what is asked for.
+_FREE_CHUNK = 2**20
 
 
 class SafeFile:
-    """An open file whose datasets were all checked.
+    """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
 
     Parameters
     ----------
@@ -33,29 +46,33 @@ class SafeFile:
         The file.
     max_bytes
         The most that all datasets together may take in memory.
+
+    Attributes
+    ----------
+    sizes
+        The size in bytes of every dataset, by path; filled by :meth:`check`.
     """
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int | None = None) -> None:
         self.path = os.fspath(path)
+        self.sizes: dict[str, int] = {}
+        self._datasets: dict[str, h5d.DatasetID] = {}
         self._max_bytes = MAX_BYTES if max_bytes is None else int(max_bytes)
         if not os.path.exists(self.path):
             raise FileMissing(f"{self.path}: there is no such file")
         if not os.path.isfile(self.path):
             raise NotAGradtapeFile(f"{self.path}: not a file")
+        self._bytes = os.path.getsize(self.path)
         try:
-            self._file = h5py.File(self.path, "r")
-        except OSError as error:
-            kind = NotAGradtapeFile
+            # the cache is for chunks that are read piecewise, and these are read once
+            self._file = h5py.File(self.path, "r", rdcc_nbytes=0)
+        except PermissionError as error:
+            raise LoadError(f"{self.path}: cannot be opened ({error})") from None
+        except (OSError, RuntimeError, ValueError) as error:
             with open(self.path, "rb") as stream:
-                if stream.read(8) == b"\x89HDF\r\n\x1a\n":
-                    kind = DamagedFile  # type: ignore[assignment]
+                ours = stream.read(8) == _SIGNATURE
+            kind = DamagedFile if ours else NotAGradtapeFile
             raise kind(f"{self.path}: not a readable HDF5 file ({error})") from None
-        self.datasets: dict[str, h5py.Dataset] = {}
-        try:
-            self._guarded("", self._walk)
-        except BaseException:
-            self._file.close()
-            raise
 
     def __enter__(self) -> SafeFile:
         return self
@@ -66,6 +83,7 @@ class SafeFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._datasets.clear()
         self._file.close()
 
     def _guarded(self, place: str, action: Any, *args: Any) -> Any:
@@ -77,61 +95,72 @@ class SafeFile:
                 raise
             where = f"{place}: " if place else ""
             raise type(error)(f"{self.path}: {where}{error}") from None
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
+        except MemoryError:
+            raise UnsafeFile(f"{self.path}: {place} does not fit into memory") from None
+        except (
+            Exception
+        ) as error:  # h5py raises what it likes: OSError, RuntimeError, KeyError, ...
             raise DamagedFile(
                 f"{self.path}: {place or 'the file'} cannot be read ({error})"
             ) from None
-        except MemoryError:
-            raise UnsafeFile(f"{self.path}: {place} does not fit into memory") from None
+
+    def check(self) -> None:
+        """Look at every object of the file, and refuse it if one is not what files hold."""
+        self._guarded("", self._walk)
 
     def _walk(self) -> None:
-        seen: set[int] = set()
-        queue: list[tuple[str, Any, int]] = [("", self._file, 0)]
-        total = objects = 0
+        root = self._file.id
+        seen: set[Any] = {_identity(h5o.get_info(root))}
+        queue: list[tuple[str, Any, int]] = [("", h5g.open(root, b"/"), 0)]
+        total = stored = 0
         while queue:
             prefix, group, depth = queue.pop()
             if depth > MAX_DEPTH:
                 raise UnsafeFile(f"groups nested deeper than {MAX_DEPTH}")
-            if len(group) > MAX_OBJECTS:
-                raise UnsafeFile(f"{prefix or '/'} has {len(group)} links")
+            if len(seen) + group.get_num_objs() > MAX_OBJECTS:
+                raise UnsafeFile(f"more than {MAX_OBJECTS} objects")
             for name in group:
-                objects += 1
-                if objects > MAX_OBJECTS:
-                    raise UnsafeFile(f"more than {MAX_OBJECTS} objects")
-                if type(name) is not str or not SEGMENT.match(name):
-                    raise UnsafeFile(f"{prefix or '/'}: a link is called {str(name)[:60]!r}")
-                path = f"{prefix}/{name}"
-                if type(group.get(name, getlink=True)) is not h5py.HardLink:
-                    raise UnsafeFile(f"{path} is a soft or external link")
-                item = group[name]
-                address = h5py.h5o.get_info(item.id).addr
-                if address in seen:
+                text = name.decode("ascii", "replace")
+                if not SEGMENT.match(text):
+                    raise UnsafeFile(f"{prefix or '/'}: a link is called {text[:60]!r}")
+                path = f"{prefix}/{text}"
+                if group.links.get_info(name).type != h5l.TYPE_HARD:
+                    raise UnsafeFile(f"{path} is a soft, external or user-defined link")
+                item = h5o.open(group, name)
+                identity = _identity(h5o.get_info(item))
+                if identity in seen:
                     raise UnsafeFile(f"{path} is a second link to the same object")
-                seen.add(address)
-                if type(item) is h5py.Group:
+                seen.add(identity)
+                if isinstance(item, h5g.GroupID):
                     queue.append((path, item, depth + 1))
-                elif type(item) is h5py.Dataset:
-                    total += _checked_size(item, path)
+                elif isinstance(item, h5d.DatasetID):
+                    self.sizes[path] = _checked_size(item, path)
+                    self._datasets[path] = item
+                    total += self.sizes[path]
+                    stored += item.get_storage_size()
                     if total > self._max_bytes:
                         raise UnsafeFile(
                             f"the datasets claim more than {self._max_bytes:,} bytes; "
                             "raise max_bytes if you trust the file"
                         )
-                    self.datasets[path] = item
+                    if stored > self._bytes:
+                        raise UnsafeFile(f"the datasets at and before {path} share their storage")
                 else:
-                    raise UnsafeFile(f"{path} is a {type(item).__name__}")
+                    raise UnsafeFile(f"{path} is neither a group nor a dataset")
 
     def attribute(self, name: str) -> str:
         """Return a text attribute of the root."""
 
         def read() -> str:
-            attributes = self._file.attrs
-            if name not in attributes:
+            if not h5a.exists(self._file.id, name.encode()):
                 raise NotAGradtapeFile(f"no attribute {name!r}: not a file that gradtape wrote")
-            kind = h5py.h5a.open(self._file.id, name.encode())
-            if kind.get_storage_size() > 4096 or kind.shape != () or kind.dtype.kind != "S":
-                raise UnsafeFile(f"attribute {name!r} is no short text")
-            return bytes(attributes[name]).decode("utf-8")
+            held = h5a.open(self._file.id, name.encode())
+            fixed = held.get_type().get_class() == h5t.STRING and held.dtype.kind == "S"
+            if held.shape != () or not fixed or held.get_storage_size() > 4096:
+                raise UnsafeFile(f"attribute {name!r} is no short fixed-length text")
+            value = np.empty((), held.dtype)
+            held.read(value)
+            return bytes(value[()]).decode("utf-8")
 
         result: str = self._guarded(f"attribute {name}", read)
         return result
@@ -142,8 +171,12 @@ class SafeFile:
         def read() -> np.ndarray[Any, Any]:
             dataset = self._dataset(path)
             if dataset.dtype.name not in DTYPES:
-                raise UnsafeFile(f"dtype {dataset.dtype}")
-            value = np.asarray(dataset[()])
+                raise DamagedFile("not an array of numbers")
+            value = np.empty(dataset.shape, dataset.dtype)
+            if value.size:
+                dataset.read(h5s.ALL, h5s.ALL, value)
+            if value.dtype == np.bool_ and np.any(value.view(np.uint8) > 1):
+                raise DamagedFile("a boolean is neither 0 nor 1")
             return value.astype(value.dtype.newbyteorder("="), copy=False)
 
         result: np.ndarray[Any, Any] = self._guarded(path, read)
@@ -154,63 +187,75 @@ class SafeFile:
 
         def read() -> str:
             dataset = self._dataset(path)
-            if dataset.dtype.kind != "S" or dataset.shape != ():
+            if dataset.dtype.kind != "S":
                 raise DamagedFile("not a text")
-            return bytes(dataset[()]).decode("utf-8")
+            value = np.empty((), dataset.dtype)
+            dataset.read(h5s.ALL, h5s.ALL, value)
+            return bytes(value[()]).decode("utf-8")
 
         result: str = self._guarded(path, read)
         return result
 
-    def _dataset(self, path: str) -> h5py.Dataset:
-        if path not in self.datasets:
+    def _dataset(self, path: str) -> h5d.DatasetID:
+        if path not in self._datasets:
             raise DamagedFile("this dataset is missing")
-        return self.datasets[path]
+        return self._datasets[path]
 
 
-def _checked_size(dataset: h5py.Dataset, path: str) -> int:
+def _identity(info: Any) -> tuple[int, int]:
+    return (info.fileno, info.addr)
+
+
+def _checked_size(dataset: h5d.DatasetID, path: str) -> int:
     """Return the size in memory of a dataset after checking how it is stored."""
-    properties = dataset.id.get_create_plist()
-    if properties.get_external_count() or dataset.external:
+    properties = dataset.get_create_plist()
+    if properties.get_external_count():
         raise UnsafeFile(f"{path} stores its data in another file")
     layout = properties.get_layout()
-    if dataset.is_virtual or layout not in (
-        h5py.h5d.CONTIGUOUS,
-        h5py.h5d.CHUNKED,
-        h5py.h5d.COMPACT,
-    ):
+    if layout not in _LAYOUTS:
         raise UnsafeFile(f"{path} is a virtual dataset")
     for i in range(properties.get_nfilters()):
         code = properties.get_filter(i)[0]
         if code not in _FILTERS:
             raise UnsafeFile(
-                f"{path} needs the filter {code}; only {list(_FILTERS.values())} are read"
+                f"{path} needs the filter {code}; only {', '.join(_FILTERS.values())} are read"
             )
-    kind = dataset.id.get_type().get_class()
-    if kind not in (
-        h5py.h5t.INTEGER,
-        h5py.h5t.FLOAT,
-        h5py.h5t.ENUM,
-        h5py.h5t.STRING,
-        h5py.h5t.COMPOUND,
-    ):
-        raise UnsafeFile(f"{path} has an HDF5 type of class {kind}")
-    dtype = dataset.dtype
-    if dtype.kind == "S":
-        if dataset.shape != () or dtype.itemsize > MAX_TEXT:
-            raise UnsafeFile(
-                f"{path}: a text is one fixed-length string of at most {MAX_TEXT:,} bytes"
-            )
-    elif dtype.name not in DTYPES:
-        raise UnsafeFile(
-            f"{path} has dtype {dtype}; files hold plain numbers and fixed-length text"
-        )
-    if dataset.shape is None or len(dataset.shape) > MAX_RANK:
-        raise UnsafeFile(f"{path} has the shape {dataset.shape}")
+    dtype = _checked_dtype(dataset, path)
+    shape = dataset.shape
+    if shape is None or len(shape) > MAX_RANK:
+        raise UnsafeFile(f"{path} has the shape {shape}")
+    if dtype.kind == "S" and (shape != () or dtype.itemsize > MAX_TEXT):
+        raise UnsafeFile(f"{path}: a text is one string of at most {MAX_TEXT:,} bytes")
     size = int(dtype.itemsize)
-    for n in dataset.shape:
+    for n in shape:
         size *= int(n)
-    stored = int(dataset.id.get_storage_size())
-    limit = _MAX_RATIO if layout == h5py.h5d.CHUNKED and properties.get_nfilters() else 1
+    stored = int(dataset.get_storage_size())
+    chunked = layout == h5d.CHUNKED
+    if chunked:
+        piece = int(dtype.itemsize)
+        for n in properties.get_chunk():
+            piece *= int(n)
+        if piece > max(size, _FREE_CHUNK):
+            raise UnsafeFile(f"{path} holds {size:,} bytes in chunks of {piece:,}")
+    limit = _MAX_RATIO if chunked and properties.get_nfilters() else 1
     if size > stored * limit:
         raise UnsafeFile(f"{path} claims {size:,} bytes but stores {stored:,}")
     return size
+
+
+def _checked_dtype(dataset: h5d.DatasetID, path: str) -> np.dtype[Any]:
+    """Return the dtype if it is one that files hold.
+
+    HDF5 has neither booleans nor complex numbers: an enumeration of FALSE and TRUE and a compound
+    of two equal floats, r and i, stand for them. No other enumeration or compound is read.
+    """
+    kind = dataset.get_type().get_class()
+    if kind in _CLASSES:
+        raise UnsafeFile(f"{path} has an HDF5 type of class {_CLASSES[kind]}")
+    dtype: np.dtype[Any] = dataset.dtype
+    wanted = {h5t.ENUM: "b", h5t.COMPOUND: "c", h5t.STRING: "S", h5t.FLOAT: "f"}.get(kind, "iu")
+    if dtype.kind not in wanted or (dtype.kind != "S" and dtype.name not in DTYPES):
+        raise UnsafeFile(
+            f"{path} has dtype {dtype}; files hold plain numbers and fixed-length text"
+        )
+    return dtype

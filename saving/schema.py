@@ -18,6 +18,11 @@ VERSION = (1, 0)
 # A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
 SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
+#: What every module has: no attribute or function of a file takes these names.
+RESERVED = frozenset(
+    "name variables trainable_variables submodules named_variables named_leaves own_leaves "
+    "functions call_signatures to summary class_name _name".split()
+)
 DTYPES = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 float32 float64 complex64 complex128".split()
@@ -27,20 +32,27 @@ MAX_OBJECTS = 100_000
 MAX_TEXT = 64 * 2**20
 MAX_BYTES = 8 * 2**30
 MAX_RANK = 32
+# An integer is one of a machine: what is larger would be a trap for whatever computes with it.
+_MAX_INT = 2**64
 
 
 def digest(array: np.ndarray[Any, Any]) -> str:
     """Return the SHA-256 of an array's dtype, shape and elements (C order, little endian)."""
     plain = np.ascontiguousarray(array)
-    if plain.dtype.byteorder == ">":
-        plain = plain.astype(plain.dtype.newbyteorder("<"))
-    head = f"{plain.dtype.name}{list(array.shape)}".encode()
-    return hashlib.sha256(head + plain.tobytes()).hexdigest()
+    plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+    state = hashlib.sha256(f"{plain.dtype.name}{list(array.shape)}".encode())
+    state.update(plain.reshape(-1).view(np.uint8).data)
+    return state.hexdigest()
 
 
 def text_digest(text: str) -> str:
     """Return the SHA-256 of a text."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def variable_label(dataset: str) -> str:
+    """Return what a variable is called in golden vectors and in what is printed."""
+    return dataset.removeprefix("/variables").removeprefix("/")
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -54,11 +66,14 @@ def encode(value: Any, what: str) -> Any:
     SaveError
         If the value is of a type that files do not hold.
     """
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int:
+        if not -_MAX_INT < value < _MAX_INT:
+            raise SaveError(f"{what}: an integer of more than 64 bits cannot be saved")
         return value
     if isinstance(value, (np.bool_, np.integer, np.floating, np.complexfloating)):
-        value = value.item()
-        return encode(value, what)
+        return encode(value.item(), what)
     if type(value) is float:
         return {"float": repr(value)}
     if type(value) is complex:
@@ -77,13 +92,15 @@ def encode(value: Any, what: str) -> Any:
 
 def decode(value: Any) -> Any:
     """Return the Python value of :func:`encode`'s JSON."""
-    if value is None or type(value) in (bool, int, str):
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int and -_MAX_INT < value < _MAX_INT:
         return value
     if type(value) is list:
         return [decode(item) for item in value]
     if type(value) is dict and len(value) == 1:
         ((tag, content),) = value.items()
-        if tag == "float" and type(content) is str:
+        if tag == "float":
             return _float(content)
         if tag == "complex" and type(content) is list and len(content) == 2:
             return complex(_float(content[0]), _float(content[1]))
@@ -95,34 +112,60 @@ def decode(value: Any) -> Any:
 
 
 def _float(text: Any) -> float:
-    try:
-        return float(text)
-    except (TypeError, ValueError):
-        raise DamagedFile(f"not a number: {str(text)[:40]!r}") from None
+    if type(text) is str and len(text) <= 32:
+        try:
+            return float(text)
+        except ValueError:
+            pass
+    raise DamagedFile(f"not a number: {str(text)[:40]!r}")
 
 
 # -- JSON ------------------------------------------------------------------------------------------
 
+# A string that nobody closes is taken to its end, so that one pass over the text is enough.
+_TOKEN = re.compile(r'"(?:[^"\\]+|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
-def dump(value: Any) -> str:
-    """Return JSON text that is the same for the same value."""
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+def dump(value: Any, what: str) -> str:
+    """Return JSON text that is the same for the same value, and that :func:`parse` takes.
+
+    Raises
+    ------
+    SaveError
+        If it would be nested more deeply, or be longer, than readers accept.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise SaveError(f"{what}: nested too deeply to be saved") from None
+    if _depth(text) > MAX_DEPTH or len(text) > MAX_TEXT:
+        raise SaveError(
+            f"{what}: nested deeper than {MAX_DEPTH} or longer than {MAX_TEXT:,} bytes as JSON, "
+            "which readers refuse"
+        )
+    return text
 
 
 def parse(text: str) -> Any:
     """Parse JSON from a stranger: bounded depth, no repeated keys, no NaN."""
-    depth = 0
-    for token in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
-        if token[0] in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise UnsafeFile(f"JSON nested deeper than {MAX_DEPTH}")
-        elif token[0] in "]}":
-            depth -= 1
+    if _depth(text) > MAX_DEPTH:
+        raise UnsafeFile(f"JSON nested deeper than {MAX_DEPTH}")
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"not valid JSON: {error}") from None
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for token in _TOKEN.finditer(text):
+        kind = token[0][0]
+        if kind in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif kind in "]}":
+            depth -= 1
+    return deepest
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -150,13 +193,29 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
     return value
 
 
-def check_identifier(name: Any, where: str) -> str:
-    """Return ``name`` if it is an identifier that may become an attribute."""
-    if type(name) is not str or not IDENTIFIER.match(name) or name.startswith("__"):
-        if name == "__call__":
-            return "__call__"
+def tagged(value: Any, where: str) -> tuple[str, Any]:
+    """Return the tag and the content of a JSON object with one key."""
+    if type(value) is not dict or len(value) != 1:
+        raise DamagedFile(f"{where}: not a tagged value: {str(value)[:80]}")
+    ((tag, content),) = value.items()
+    return tag, content
+
+
+def is_attribute(name: Any) -> bool:
+    """Return whether a file may name an attribute, a function or a module so."""
+    return (
+        type(name) is str
+        and IDENTIFIER.match(name) is not None
+        and not name.startswith(("__", "_gradtape"))
+        and name not in RESERVED
+    )
+
+
+def check_attribute(name: Any, where: str) -> str:
+    """Return ``name`` if it may become an attribute."""
+    if not is_attribute(name):
         raise UnsafeFile(f"{where}: {str(name)[:80]!r} is no attribute name")
-    return name
+    return str(name)
 
 
 def check_dtype(name: Any, where: str) -> np.dtype[Any]:

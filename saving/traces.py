@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core.function import ConcreteFunction, Function, RestoredFunction
 from ..core.module import Module
 from ..core.spec import Shape, TensorSpec
@@ -26,17 +28,21 @@ class SavedFunction(NamedTuple):
     original: Any
 
 
-def functions_of(module: Module, where: str) -> list[SavedFunction]:
-    """Return the decorated functions of a module with all their traces."""
-    found = []
+def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[str]]:
+    """Return the decorated functions of a module with all their traces, and the names of the rest.
+
+    The rest has no trace: it has no ``input_signature`` and was never called.
+    """
+    found, untraced = [], []
     for name, function in module.functions().items():
         if isinstance(function, Function) and function.input_signature is not None:
             _guarded(f"{where}.{name}", function.get_concrete_function)
         concrete = function.concrete_functions
-        if not concrete:
-            continue  # never called: there is no signature to save it for
-        found.append(SavedFunction(name, function.signature, concrete, function))
-    return found
+        if concrete:
+            found.append(SavedFunction(name, function.signature, concrete, function))
+        else:
+            untraced.append(name)
+    return found, untraced
 
 
 def trace_call(module: Module, where: str) -> SavedFunction | None:
@@ -52,7 +58,8 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
     if call is None or isinstance(call, Function) or not seen:
         return None
     python_call = getattr(call, "__wrapped__", call)
-    signature = inspect.signature(python_call.__get__(module))
+    original = python_call.__get__(module)
+    signature = inspect.signature(original)
     variants: dict[Any, tuple[Any, Any]] = {}
     for args, kwargs in seen:
         bound = signature.bind(*args, **kwargs)
@@ -67,7 +74,7 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
             key = (structure(tree), *(_kind(leaf) for leaf in flatten(tree)))
             known = variants.get(key)
             variants[key] = tree if known is None else _merged(known, tree)
-    function = Function(python_call.__get__(module), name="__call__")
+    function = Function(original, name="__call__")
     concrete = []
     for args, kwargs in variants.values():
         general = pack_like((args, kwargs), [_batched(leaf) for leaf in flatten((args, kwargs))])
@@ -76,30 +83,42 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
         except Exception:  # not for every batch size, then: for the one that was seen
             traced = _guarded(where, function.get_concrete_function, *args, **kwargs)
         concrete.append(traced)
-    return SavedFunction("__call__", signature, concrete, module)
+    return SavedFunction("__call__", signature, concrete, original)
 
 
 def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
-    """Trace a callable of a layer's configuration, for any shape if it can be."""
+    """Trace a callable of a layer's configuration, for any shape if it can be.
+
+    What it is given depends on the layer's variables and on its input: it is traced for the common
+    floating dtypes, and for those that the layer has or has met.
+    """
     if isinstance(function, RestoredFunction):
         return SavedFunction(
             function.name, function.signature, function.concrete_functions, function
         )
-    dtypes: set[Any] = {v.dtype for v in module.variables if v.dtype.kind in "fc"} or {None}
+    seen = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
+    dtypes = {np.dtype("float32"), np.dtype("float64")}
+    dtypes |= {x.dtype for x in (*module.variables, *seen) if x.dtype.kind in "fc"}
     shape = vars(module).get("_gradtape_output")
     traced = function if isinstance(function, Function) else Function(function)
     concrete = []
+    reason: Exception | None = None
     for dtype in sorted(dtypes, key=str):
-        try:
-            made = traced.get_concrete_function(TensorSpec(None, dtype))
-        except Exception as error:
-            if shape is None:
-                raise SaveError(
-                    f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
-                    f"({error}); call the layer once before saving it"
-                ) from error
-            made = _guarded(where, traced.get_concrete_function, _batched(TensorSpec(shape, dtype)))
-        concrete.append(made)
+        choices = [TensorSpec(None, dtype)]
+        if shape is not None:
+            choices.append(_batched(TensorSpec(shape, dtype)))
+        for spec in choices:
+            try:
+                concrete.append(traced.get_concrete_function(spec))
+            except Exception as error:
+                reason = error
+            else:
+                break
+    if not concrete:
+        raise SaveError(
+            f"{where}: {function!r} cannot be traced for a tensor of unknown rank ({reason}); "
+            "call the layer once before saving it"
+        ) from reason
     name = getattr(function, "__name__", type(function).__name__)
     return SavedFunction(name, traced.signature, concrete, function)
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from ..core.backend import backend, current_backend
-from ..core.function import ConcreteFunction
+from ..core.function import ConcreteFunction, RestoredFunction
 from ..core.spec import TensorSpec
-from ..core.tree import flatten
+from ..core.tree import flatten, pack_like
 from ..core.variable import Variable
 from .golden import evaluate, why
 from .reader import Built, Contents, build, case_datasets, open_contents
 from .safe import SafeFile
-from .schema import take
+from .schema import take, variable_label
 
 __all__ = ["Check", "Report", "verify"]
 
@@ -119,7 +119,7 @@ def verify(
         built = build(contents)
         report = Report(file.path, backend_name or current_backend().name)
         names = {
-            id(variable): record["dataset"].removeprefix("/variables/")
+            id(variable): variable_label(record["dataset"])
             for variable, record in zip(built.variables, contents.variables, strict=True)
         }
         for label, number, run in _functions(contents, built):
@@ -131,9 +131,10 @@ def verify(
                     reason = str(trace.get("not_sampled", "saved without golden vectors"))
                     report.skipped.append((label, reason))
                 for case in trace.get("golden", []):
-                    report.checks.append(
-                        _check(contents, case, label, run, concrete, built.variables, names)
-                    )
+                    arrays = [contents.array(path) for path in case_datasets(case)]
+                    check = Check(label, _sample(built.functions[number], concrete, arrays))
+                    _run(check, case, arrays, run, concrete, built.variables, names)
+                    report.checks.append(check)
     return report
 
 
@@ -153,42 +154,68 @@ def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
     return [found[number] for number in sorted(found)]
 
 
-def _check(
-    contents: Contents,
+def _sample(
+    function: RestoredFunction, concrete: ConcreteFunction, arrays: Sequence[np.ndarray[Any, Any]]
+) -> str:
+    """Return what a function is run on, as ``x (3, 8), training=False``."""
+    shapes = iter(arrays)
+    leaves = [
+        _Shape(next(shapes).shape) if isinstance(leaf, TensorSpec) else leaf
+        for leaf in flatten(concrete.arguments)
+    ]
+    args, kwargs = pack_like(concrete.arguments, leaves)
+    try:
+        named = function.signature.bind(*args, **kwargs).arguments
+    except TypeError:  # the file's parameters do not fit its trace: it can be checked all the same
+        named = {f"{i}": value for i, value in enumerate(args)} | kwargs
+    return ", ".join(
+        f"{name} {value!r}" if isinstance(value, _Shape) else f"{name}={value!r}"
+        for name, value in named.items()
+    )
+
+
+class _Shape:
+    """A tensor's shape in the place of the tensor."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return str(self.shape)
+
+
+def _run(
+    check: Check,
     case: Any,
-    label: str,
+    arrays: Sequence[np.ndarray[Any, Any]],
     run: Any,
     concrete: ConcreteFunction,
     variables: Sequence[Variable],
     names: dict[int, str],
-) -> Check:
-    arrays = [contents.array(path) for path in case_datasets(case)]
+) -> None:
+    """Run a function on a golden case and note in ``check`` how far it is off."""
     inputs, expected = arrays[: case["inputs"]], arrays[case["inputs"] :]
-    shapes = ", ".join(str(array.shape) for array in inputs)
-    static = [str(x) for x in flatten(concrete.arguments) if not isinstance(x, TensorSpec)]
-    check = Check(label, ", ".join([shapes, *static]))
     try:
         values = evaluate(run, concrete, inputs, variables, names)
-    except Exception as failure:  # whatever it is, the file does not do what it did
-        check.exact, check.problem = False, why(failure)
-        return check
+    except Exception as error:  # whatever it is, the file does not do what it did
+        check.exact, check.problem = False, why(error)
+        return
     problems = []
     for name, want in zip(case["values"], expected, strict=True):
         got = values.get(name)
         if got is None or got.shape != want.shape or got.dtype != want.dtype:
             problems.append(f"{name} is missing or has another shape or dtype")
             continue
-        error = _relative_error(got, want)
+        off = _relative_error(got, want)
         order = str(name).partition(" of ")[0].rstrip("0123456789 ")
-        check.errors[order] = max(check.errors.get(order, 0.0), error)
+        check.errors[order] = max(check.errors.get(order, 0.0), off)
         check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
         real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)
         tolerance = TOLERANCE.get(real_size, 0.0) if want.dtype.kind in "fc" else 0.0
-        if not error <= tolerance:
-            problems.append(f"{name} differs by {error:.1e}")
+        if not off <= tolerance:
+            problems.append(f"{name} differs by {off:.1e}")
     check.problem = "; ".join(problems)
     check.exact = check.exact and not problems
-    return check
 
 
 def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> float:

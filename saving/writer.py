@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
-import tempfile
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,8 +20,19 @@ from ..core.variable import Variable
 from .errors import SaveError
 from .golden import evaluate, sample_inputs, why
 from .graphs import GraphWriter, encode_signature
-from .modules import attributes_of, config_of
-from .schema import FORMAT, IDENTIFIER, SEGMENT, VERSION, digest, dump, text_digest
+from .modules import LoadedModule, attributes_of, config_of, signatures_of
+from .schema import (
+    FORMAT,
+    IDENTIFIER,
+    MAX_DEPTH,
+    MAX_OBJECTS,
+    SEGMENT,
+    VERSION,
+    digest,
+    dump,
+    is_attribute,
+    text_digest,
+)
 from .traces import SavedFunction, functions_of, trace_call, trace_callable
 
 __all__ = ["save"]
@@ -71,7 +83,7 @@ def save(
             "assign what you want to save to an attribute of a Module"
         )
     contents = _Contents(module, signatures or {}, golden)
-    _write(os.path.abspath(os.fspath(path)), contents)
+    _write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
 
 
 class _Contents:
@@ -82,19 +94,29 @@ class _Contents:
     ) -> None:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self.texts: dict[str, str] = {}
-        self._root = module
         self._modules: list[Module] = [module, *module.submodules]
         self._variables: list[Variable] = list(module.variables)
         self._paths: dict[int, str] = {id(v): path for path, v in module.named_variables.items()}
+        # numbers in the file, by identity
+        self._module_numbers = {id(item): i for i, item in enumerate(self._modules)}
+        self._variable_numbers = {id(item): i for i, item in enumerate(self._variables)}
+        self._function_numbers: dict[Any, int] = {}
+        self._saved: list[SavedFunction] = []  # keeps alive what was numbered by identity
+        self._constants = 0
         self._graphs = GraphWriter(self._variable_number, self._add_constant)
         self._functions: list[dict[str, Any]] = []
-        self._concrete = 0
-        self._callables: dict[int, int] = {}
         self._golden = golden
         self._known = {cls: name for name, cls in registry().modules.items()}
         records = [self._module(i, item) for i, item in enumerate(self._modules)]
-        named = {name: self._signature(name, item) for name, item in signatures.items()}
-        self.manifest = {
+        if signatures and "signatures" in records[0]["attributes"]:
+            raise SaveError(
+                "signatures: the module has an attribute 'signatures', which they would replace"
+            )
+        named = {
+            name: self._signature(name, function)
+            for name, function in {**signatures_of(module), **signatures}.items()
+        }
+        manifest = {
             "modules": records,
             "signatures": named,
             "functions": self._functions,
@@ -103,70 +125,85 @@ class _Contents:
         }
         digests = {name: digest(array) for name, array in self.datasets.items()}
         digests |= {name: text_digest(text) for name, text in self.texts.items()}
-        self.manifest["digests"] = dict(sorted(digests.items()))
+        manifest["digests"] = dict(sorted(digests.items()))
+        self.manifest = dump(manifest, "the module tree")
+        # groups count too, but there are fewer of them than datasets
+        if 2 * len(digests) > MAX_OBJECTS:
+            raise SaveError(f"{len(digests):,} arrays and functions are more than a file may hold")
 
     # -- modules -------------------------------------------------------------------------------
 
     def _module(self, index: int, module: Module) -> dict[str, Any]:
         known = self._known.get(type(module))
         where = f"module {module.name!r} ({type(module).__name__})"
+        if not IDENTIFIER.match(module.name):
+            raise SaveError(
+                f"{where}: a module's name in a file is made of ASCII letters, digits, '_'"
+            )
         record: dict[str, Any] = {
             "name": module.name,
             "class": known,
-            "class_name": getattr(module, "class_name", type(module).__name__),
+            "class_name": module.class_name
+            if isinstance(module, LoadedModule)
+            else type(module).__name__,
             "attributes": attributes_of(module, self._number_of),
             "functions": {},
         }
+        saved: list[SavedFunction] = []
+        untraced = dict(module.untraced) if isinstance(module, LoadedModule) else {}
         if known is not None:
-            record["config"] = config_of(module, self._callable, where)
-        saved = functions_of(module, where) if known is None else []
+            record["config"] = config_of(module, self._op, self._callable, where)
+        else:
+            saved, names = functions_of(module, where)
+            untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
         if known is None or index == 0:
-            call = self._trace_call(module, index, where, record)
-            saved += [call] if call is not None else []
+            try:
+                call = trace_call(module, f"{where}.__call__")
+                saved += [call] if call is not None else []
+            except SaveError as error:
+                if index == 0:
+                    raise
+                # the module above it is what will be called; say what is missing, and go on
+                untraced["__call__"] = why(error)
         for function in saved:
+            if function.name != "__call__" and not is_attribute(function.name):
+                raise SaveError(
+                    f"{where}: a function cannot be called {function.name!r} in a file, since "
+                    "every module has that, or it is not made of ASCII letters, digits and '_'"
+                )
             record["functions"][function.name] = self._function(function)
+        if untraced:
+            record["untraced"] = untraced
         return record
-
-    def _trace_call(
-        self, module: Module, index: int, where: str, record: dict[str, Any]
-    ) -> SavedFunction | None:
-        try:
-            return trace_call(module, f"{where}.__call__")
-        except SaveError as error:
-            if index == 0:
-                raise
-            # the module above it is what will be called; say what is missing, and go on
-            record["not_traced"] = why(error)
-            return None
 
     def _number_of(self, item: Variable | Module) -> dict[str, int]:
         if isinstance(item, Module):
-            for i, module in enumerate(self._modules):
-                if module is item:
-                    return {"module": i}
-        return {"variable": self._variable_number(item)}  # type: ignore[arg-type]
+            return {"module": self._module_numbers[id(item)]}
+        return {"variable": self._variable_number(item)}
 
     # -- variables and constants ---------------------------------------------------------------
 
     def _variable_number(self, variable: Variable) -> int:
-        for i, known in enumerate(self._variables):
-            if known is variable:
-                return i
-        # a function reads a variable that the module does not hold: it comes along
-        self._variables.append(variable)
-        self._paths[id(variable)] = f"captured/{len(self._variables) - 1}"
-        return len(self._variables) - 1
+        number = self._variable_numbers.get(id(variable))
+        if number is None:
+            # a function reads a variable that the module does not hold: it comes along
+            number = self._variable_numbers[id(variable)] = len(self._variables)
+            self._variables.append(variable)
+            self._paths[id(variable)] = f"/captured/{number}"
+        return number
 
     def _variable(self, variable: Variable) -> dict[str, Any]:
         path = self._paths[id(variable)]
-        for part in path.split("/"):
+        for part in path.removeprefix("/").split("/"):
             if not SEGMENT.match(part):
                 raise SaveError(
                     f"variable {path!r}: {part!r} cannot be a name in a file; use letters, digits, "
                     "'_', '.', '-' and spaces"
                 )
-        dataset = f"/variables/{path}"
-        self._add(dataset, np.asarray(variable.numpy()))
+        if path.count("/") >= MAX_DEPTH - 2:
+            raise SaveError(f"variable {path!r}: nested deeper than a file may be")
+        dataset = path if path.startswith("/") else f"/variables/{path}"
+        self.datasets[dataset] = np.asarray(variable.numpy())
         return {
             "dataset": dataset,
             "name": variable.name,
@@ -175,24 +212,19 @@ class _Contents:
             "dtype": variable.dtype.name,
         }
 
-    def _add(self, path: str, array: np.ndarray[Any, Any]) -> None:
-        if path in self.datasets:
-            raise SaveError(f"two things would be stored at {path}; rename one of the attributes")
-        self.datasets[path] = array
-
     def _add_constant(self, array: np.ndarray[Any, Any]) -> str:
-        path = f"/constants/{len([p for p in self.datasets if p.startswith('/constants/')])}"
-        self._add(path, np.array(array))
+        path = f"/constants/{self._constants}"
+        self._constants += 1
+        self.datasets[path] = np.array(array)
         return path
 
     # -- functions -----------------------------------------------------------------------------
 
+    def _op(self, op: Op) -> None:
+        self._graphs.ops[op.name] = op
+
     def _callable(self, function: Any, module: Module, where: str) -> int:
-        known = self._callables.get(id(function))
-        if known is None:
-            known = self._function(trace_callable(function, module, where))
-            self._callables[id(function)] = known
-        return known
+        return self._function(trace_callable(function, module, where))
 
     def _signature(self, name: str, function: Any) -> int:
         if not IDENTIFIER.match(name):
@@ -213,7 +245,12 @@ class _Contents:
         return self._function(SavedFunction(name, function.signature, concrete, function))
 
     def _function(self, function: SavedFunction) -> int:
-        number = len(self._functions)
+        key = (id(function.original), *(repr(x.arguments) for x in function.concrete))
+        number = self._function_numbers.get(key)
+        if number is not None:
+            return number
+        number = self._function_numbers[key] = len(self._functions)
+        self._saved.append(function)
         record: dict[str, Any] = {
             "name": function.name,
             "parameters": encode_signature(function.signature),
@@ -221,24 +258,24 @@ class _Contents:
         }
         self._functions.append(record)
         for concrete in function.concrete:
-            path = f"/functions/{self._concrete}"
-            self._concrete += 1
-            self.texts[path] = dump(self._graphs.function(concrete))
+            n = len(self.texts)
+            path = f"/functions/{n}"
+            self.texts[path] = dump(self._graphs.function(concrete), f"function {function.name!r}")
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
-                self._add_golden(trace, path.rpartition("/")[2], function, concrete)
+                self._add_golden(trace, n, function, concrete)
             record["traces"].append(trace)
         return number
 
     def _add_golden(
         self,
         trace: dict[str, Any],
-        number: str,
+        number: int,
         function: SavedFunction,
         concrete: ConcreteFunction,
     ) -> None:
         cases = []
-        for i, inputs in enumerate(sample_inputs(concrete, int(number))):
+        for i, inputs in enumerate(sample_inputs(concrete, number)):
             names = self._paths
             variables = self._variables
             try:
@@ -250,9 +287,9 @@ class _Contents:
             _compare(function.name, values, replayed)
             base = f"/golden/{number}/{i}"
             for j, array in enumerate(inputs):
-                self._add(f"{base}/inputs/{j}", array)
+                self.datasets[f"{base}/inputs/{j}"] = array
             for j, array in enumerate(values.values()):
-                self._add(f"{base}/values/{j}", array)
+                self.datasets[f"{base}/values/{j}"] = array
             cases.append({"case": base, "inputs": len(inputs), "values": list(values)})
         if cases:
             trace["golden"] = cases
@@ -294,12 +331,15 @@ def _provider(op: Op) -> Any:
     return info
 
 
-def _plain_signature(concrete: ConcreteFunction) -> Any:
-    import inspect
-
-    kind = inspect.Parameter.POSITIONAL_ONLY
-    count = len(concrete.arguments[0])
-    return inspect.Signature([inspect.Parameter(f"arg{i}", kind) for i in range(count)])
+def _plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
+    args, kwargs = concrete.arguments
+    positional, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature(
+        [
+            *(inspect.Parameter(f"arg{i}", positional) for i in range(len(args))),
+            *(inspect.Parameter(name, named) for name in kwargs),
+        ]
+    )
 
 
 def _compare(
@@ -329,45 +369,37 @@ def _write(path: str, contents: _Contents) -> None:
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise SaveError(f"{path}: there is no folder {folder}")
-    handle, temporary = -1, ""
+    temporary = os.path.join(folder, f".gradtape-{secrets.token_hex(8)}.h5")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".gradtape-", suffix=".h5", dir=folder)
-        os.close(handle)
+        # made before HDF5 opens it: nobody else's file is overwritten, and the umask counts
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         with h5py.File(temporary, "w", libver=("v110", "v110")) as file:
             _fill(file, contents)
-        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
-        os.chmod(temporary, mode)
+        if os.path.exists(path):
+            os.chmod(temporary, os.stat(path).st_mode & 0o777)
         _sync(temporary)
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:  # h5py raises any of them on a full disk
         raise SaveError(f"{path}: cannot be written ({error})") from error
     finally:
-        if temporary:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
     with contextlib.suppress(OSError):  # not every system lets a folder be synced
         _sync(folder)
 
 
 def _fill(file: h5py.File, contents: _Contents) -> None:
-    manifest = dump(contents.manifest)
     for name, text in (
         ("format", FORMAT),
         ("format_version", ".".join(map(str, VERSION))),
-        ("manifest_sha256", text_digest(manifest)),
+        ("manifest_sha256", text_digest(contents.manifest)),
     ):
         file.attrs[name] = np.bytes_(text)
-    for path, text in {"/manifest": manifest, **contents.texts}.items():
+    for path, text in {"/manifest": contents.manifest, **contents.texts}.items():
         data = text.encode()
         file.create_dataset(path, data=data, dtype=h5py.string_dtype("utf-8", len(data)))
     for path, array in contents.datasets.items():
         file.create_dataset(path, data=np.ascontiguousarray(array).reshape(array.shape))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync(path: str) -> None:
