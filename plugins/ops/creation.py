@@ -51,7 +51,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
-    """Return evenly spaced numbers from ``start`` (0 if only one is given) up to, without, ``stop``.
+    """Return evenly spaced numbers from ``start`` (0 if not given) up to, but without, ``stop``.
 
     Integers give ``int64`` and floats the default dtype, unless one is given.
     """
@@ -62,5 +62,5 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
-    """Return ``num`` evenly spaced numbers from ``start`` to ``stop`` (included if ``endpoint``)."""
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, the last if ``endpoint``."""
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))

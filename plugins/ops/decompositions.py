@@ -1,7 +1,7 @@
 """Norms, linear systems, determinants and the Cholesky factor; matrices are in the last two axes.
 
-The gradient rules are those of Giles, "An extended collection of matrix derivative results for forward
-and reverse mode algorithmic differentiation" (2008), written with ``solve`` where he has an inverse.
+The gradient rules are those of Giles, "An extended collection of matrix derivative results for
+forward and reverse mode algorithmic differentiation" (2008), with ``solve`` where he has an inverse.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def inv(x: Any) -> Any:
 
 
 def _cofactor_kernel(xp: Any, x: Any) -> Any:
-    """Return ``det(x) * inv(x).T``, through the singular values: that holds for singular ``x`` too."""
+    """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
     size = x.shape[-1]
     if size == 0:
         return x
@@ -267,8 +267,8 @@ def det(x: Any) -> Any:
 
     Notes
     -----
-    The gradient, the matrix of cofactors, is right for singular matrices too. The second derivative is
-    computed from the inverse, and is nan or infinite there.
+    The gradient, the matrix of cofactors, is right for singular matrices too. The second
+    derivative divides by the determinant, and is nan or infinite there.
     """
     return _det(x)
 
@@ -333,7 +333,7 @@ def cholesky(x: Any) -> Any:
     Parameters
     ----------
     x
-        Symmetric positive definite matrices, of shape ``(..., n, n)``; only the lower triangle is read.
+        Symmetric positive definite matrices, of shape ``(..., n, n)``; their lower triangle is read.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """``einsum``: sums of products, written with labels.
 
-The result is linear in each operand. One more op, ``einsum_adjoint``, sends the result's gradient back to
-an operand; it is a sum of products as well, so the two differentiate each other, to any order.
+The result is linear in each operand. One more op, ``einsum_adjoint``, sends the result's gradient
+back to an operand; it is a sum of products as well, so the two differentiate each other.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     subscripts
         A label (letter) for each axis of each operand, then ``->`` and the labels of the result:
         ``"ij,jk->ik"``. ``...`` stands for axes that broadcast. A label twice in one operand takes
-        the diagonal. Without ``->``, the result has the labels that occur once, in alphabetical order.
+        the diagonal. Without ``->``, the result has the labels that occur once, sorted.
     operands
         The tensors.
 

@@ -86,7 +86,7 @@ def _axes_used(part: Any) -> int:
 
 
 def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
-    """Return the shape that one integer, integer array or mask gives; take its axes off ``sizes``."""
+    """Return the shape that an integer, integer array or mask gives; take its axes off ``sizes``."""
     if isinstance(part, int):
         size = sizes.pop(0)
         if size is not None and not -size <= part < size:
@@ -424,7 +424,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """Return a matrix with the vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
+    """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
     v = as_tensor(v)
     if v.ndim == 1:
         return _diag(v, k=int(k))

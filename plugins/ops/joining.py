@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any
     along = _along(x.shape, axis, "split")
     before = (slice(None),) * along
     cuts = _cuts(x.shape[along], sections)
-    return tuple(x[(*before, slice(a, b))] for a, b in zip(cuts, cuts[1:], strict=False))
+    return tuple(x[(*before, slice(a, b))] for a, b in pairwise(cuts))
 
 
 def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
@@ -242,7 +243,7 @@ def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, A
         parts: list[int | None] = [None] * count
     else:
         cuts = _cuts(size, sections)
-        parts = [b - a for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [b - a for a, b in pairwise(cuts)]
     return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
 
 
@@ -263,7 +264,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     x
         A tensor of any dtype, with at least one axis.
     indices_or_sections
-        The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2]``, ``x[2:5]``, ``x[5:]``.
+        The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2], x[2:5], x[5:]``.
     axis
         The axis to cut.
 

@@ -266,8 +266,8 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any
 
     Returns
     -------
-    A tensor of the shape of ``labels`` and the dtype of ``logits``: ``-log(softmax(logits)[label])``,
-    computed without overflow. The gradient for logits is ``softmax(logits) - one_hot(labels)``.
+    A tensor of the shape of ``labels`` and the dtype of ``logits``:
+    ``-log(softmax(logits)[label])``, computed without overflow. The gradient for logits is ``softmax(logits) - one_hot(labels)``.
 
     Raises
     ------

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...core.extend import F, TensorSpec, ops
 from ...core.tape import GradientTape
 from ...core.tensor import Tensor
@@ -119,7 +121,7 @@ def _vjp(
     axis: int,
     epsilon: float,
 ) -> list[Any]:
-    x, gamma, beta = inputs
+    x, gamma, _ = inputs
     _, mean, variance = outputs
     grads = F.batch_norm_gradient(*gs, x, gamma, mean, variance, axis=axis, epsilon=epsilon)
     return [as_like(g, like) for g, like in zip(grads, inputs, strict=True)]
@@ -140,7 +142,11 @@ def _channels(x: TensorSpec, gamma: TensorSpec, axis: int) -> Any:
 
 def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsilon: float) -> Any:
     channels = _channels(x, gamma, axis)
-    return [(x.shape, x.dtype), (channels, x.dtype), (channels, x.dtype)]
+    return [
+        (x.shape, np.result_type(x.dtype, gamma.dtype, beta.dtype)),
+        (channels, x.dtype),
+        (channels, x.dtype),
+    ]
 
 
 shape_op(

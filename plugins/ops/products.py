@@ -1,8 +1,8 @@
 """Products of vectors, matrices and tensors.
 
-A product is linear in each operand, so its gradient rules are products again: ``matmul_adjoint_x`` sends
-the result's gradient back to the first operand, ``matmul_adjoint_y`` to the second, and each of the
-three is differentiated by the other two. That holds at any rank, known in a trace or not.
+A product is linear in each operand, so its gradient rules are products again: ``matmul_adjoint_x``
+sends the result's gradient back to the first operand, ``matmul_adjoint_y`` to the second, and each of
+the three is differentiated by the other two. That holds at any rank, known in a trace or not.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ matmul = op(
     Parameters
     ----------
     x, y
-        Tensors of at least one axis. Matrices are in the last two; axes before broadcast. One with a
-        single axis is a row on the left and a column on the right; the result lacks that axis.
+        Tensors of at least one axis. Matrices are in the last two; axes before broadcast. One with
+        a single axis is a row on the left and a column on the right; the result lacks that axis.
 
     Raises
     ------
@@ -262,8 +262,8 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     x, y
         Tensors; they do not broadcast.
     axes
-        ``n``: the last ``n`` axes of ``x`` with the first ``n`` of ``y``. Or a pair: axes of ``x``, and
-        those of ``y`` to join them with.
+        ``n``: the last ``n`` axes of ``x`` with the first ``n`` of ``y``. Or a pair: axes of
+        ``x``, and those of ``y`` to join them with.
 
     Raises
     ------

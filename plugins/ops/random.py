@@ -174,19 +174,15 @@ class Generator(Module):
         return _scaled(draws, low, high - low)
 
     def normal_like(self, x: Any) -> Any:
-        """Return standard normal numbers of the shape and dtype of ``x``, also where a trace does
-        not know the shape.
-        """
+        """Return standard normal numbers of the shape and dtype of ``x``, known or not."""
         return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
 
     def uniform_like(self, x: Any) -> Any:
-        """Return numbers in [0, 1) of the shape and dtype of ``x``, also where a trace does not know
-        the shape.
-        """
+        """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not."""
         return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
 
     def permutation(self, x: Any) -> Any:
-        """Return the integers below ``x`` in random order; or, of a tensor, its rows in random order."""
+        """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
         if isinstance(x, (int, np.integer)):
             return ops["random_permutation"](self.next_key(), n=int(x))
         x = as_tensor(x)

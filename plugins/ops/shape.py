@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-
 from ...core.extend import NONDIFF, F, Op, broadcast_shapes, ops
 from .families import as_axis, op, reduced_axes
 
@@ -436,7 +435,7 @@ op(
 
 
 def tile(x: Any, reps: int | Sequence[int]) -> Any:
-    """Return copies of ``x`` side by side, ``reps`` of them along each axis (the last axes first)."""
+    """Return copies of ``x`` side by side: ``reps`` of them along each of the last axes."""
     return _tile(x, reps=as_shape(reps, "tile"))
 
 
@@ -482,7 +481,9 @@ op(
 
 
 def repeat(x: Any, repeats: int, axis: int | None = None) -> Any:
-    """Return ``x`` with each element ``repeats`` times in a row, along ``axis`` (flattened by default).
+    """Return ``x`` with each element ``repeats`` times in a row, along ``axis``.
+
+    Without ``axis``, the flattened array is repeated.
 
     Raises
     ------
