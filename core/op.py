@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from .errors import BackendMismatch, PluginError
+from .errors import BackendMismatch, GradtapeError, PluginError
+from .spec import describe
 from .state import active_tapes
 from .tensor import Tensor
 
@@ -45,8 +46,8 @@ def is_transformed(array: Any) -> bool:
     return type(array) in _transforms
 
 
-class ScalarTable(dict[tuple[Any, Any], Any]):
-    """Python scalars as arrays of a backend, by value and dtype.
+class ScalarTable(dict[tuple[Any, Any, Any], Any]):
+    """Python scalars as arrays of a backend, by value, type (1 == 1.0 == True) and dtype.
 
     NumPy takes longer to convert a Python float than to multiply a small array by it, and the same
     constants come again with every step.
@@ -56,8 +57,8 @@ class ScalarTable(dict[tuple[Any, Any], Any]):
         super().__init__()
         self.convert = convert
 
-    def __missing__(self, key: tuple[Any, Any]) -> Any:
-        value, dtype = key
+    def __missing__(self, key: tuple[Any, Any, Any]) -> Any:
+        value, _, dtype = key
         array = self.convert(value, dtype)
         if value:  # 0.0 and -0.0 would share a key
             if len(self) >= 1024:
@@ -283,7 +284,11 @@ class Op:
             if all(type(x) in SCALARS for x in inputs):
                 inputs, arrays = self._coerce(inputs, scalars=True)
             kernel = self.resolve(arrays)
-        result = kernel(*arrays, **params)
+        try:
+            result = kernel(*arrays, **params)
+        except (IndexError, TypeError, ValueError) as error:
+            name_op(self, arrays, error)
+            raise
         if type(result) is tuple or type(result) is list:
             outputs = [Tensor(array) for array in result]
             for tape in active_tapes.get():
@@ -304,6 +309,11 @@ class Op:
 
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
         """Find, and remember, what runs this op for arrays of these types."""
+        if len(arrays) != len(self.inputs) and not self.variadic:
+            raise TypeError(
+                f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
+                f"got {len(arrays)}"
+            )
         types = tuple(map(type, arrays))
         found = [_transforms[kind] for kind in types if kind in _transforms]
         if found:
@@ -359,6 +369,19 @@ class Op:
         return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
 
 
+def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
+    """Raise a kernel's error with the op's name and what it was given; return if it has a name."""
+    if isinstance(error, GradtapeError) or str(error).startswith(op.name):
+        return
+    given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in arrays]
+    text = f"{op.name}: {error} (given {', '.join(given)})"
+    try:
+        named = type(error)(text)
+    except TypeError:  # NumPy has error types of its own that are not made from a message
+        named = TypeError(text)
+    raise named from error
+
+
 def unsure(shape: Any) -> bool:
     """Return whether a shape is not fully known (it is a symbol's)."""
     return shape is None or None in shape
@@ -374,7 +397,11 @@ class UnaryOp(Op):
             return Op.__call__(self, x)
         array = x.array
         kernel = self._kernels.get(type(array)) or self.resolve((array,))
-        result = kernel(array)
+        try:
+            result = kernel(array)
+        except (IndexError, TypeError, ValueError) as error:
+            name_op(self, (array,), error)
+            raise
         output = Tensor(result)
         for tape in active_tapes.get():
             if x.id in tape.records:
@@ -406,17 +433,21 @@ class BinaryOp(Op):
                 b = y.array
             elif type(y) in SCALARS:
                 table = _scalar_tables.get(type(a))
-                b = y = y if table is None else table[y, a.dtype]
+                b = y = y if table is None else table[y, type(y), a.dtype]
             else:
                 return Op.__call__(self, x, y)
         elif type(y) is Tensor and type(x) in SCALARS:
             b = y.array
             table = _scalar_tables.get(type(b))
-            a = x = x if table is None else table[x, b.dtype]
+            a = x = x if table is None else table[x, type(x), b.dtype]
         else:
             return Op.__call__(self, x, y)
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
-        result = kernel(a, b)
+        try:
+            result = kernel(a, b)
+        except (IndexError, TypeError, ValueError) as error:
+            name_op(self, (a, b), error)
+            raise
         output = Tensor(result)
         for tape in active_tapes.get():
             x_live = x is not a and x.id in tape.records

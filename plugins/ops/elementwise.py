@@ -182,7 +182,7 @@ class Power(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any) -> Any:  # type: ignore[override]
+    def __call__(self, x: Any, y: Any) -> Any:
         if type(y) is int and y == 2:
             return square(x)
         return super().__call__(x, y)
@@ -516,7 +516,8 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def _test(name: str, doc: str, *inputs: str) -> Op:
-    return elementwise(name, doc=doc, **dict.fromkeys(inputs, NONDIFF))
+    rules: dict[str, Any] = dict.fromkeys(inputs, NONDIFF)
+    return elementwise(name, doc=doc, **rules)
 
 
 isnan = _test("isnan", "Return whether ``x`` is not a number.", "x")

@@ -67,8 +67,8 @@ BINARY = [
 ]
 HOLOMORPHIC = [
     *(gt.negative, gt.square, gt.sqrt, gt.reciprocal, gt.exp, gt.exp2, gt.expm1, gt.log, gt.log2),
-    *(gt.log10, gt.log1p, gt.sin, gt.cos, gt.tan, gt.arcsin, gt.arccos, gt.arctan, gt.sinh, gt.cosh),
-    *(gt.tanh, gt.arcsinh, gt.arccosh, gt.arctanh),
+    *(gt.log10, gt.log1p, gt.sin, gt.cos, gt.tan, gt.arcsin, gt.arccos, gt.arctan, gt.sinh),
+    *(gt.cosh, gt.tanh, gt.arcsinh, gt.arccosh, gt.arctanh),
 ]
 NOT_HOLOMORPHIC = [gt.abs, gt.sign, gt.real, gt.imag, gt.conj, gt.angle]
 
@@ -195,7 +195,7 @@ def test_power_at_zero_and_below():
     assert values(gradient(lambda x: x**1, 0.0)[1]) == [1.0]
     assert values(gradient(lambda y: 0.0**y, 2.0)[1]) == [0.0]
     assert values(gradient(lambda y: (-2.0) ** y, 2.0)[1]) == [0.0]
-    y, (gx, gy) = gradient(gt.power, np.array([2.0, 3.0]), np.array([3, 0]))
+    _, (gx, gy) = gradient(gt.power, np.array([2.0, 3.0]), np.array([3, 0]))
     assert (gx.numpy().tolist(), gy) == ([12.0, 0.0], None)
 
 
@@ -261,8 +261,18 @@ def test_values_of_tests_and_rounding(op):
 
 @pytest.mark.parametrize(
     "op",
-    ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
-    + ["logical_and", "logical_or", "logical_xor", "floor_divide"],
+    [
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "floor_divide",
+    ],
 )
 def test_values_of_comparisons(op):
     x, y = np.array([[1.0, 0.0, 3.0]]), np.array([[1.0], [2.0]])
@@ -337,12 +347,19 @@ def test_binary_without_elements(op, reference, x, y):
     assert not gy.numpy().any()
 
 
+@pytest.mark.parametrize("f", [gt.floor, lambda z: gt.where(z, z), lambda z: gt.sum(z, axis=1)])
+def test_errors_name_the_op(f):
+    z = gt.constant(np.array([1j]))
+    with pytest.raises((TypeError, ValueError), match=r"^(floor|sum): .*complex128|^where: ex"):
+        f(z)
+
+
 def test_shapes_that_do_not_broadcast():
     def f(x, y):
         return gt.logaddexp(x, y)
 
     x, y = gt.constant(np.ones((2, 3))), gt.constant(np.ones((4, 3)))
-    with pytest.raises(ValueError, match=r"\(2, ?3\).*\(4, ?3\)"):
+    with pytest.raises(ValueError, match=r"logaddexp: .*\(2,3\).*\(4,3\).*float64\[2, 3\]"):
         f(x, y)
     with pytest.raises(ValueError, match=r"logaddexp.*\(2, 3\).*\(4, 3\)"):
         gt.function(f)(x, y)
