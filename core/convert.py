@@ -76,7 +76,10 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
 
 
 def as_tensor(value: Any, dtype: Any = None) -> Tensor:
-    """Return ``value`` as a tensor, itself if it is one; arrays are not copied."""
+    """Return ``value`` as a tensor, itself if it is one.
+
+    An array is copied: a tensor never changes, and the array's owner may.
+    """
     if type(value) is Tensor and dtype is None:
         return value
     from .variable import Variable
@@ -87,7 +90,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         if value.dtype.kind not in "biufc":
             as_dtype(value.dtype)
         if current_backend().name == "numpy":
-            return Tensor(value)
+            return Tensor(_native(np.array(value)))
     return constant(value, dtype)
 
 
@@ -121,7 +124,12 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         raise TypeError(
             f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
         )
-    return array
+    return _native(array)
+
+
+def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return ``array`` in this machine's byte order, the only one that dtypes are compared in."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _made_of_python_numbers(value: Any) -> bool:

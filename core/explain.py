@@ -54,5 +54,8 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if tape._thread != threading.get_ident():
         reasons.append("the tape was entered in another thread; a new thread records on no tape")
     if not reasons:
-        reasons.append(f"no recorded op connects {name} to the target")
+        reasons.append(
+            f"no recorded op connects {name} to the target; what ran outside the tape's with "
+            "block, or in a new thread (unless by contextvars.copy_context().run), is not recorded"
+        )
     return f"None: {'; '.join(reasons)}."

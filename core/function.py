@@ -106,7 +106,7 @@ class Function:
         input_signature: Sequence[Any] | None = None,
         name: str | None = None,
     ) -> None:
-        functools.update_wrapper(self, python_function)
+        functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.name = name or str(getattr(python_function, "__name__", "function"))
@@ -134,17 +134,27 @@ class Function:
     def __get__(self, instance: Any, owner: type | None = None) -> Function:
         if instance is None:
             return self
+        if isinstance(instance, type) or not hasattr(instance, "__dict__"):
+            # nowhere to keep traces of its own: the instance is one more Python argument
+            return functools.partial(self, instance)
         # by descriptor, not by name: a method and the one that it overrides are two functions
-        bound: dict[Function, Function] = vars(instance).setdefault(_STORE, {})
+        store: tuple[int, dict[Function, Function]] = vars(instance).get(_STORE, (0, {}))
+        if store[0] != id(instance):  # none yet, or what copy.copy took along from another
+            store = vars(instance)[_STORE] = (id(instance), {})
+        bound = store[1]
         if self not in bound:
             method = self.python_function.__get__(instance)
             bound[self] = Function(method, self.input_signature, self.name)
         return bound[self]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if active_graph.get() is not None:
-            return self.python_function(*args, **kwargs)  # one more part of the surrounding trace
         args, kwargs, tensors, key = self._canonical(args, kwargs)
+        if active_graph.get() is not None:  # one more part of the surrounding trace
+            given = iter(tensors)
+            leaves = flatten((args, kwargs))
+            leaves = [next(given) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+            args, kwargs = pack_like((args, kwargs), leaves)
+            return self.python_function(*args, **kwargs)
         concrete = self._concrete.get(key)
         if concrete is None:
             concrete = self._concrete[key] = self._trace(args, kwargs)
@@ -209,7 +219,9 @@ class Function:
         return args, kwargs, tensors, (structure(tree), tuple(key))
 
     def _static_key(self, leaf: Any, position: int) -> Any:
-        # 2 and 2.0 are different arguments; so are True and 1
+        # 2 and 2.0 are different arguments; so are True and 1, and 0.0 and -0.0
+        if type(leaf) in (float, complex):
+            return repr(leaf)
         try:
             hash(leaf)
         except TypeError:
@@ -334,7 +346,9 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
 
 def same_value(a: Any, b: Any) -> bool:
     """Return whether two Python arguments select the same trace."""
-    return type(a) is type(b) and bool(a == b)
+    if type(a) is not type(b):
+        return False
+    return repr(a) == repr(b) if type(a) in (float, complex) else bool(a == b)
 
 
 @overload

@@ -43,12 +43,15 @@ class TensorSpec:
         return None if self.shape is None else len(self.shape)
 
     def admits(self, shape: Sequence[int | None] | None) -> bool:
-        """Return whether a tensor of ``shape`` fits this spec."""
-        if self.shape is None:
+        """Return whether a tensor of ``shape`` fits, as far as a trace knows the shape."""
+        if self.shape is None or shape is None:
             return True
-        if shape is None or len(shape) != len(self.shape):
+        if len(shape) != len(self.shape):
             return False
-        return all(want is None or want == got for want, got in zip(self.shape, shape, strict=True))
+        return all(
+            want is None or got is None or want == got
+            for want, got in zip(self.shape, shape, strict=True)
+        )
 
     def _key(self) -> tuple[Shape, str]:
         return (self.shape, self.dtype.name)

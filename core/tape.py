@@ -97,6 +97,9 @@ class GradientTape:
     def __enter__(self) -> GradientTape:
         if self._recording:
             raise RuntimeError("GradientTape is already recording; open another tape to nest")
+        if self._used and not self._persistent:
+            self.reset()  # a tape that has answered starts afresh
+            self._was_reset = False
         self._entered = True
         self._thread = threading.get_ident()
         self._resume()
@@ -155,6 +158,8 @@ class GradientTape:
         for leaf in flatten(tensor):
             if isinstance(leaf, (Tensor, Variable)):
                 self._watch_id(leaf.id, leaf.dtype)
+                if isinstance(leaf, Variable):
+                    self._variables[leaf.id] = leaf
             else:
                 raise TypeError(
                     f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "

@@ -90,25 +90,25 @@ class Operators:
         return ops["abs"](self)
 
     def __invert__(self) -> Tensor:
-        return ops["logical_not"](self)
+        return _of_booleans("logical_not", self)
 
     def __and__(self, other: Any) -> Tensor:
-        return ops["logical_and"](self, other)
+        return _of_booleans("logical_and", self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return ops["logical_and"](other, self)
+        return _of_booleans("logical_and", other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return ops["logical_or"](self, other)
+        return _of_booleans("logical_or", self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return ops["logical_or"](other, self)
+        return _of_booleans("logical_or", other, self)
 
     def __xor__(self, other: Any) -> Tensor:
-        return ops["logical_xor"](self, other)
+        return _of_booleans("logical_xor", self, other)
 
     def __rxor__(self, other: Any) -> Tensor:
-        return ops["logical_xor"](other, self)
+        return _of_booleans("logical_xor", other, self)
 
     def __lt__(self, other: Any) -> Tensor:
         return ops["less"](self, other)
@@ -366,6 +366,19 @@ class Tensor(Operators):
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
         return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
+
+
+def _of_booleans(name: str, *operands: Any) -> Tensor:
+    """Apply an operator whose meaning for integers is another one (bitwise) in NumPy."""
+    for x in operands:
+        dtype = getattr(x, "dtype", None)
+        if (dtype is not None and dtype.kind != "b") or type(x) in (int, float, complex):
+            kind = type(x).__name__ if dtype is None else str(dtype)
+            raise TypeError(
+                f"&, |, ^ and ~ are for boolean tensors, got {kind}; "
+                f"use gradtape.{name} for truth values"
+            )
+    return ops[name](*operands)
 
 
 def _on_host(tensor: Tensor) -> bool:

@@ -50,7 +50,7 @@ class Variable(Operators):
 
             raise not_known(array, "the initial value of a Variable")
         self._array = array
-        self.trainable = bool(trainable)
+        self.trainable = bool(trainable) and is_differentiable(array.dtype)
         self.name = "Variable" if name is None else str(name)
         self.id = next_id()
 
