@@ -21,7 +21,14 @@ from ..core.variable import Variable
 from .errors import DamagedFile, MissingOp, SaveError, UntraceableGradient
 from .schema import check_dtype, check_shape, decode, encode, tagged, take
 
-__all__ = ["GraphReader", "GraphWriter", "decode_signature", "encode_signature"]
+__all__ = [
+    "GraphReader",
+    "GraphWriter",
+    "decode_signature",
+    "encode_signature",
+    "read_spec",
+    "spec_record",
+]
 
 _KINDS = {
     "positional_only": inspect.Parameter.POSITIONAL_ONLY,
@@ -68,7 +75,7 @@ class GraphWriter:
 
     def _tree(self, tree: Any, name: str) -> Any:
         if isinstance(tree, TensorSpec):
-            return {"spec": _spec(tree.shape, tree.dtype, tree.name)}
+            return {"spec": spec_record(tree.shape, tree.dtype, tree.name)}
         if isinstance(tree, Output):
             return {"output": tree.index}
         if isinstance(tree, tuple):  # a namedtuple comes back as a tuple: its class is code
@@ -85,7 +92,10 @@ class GraphWriter:
         for symbol in (*graph.inputs, *graph.constants):
             number[symbol] = len(number)
         constants = [
-            {"dataset": self._add_constant(to_numpy(array)), **_spec(symbol.shape, symbol.dtype)}
+            {
+                "dataset": self._add_constant(to_numpy(array)),
+                **spec_record(symbol.shape, symbol.dtype),
+            }
             for symbol, array in graph.constants.items()
         ]
         nodes = []
@@ -95,7 +105,7 @@ class GraphWriter:
                 number[symbol] = len(number)
         return {
             "name": graph.name,
-            "inputs": [_spec(x.shape, x.dtype, x.name) for x in graph.inputs],
+            "inputs": [spec_record(x.shape, x.dtype, x.name) for x in graph.inputs],
             "constants": constants,
             "nodes": nodes,
             "outputs": [number[symbol] for symbol in graph.outputs],
@@ -133,11 +143,12 @@ class GraphWriter:
             "op": op.name,
             "inputs": inputs,
             "params": {key: encode(value, what) for key, value in node.params.items()},
-            "outputs": [_spec(x.shape, x.dtype) for x in node.outputs],
+            "outputs": [spec_record(x.shape, x.dtype) for x in node.outputs],
         }
 
 
-def _spec(shape: Shape, dtype: Any, name: str | None = None) -> dict[str, Any]:
+def spec_record(shape: Shape, dtype: Any, name: str | None = None) -> dict[str, Any]:
+    """Return a shape and dtype (and a name) as JSON."""
     result: dict[str, Any] = {
         "shape": None if shape is None else list(shape),
         "dtype": np.dtype(dtype).name,
@@ -228,7 +239,7 @@ class GraphReader:
             return decode(tree)
         tag, content = tagged(tree, where)
         if tag == "spec" and outputs is None:
-            return _read_spec(content, where)
+            return read_spec(content, where)
         if tag == "output" and outputs is not None:
             if type(content) is not int or not 0 <= content < outputs:
                 raise DamagedFile(f"{where}: no output {str(content)[:40]!r}")
@@ -246,7 +257,7 @@ class GraphReader:
             take(record, "inputs", list, where),
             take(record, "constants", list, where),
         )
-        values = [graph.input(_read_spec(item, where)) for item in inputs]
+        values = [graph.input(read_spec(item, where)) for item in inputs]
         values += [self._read_constant(graph, item, where) for item in constants]
         seen: set[Variable] = set()
         for i, item in enumerate(take(record, "nodes", list, where)):
@@ -264,7 +275,7 @@ class GraphReader:
 
     def _read_constant(self, graph: Graph, item: Any, where: str) -> Symbol:
         array = self._constant(take(item, "dataset", str, where))
-        spec = _read_spec({**item, "name": None}, where)
+        spec = read_spec({**item, "name": None}, where)
         if array.shape != spec.shape or array.dtype != spec.dtype:
             raise DamagedFile(f"{where}: a constant is not the {spec} that the graph expects")
         symbol = Symbol(graph, spec.shape, spec.dtype)
@@ -304,7 +315,7 @@ class GraphReader:
             raise DamagedFile(
                 f"{where}: op {name!r} does not take {len(inputs)} inputs with {sorted(params)}"
             )
-        claimed = [_read_spec(x, where) for x in take(item, "outputs", list, where)]
+        claimed = [read_spec(x, where) for x in take(item, "outputs", list, where)]
         before = len(graph.nodes)
         try:
             with tracing_into(graph), warnings.catch_warnings(action="ignore"):
@@ -394,11 +405,12 @@ def _agree(a: Shape, b: Shape) -> bool:
     )
 
 
-def _read_spec(record: Any, where: str) -> TensorSpec:
+def read_spec(record: Any, where: str) -> TensorSpec:
+    """Return a shape and dtype (and a name) from JSON."""
     dtype = check_dtype(take(record, "dtype", str, where), where)
     shape = check_shape(record.get("shape"), where)
     name = record.get("name")
-    if name is not None and (type(name) is not str or len(name) > 256):
+    if name is not None and (type(name) is not str or len(name) > 1024):
         raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
     return TensorSpec(shape, dtype, name)
 

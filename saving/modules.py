@@ -207,7 +207,7 @@ def config_of(
     """Return a known class's configuration as JSON, callables as ops or traced functions."""
     get_config = getattr(module, "get_config", None)
     config = {} if get_config is None else get_config()
-    result = {}
+    result: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, Op):
             save_op(value)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.backend import current_backend, current_device
 from ..core.function import ConcreteFunction, RestoredFunction
 from ..core.module import Module
 from ..core.registry import registry
@@ -23,13 +22,13 @@ from .errors import (
     NotAGradtapeFile,
     UnsafeFile,
 )
-from .graphs import GraphReader, decode_signature
+from .golden import unpacked
+from .graphs import GraphReader, decode_signature, read_spec
 from .modules import LoadedModule, restore_attributes, restore_config
 from .safe import SafeFile
 from .schema import (
     FORMAT,
     IDENTIFIER,
-    MAX_OBJECTS,
     VERSION,
     check_attribute,
     check_dtype,
@@ -42,7 +41,7 @@ from .schema import (
 
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
-__all__ = ["Built", "Contents", "build", "case_datasets", "cases_of", "load", "open_contents"]
+__all__ = ["Built", "Contents", "build", "cases_of", "load", "open_contents", "read_case"]
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
@@ -156,8 +155,7 @@ def build(contents: Contents) -> Built:
     # every dataset is compared with its digest, those that only verification reads too
     for record in contents.functions:
         for case in cases_of(record):
-            for path in case_datasets(case):
-                contents.array(path)
+            read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
     functions = [
         _function(contents, reader, record, i) for i, record in enumerate(contents.functions)
@@ -226,9 +224,7 @@ def _variable(contents: Contents, record: Any, index: int) -> Variable:
     if array.shape != shape or array.dtype != dtype:
         raise DamagedFile(f"{where} is declared {dtype}{list(shape or ())}, its dataset differs")
     name, trainable = take(record, "name", str, where), take(record, "trainable", bool, where)
-    variable = Variable(0, trainable=trainable, name=name)
-    variable.set_array(current_backend().asarray(array, device=current_device()))
-    return variable
+    return Variable(array, trainable=trainable, name=name)
 
 
 def _function(contents: Contents, reader: GraphReader, record: Any, index: int) -> RestoredFunction:
@@ -272,13 +268,18 @@ def cases_of(record: Any) -> list[Any]:
     return found
 
 
-def case_datasets(case: Any) -> list[str]:
-    """Return the paths of the datasets of a golden case."""
+def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Return the inputs of a golden case, and its outputs and gradients by name."""
     base = take(case, "case", str, "golden")
-    count = take(case, "inputs", int, "golden")
-    values = take(case, "values", list, "golden")
-    if not 0 <= count <= MAX_OBJECTS:
-        raise DamagedFile(f"golden: {count} inputs")
-    return [f"{base}/inputs/{i}" for i in range(count)] + [
-        f"{base}/values/{i}" for i in range(len(values))
-    ]
+    given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
+    made = [read_spec(record, "golden") for record in take(case, "values", list, "golden")]
+    if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):
+        raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
+    names = {spec.dtype.name for spec in (*given, *made)}
+    flat = {name: contents.array(f"{base}/{name}") for name in sorted(names)}
+    try:
+        arrays = unpacked([*given, *made], flat)
+    except ValueError as error:
+        raise DamagedFile(f"golden: {base[:80]}: {error}") from None
+    values = {str(spec.name): x for spec, x in zip(made, arrays[len(given) :], strict=True)}
+    return arrays[: len(given)], values

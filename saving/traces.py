@@ -98,7 +98,8 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
         )
     seen = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
     dtypes = {np.dtype("float32"), np.dtype("float64")}
-    dtypes |= {x.dtype for x in (*module.variables, *seen) if x.dtype.kind in "fc"}
+    held = [v.dtype for v in module.variables] + [x.dtype for x in seen]
+    dtypes |= {dtype for dtype in held if dtype.kind in "fc"}
     shape = vars(module).get("_gradtape_output")
     traced = function if isinstance(function, Function) else Function(function)
     concrete = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from ..core.spec import TensorSpec
 from ..core.tree import flatten, pack_like
 from ..core.variable import Variable
 from .golden import evaluate, why
-from .reader import Built, Contents, build, case_datasets, open_contents
+from .reader import Built, Contents, build, open_contents, read_case
 from .safe import SafeFile
 from .schema import take, variable_label
 
@@ -131,9 +131,9 @@ def verify(
                     reason = str(trace.get("not_sampled", "saved without golden vectors"))
                     report.skipped.append((label, reason))
                 for case in trace.get("golden", []):
-                    arrays = [contents.array(path) for path in case_datasets(case)]
-                    check = Check(label, _sample(built.functions[number], concrete, arrays))
-                    _run(check, case, arrays, run, concrete, built.variables, names)
+                    inputs, expected = read_case(contents, case)
+                    check = Check(label, _sample(built.functions[number], concrete, inputs))
+                    _run(check, inputs, expected, run, concrete, built.variables, names)
                     report.checks.append(check)
     return report
 
@@ -186,28 +186,27 @@ class _Shape:
 
 def _run(
     check: Check,
-    case: Any,
-    arrays: Sequence[np.ndarray[Any, Any]],
+    inputs: Sequence[np.ndarray[Any, Any]],
+    expected: Mapping[str, np.ndarray[Any, Any]],
     run: Any,
     concrete: ConcreteFunction,
     variables: Sequence[Variable],
     names: dict[int, str],
 ) -> None:
     """Run a function on a golden case and note in ``check`` how far it is off."""
-    inputs, expected = arrays[: case["inputs"]], arrays[case["inputs"] :]
     try:
         values = evaluate(run, concrete, inputs, variables, names)
     except Exception as error:  # whatever it is, the file does not do what it did
         check.exact, check.problem = False, why(error)
         return
     problems = []
-    for name, want in zip(case["values"], expected, strict=True):
+    for name, want in expected.items():
         got = values.get(name)
         if got is None or got.shape != want.shape or got.dtype != want.dtype:
             problems.append(f"{name} is missing or has another shape or dtype")
             continue
         off = _relative_error(got, want)
-        order = str(name).partition(" of ")[0].rstrip("0123456789 ")
+        order = name.partition(" of ")[0].rstrip("0123456789 ")
         check.errors[order] = max(check.errors.get(order, 0.0), off)
         check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
         real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)

@@ -18,8 +18,8 @@ from ..core.op import Op
 from ..core.registry import registry
 from ..core.variable import Variable
 from .errors import SaveError
-from .golden import evaluate, sample_inputs, why
-from .graphs import GraphWriter, encode_signature
+from .golden import evaluate, packed, sample_inputs, why
+from .graphs import GraphWriter, encode_signature, spec_record
 from .modules import LoadedModule, attributes_of, config_of, signatures_of
 from .schema import (
     FORMAT,
@@ -286,11 +286,15 @@ class _Contents:
             replayed = evaluate(concrete, concrete, inputs, variables, names)
             _compare(function.name, values, replayed)
             base = f"/golden/{number}/{i}"
-            for j, array in enumerate(inputs):
-                self.datasets[f"{base}/inputs/{j}"] = array
-            for j, array in enumerate(values.values()):
-                self.datasets[f"{base}/values/{j}"] = array
-            cases.append({"case": base, "inputs": len(inputs), "values": list(values)})
+            for dtype, flat in packed([*inputs, *values.values()]).items():
+                self.datasets[f"{base}/{dtype}"] = flat
+            cases.append(
+                {
+                    "case": base,
+                    "inputs": [spec_record(x.shape, x.dtype) for x in inputs],
+                    "values": [spec_record(x.shape, x.dtype, k) for k, x in values.items()],
+                }
+            )
         if cases:
             trace["golden"] = cases
 
@@ -350,7 +354,8 @@ def _compare(
     for key, value in values.items():
         if key in replayed:
             tolerance = 1e-3 if value.dtype.itemsize <= 4 else 1e-6
-            scale = np.max(np.abs(value), initial=1.0) if value.dtype.kind in "fc" else 1.0
+            finite = value[np.isfinite(value)]
+            scale = np.max(np.abs(finite), initial=1.0) if value.dtype.kind in "fc" else 1.0
             if value.shape != replayed[key].shape or not np.allclose(
                 value, replayed[key], rtol=tolerance, atol=tolerance * scale, equal_nan=True
             ):
