@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, Op
 from .families import SCALARS, cast_to, elementwise, op, standard
 
@@ -347,8 +348,26 @@ _clip = elementwise(
     holomorphic=False,
     doc="Limit ``x`` to the interval from ``lower`` to ``upper``.",
 )
+
+
+class Where(Op):
+    """``where(condition, x, y)``, which gives Python numbers the default dtype if both are."""
+
+    __slots__ = ()
+
+    def __call__(self, condition: Any, x: Any, y: Any) -> Any:
+        if type(x) in SCALARS and type(y) in SCALARS:
+            # NumPy would make float64 of where(condition, 1.0, 0.0)
+            if SCALARS.index(type(x)) >= SCALARS.index(type(y)):
+                x = as_tensor(x)
+            else:
+                y = as_tensor(y)
+        return super().__call__(condition, x, y)
+
+
 where = elementwise(
     "where",
+    kind=Where,
     condition=NONDIFF,
     x=lambda g, condition: F.where(condition, g, 0.0),
     y=lambda g, condition: F.where(condition, 0.0, g),
