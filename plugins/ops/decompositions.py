@@ -1,7 +1,7 @@
 """Norms, linear systems, determinants and the Cholesky factor; matrices are in the last two axes.
 
 The gradient rules are those of Giles, "An extended collection of matrix derivative results for
-forward and reverse mode algorithmic differentiation" (2008), with ``solve`` where he has an inverse.
+forward and reverse mode algorithmic differentiation" (2008), with ``solve`` in place of inverses.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
-from .families import as_axis, reduced_shape
+from .families import as_axis, op, reduced_shape
 from .indexing import diagonal
-from .shape import shape_op
 
 __all__ = ["cholesky", "det", "inv", "norm", "slogdet", "solve", "trace"]
 
@@ -64,7 +63,7 @@ def _norm_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool) -> Any:
     return x * (g / F.where(F.equal(out, 0), 1.0, out))
 
 
-_norm = shape_op(
+_norm = op(
     "norm",
     _norm_kernel,
     gradients={"x": _norm_rule},
@@ -157,7 +156,7 @@ def _solve_spec(a: TensorSpec, b: TensorSpec) -> tuple[Any, Any]:
     return (*batch, *b.shape[-2:]), dtype
 
 
-_solve = shape_op(
+_solve = op(
     "solve",
     lambda xp, a, b: xp.linalg.solve(a, b),
     vjp=_solve_vjp,
@@ -190,7 +189,7 @@ def solve(a: Any, b: Any) -> Any:
     return _solve(a, b)
 
 
-_inv = shape_op(
+_inv = op(
     "inv",
     lambda xp, x: xp.linalg.inv(x),
     gradients={"x": lambda g, out: -F.matmul(F.matmul(_t(out), g), _t(out))},
@@ -244,7 +243,7 @@ def _number_per_matrix(x: TensorSpec, name: str) -> tuple[Any, Any]:
     return (None if shape is None else shape[:-2]), _inexact(x.dtype)
 
 
-_det = shape_op(
+_det = op(
     "det",
     lambda xp, x: xp.linalg.det(x),
     gradients={"x": lambda g, x: _over_matrix(g) * F.cofactor(x)},
@@ -252,7 +251,7 @@ _det = shape_op(
     holomorphic=True,
     doc="Return the determinants of matrices.",
 )
-shape_op(
+op(
     "cofactor",
     _cofactor_kernel,
     gradients={"x": _cofactor_rule},
@@ -282,7 +281,7 @@ def _slogdet_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     return [_over_matrix(gs[1]) * _t(F.inv(x))]  # the sign is constant
 
 
-_slogdet = shape_op(
+_slogdet = op(
     "slogdet",
     lambda xp, x: tuple(xp.linalg.slogdet(x)),
     vjp=_slogdet_vjp,
@@ -318,7 +317,7 @@ def _cholesky_rule(g: Any, out: Any) -> Any:
     return (both + _h(both)) * 0.5
 
 
-_cholesky = shape_op(
+_cholesky = op(
     "cholesky",
     lambda xp, x: xp.linalg.cholesky(x),
     gradients={"x": _cholesky_rule},
@@ -333,7 +332,7 @@ def cholesky(x: Any) -> Any:
     Parameters
     ----------
     x
-        Symmetric positive definite matrices, of shape ``(..., n, n)``; their lower triangle is read.
+        Symmetric positive definite matrices, ``(..., n, n)``; only their lower triangle is read.
 
     Raises
     ------

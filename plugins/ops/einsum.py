@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import F, TensorSpec, broadcast_shapes
+from .families import op
 from .products import as_like
-from .shape import shape_op
 
 __all__ = ["einsum"]
 
@@ -183,14 +183,14 @@ def _spec(*operands: TensorSpec, subscripts: str) -> tuple[Any, Any]:
     return tuple(sizes[label] for label in output), dtype
 
 
-_einsum = shape_op(
+_einsum = op(
     "einsum",
     _kernel,
     vjp=_vjp,
     infer=_spec,
     doc="Sum products over labelled axes.",
 )
-shape_op(
+op(
     "einsum_adjoint",
     _adjoint,
     vjp=_adjoint_vjp,

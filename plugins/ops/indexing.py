@@ -13,7 +13,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
 from .families import op, reduced_axes
-from .shape import one_axis, shape_op
+from .shape import one_axis
 
 __all__ = [
     "argsort",
@@ -86,7 +86,7 @@ def _axes_used(part: Any) -> int:
 
 
 def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
-    """Return the shape that an integer, integer array or mask gives; take its axes off ``sizes``."""
+    """Return the shape that an integer, index array or mask gives; take its axes off ``sizes``."""
     if isinstance(part, int):
         size = sizes.pop(0)
         if size is not None and not -size <= part < size:
@@ -122,7 +122,7 @@ def _index_add(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
     return scatter_add(xp, out, where, g)
 
 
-shape_op(
+op(
     "getitem",
     lambda xp, x, *arrays, index: x[decode_index(index, arrays)],
     vjp=_getitem_vjp,
@@ -169,7 +169,7 @@ def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None 
     return xp.reshape(scatter_add(xp, out, where, g), like.shape)
 
 
-_take = shape_op(
+_take = op(
     "take",
     _take_kernel,
     gradients={
@@ -260,7 +260,7 @@ def _along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) 
     return scatter_add(xp, out, _along_axis_index(xp, like.shape, indices, axis), g)
 
 
-_take_along_axis = shape_op(
+_take_along_axis = op(
     "take_along_axis",
     lambda xp, x, indices, *, axis: xp.take_along_axis(x, indices, axis=axis),
     gradients={
@@ -319,7 +319,7 @@ def _argsort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
     return x.shape, np.dtype(np.int64)
 
 
-_argsort = shape_op(
+_argsort = op(
     "argsort",
     lambda xp, x, *, axis=-1: xp.argsort(x, axis=axis, stable=True),
     gradients={"x": NONDIFF},
@@ -373,7 +373,7 @@ def _diagonal_adjoint(xp: Any, g: Any, like: Any, *, offset: int = 0) -> Any:
     return out
 
 
-_diagonal = shape_op(
+_diagonal = op(
     "diagonal",
     _diagonal_kernel,
     gradients={"x": lambda g, x_like, offset: F.diagonal_adjoint(g, x_like, offset=offset)},

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
-from .families import SCALARS, cast_to, reduced_axes
-from .shape import as_shape, one_axis, shape_op
+from .families import SCALARS, cast_to, op, reduced_axes
+from .shape import as_shape, one_axis
 
 __all__ = ["concat", "concatenate", "split", "stack", "unstack"]
 
@@ -63,14 +63,14 @@ def _split_like(xp: Any, x: Any, *likes: Any, axis: int) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-_concatenate = shape_op(
+_concatenate = op(
     "concatenate",
     lambda xp, *arrays, axis=0: xp.concat(arrays, axis=axis),
     vjp=lambda gs, inputs, outputs, needed, axis: F.split_like(gs[0], *inputs, axis=axis),
     infer=_concatenate_spec,
     doc="Join arrays along an axis that they have.",
 )
-shape_op(
+op(
     "split_like",
     _split_like,
     vjp=lambda gs, inputs, outputs, needed, axis: (
@@ -166,14 +166,14 @@ def _unstack_spec(x: TensorSpec, *, axis: int, num: int) -> list[tuple[Any, Any]
     return [((*x.shape[:along], *x.shape[along + 1 :]), x.dtype)] * num
 
 
-_stack = shape_op(
+_stack = op(
     "stack",
     _stack_kernel,
     vjp=_stack_vjp,
     infer=_stack_spec,
     doc="Join arrays of one shape along a new axis.",
 )
-_unstack = shape_op(
+_unstack = op(
     "unstack",
     _unstack_kernel,
     vjp=lambda gs, inputs, outputs, needed, axis, num: [F.stack(*gs, axis=axis)],
@@ -247,7 +247,7 @@ def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, A
     return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
 
 
-_split = shape_op(
+_split = op(
     "split",
     _split_kernel,
     vjp=lambda gs, inputs, outputs, needed, sections, axis: [F.concatenate(*gs, axis=axis)],

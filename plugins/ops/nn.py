@@ -11,8 +11,8 @@ from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, F, Op, TensorSpec, ops
 from .elementwise import tanh
-from .families import as_axis, cast_to, elementwise, reduced_axes
-from .shape import one_axis, shape_op
+from .families import as_axis, cast_to, elementwise, op, reduced_axes
+from .shape import one_axis
 
 __all__ = [
     "batch_normalization",
@@ -149,7 +149,7 @@ def _log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
 
-_softmax = shape_op(
+_softmax = op(
     "softmax",
     _softmax_kernel,
     gradients={
@@ -158,7 +158,7 @@ _softmax = shape_op(
     infer=_axis_spec("softmax"),
     doc="Return exponentials that sum to 1 along an axis.",
 )
-_log_softmax = shape_op(
+_log_softmax = op(
     "log_softmax",
     _log_softmax_kernel,
     gradients={
@@ -233,7 +233,7 @@ def _softmax_less_labels_rule(g: Any, logits: Any) -> Any:
     return p * (g - F.sum(g * p, axis=-1, keepdims=True))
 
 
-_sparse_cross_entropy = shape_op(
+_sparse_cross_entropy = op(
     "sparse_softmax_cross_entropy",
     _sparse_kernel,
     gradients={
@@ -245,7 +245,7 @@ _sparse_cross_entropy = shape_op(
     infer=lambda logits, labels: (_sparse_shape(logits.shape, labels.shape), logits.dtype),
     doc="Return the cross-entropy between class labels and the softmax of logits.",
 )
-shape_op(
+op(
     "softmax_less_labels",
     _softmax_less_labels,
     gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
@@ -267,7 +267,8 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any
     Returns
     -------
     A tensor of the shape of ``labels`` and the dtype of ``logits``:
-    ``-log(softmax(logits)[label])``, computed without overflow. The gradient for logits is ``softmax(logits) - one_hot(labels)``.
+    ``-log(softmax(logits)[label])``, computed without overflow. The gradient for
+    logits is ``softmax(logits) - one_hot(labels)``.
 
     Raises
     ------
@@ -306,7 +307,7 @@ def _dense_labels(g: Any, logits: Any, labels_like: Any, axis: int) -> Any:
     return gl if gl.dtype == labels_like.dtype else F.cast_like(gl, labels_like)
 
 
-_cross_entropy = shape_op(
+_cross_entropy = op(
     "softmax_cross_entropy",
     _dense_kernel,
     gradients={"logits": _dense_logits, "labels": _dense_labels},
@@ -352,7 +353,7 @@ def _one_hot_kernel(xp: Any, indices: Any, *, depth: int, dtype: str) -> Any:
     return cast_to(xp, hits, dtype)
 
 
-_one_hot = shape_op(
+_one_hot = op(
     "one_hot",
     _one_hot_kernel,
     gradients={"indices": NONDIFF},

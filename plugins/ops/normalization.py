@@ -15,9 +15,8 @@ import numpy as np
 from ...core.extend import F, TensorSpec, ops
 from ...core.tape import GradientTape
 from ...core.tensor import Tensor
-from .families import reduced_axes
+from .families import op, reduced_axes
 from .products import as_like
-from .shape import shape_op
 
 __all__: list[str] = []
 
@@ -149,7 +148,7 @@ def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsi
     ]
 
 
-shape_op(
+op(
     "batch_norm_training",
     _forward,
     vjp=_vjp,
@@ -176,7 +175,7 @@ shape_op(
     Ioffe and Szegedy, "Batch normalization", 2015, algorithm 1 and section 3.
     """,
 )
-shape_op(
+op(
     "batch_norm_gradient",
     _backward,
     vjp=by_tape(_formula),

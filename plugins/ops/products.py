@@ -1,8 +1,8 @@
 """Products of vectors, matrices and tensors.
 
 A product is linear in each operand, so its gradient rules are products again: ``matmul_adjoint_x``
-sends the result's gradient back to the first operand, ``matmul_adjoint_y`` to the second, and each of
-the three is differentiated by the other two. That holds at any rank, known in a trace or not.
+sends the result's gradient back to the first operand, ``matmul_adjoint_y`` to the second, and each
+of the three is differentiated by the other two. That holds at any rank, known in a trace or not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
 from .families import as_axis, op, reduced_axes
 from .joining import common_dtype
-from .shape import shape_op
 
 __all__ = ["dot", "matmul", "outer", "tensordot"]
 
@@ -209,7 +208,7 @@ def _tensordot_to_y(xp: Any, g: Any, x: Any, like: Any, *, axes: Pairs) -> Any:
     return xp.permute_dims(gy, tuple(order.index(j) for j in range(like.ndim)))
 
 
-_tensordot = shape_op(
+_tensordot = op(
     "tensordot",
     _tensordot_kernel,
     gradients={
@@ -224,7 +223,7 @@ _tensordot = shape_op(
     holomorphic=True,
     doc="Sum the products of two arrays over pairs of axes.",
 )
-shape_op(
+op(
     "tensordot_adjoint_x",
     _tensordot_to_x,
     gradients={
@@ -238,7 +237,7 @@ shape_op(
     holomorphic=True,
     doc="Send a gradient of ``tensordot`` back to its first operand.",
 )
-shape_op(
+op(
     "tensordot_adjoint_y",
     _tensordot_to_y,
     gradients={

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from functools import wraps
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import NONDIFF, F, Op, broadcast_shapes, ops
+from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from .families import as_axis, op, reduced_axes
 
 if TYPE_CHECKING:
@@ -36,29 +35,6 @@ __all__ = [
 ]
 
 Shape = tuple[int | None, ...] | None
-
-
-def shape_op(name: str, kernel: Callable[..., Any], **record: Any) -> Op:
-    """Make an op whose errors name it and the shapes that it was given."""
-
-    @wraps(kernel)
-    def run(xp: Any, *arrays: Any, **params: Any) -> Any:
-        try:
-            return kernel(xp, *arrays, **params)
-        except (ValueError, IndexError) as error:
-            raise explained(error, name, arrays, params) from None
-
-    return op(name, run, **record)
-
-
-def explained(error: Exception, name: str, arrays: Sequence[Any], params: Any) -> Exception:
-    """Return ``error`` as its own kind, with the op and what it was given in the message."""
-    text = str(error)
-    if text.startswith(f"{name}: "):
-        return error
-    given = [f"shape {tuple(getattr(x, 'shape', ()))}" for x in arrays]
-    given += [f"{key}={value!r}" for key, value in params.items()]
-    return type(error)(f"{name}: {text} (given {', '.join(given)})")
 
 
 def one_axis(axis: Any, name: str) -> int:
@@ -98,7 +74,7 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     return tuple(size // known if n == -1 and known else n for n in shape), x.dtype
 
 
-_reshape = shape_op(
+_reshape = op(
     "reshape",
     lambda xp, x, *, shape: xp.reshape(x, shape),
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
@@ -140,7 +116,7 @@ def _broadcast_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     return shape, x.dtype
 
 
-_broadcast_to = shape_op(
+_broadcast_to = op(
     "broadcast_to",
     lambda xp, x, *, shape: xp.broadcast_to(x, shape),
     gradients={"x": lambda g, x_like: F.unbroadcast_like(g, x_like)},
@@ -236,7 +212,7 @@ def _transpose_spec(x: Any, *, axes: tuple[int, ...] | None) -> tuple[Any, Any]:
     return tuple(x.shape[i] for i in _order(axes, len(x.shape))), x.dtype
 
 
-_transpose = shape_op(
+_transpose = op(
     "transpose",
     lambda xp, x, *, axes=None: xp.permute_dims(x, _order(axes, x.ndim)),
     gradients={"x": lambda g, axes: F.transpose(g, axes=_inverse(axes))},
@@ -332,7 +308,7 @@ def _axis_spec(name: str) -> Callable[..., tuple[Any, Any]]:
     return infer
 
 
-_flip = shape_op(
+_flip = op(
     "flip",
     lambda xp, x, *, axis=None: xp.flip(x, axis=axis),
     gradients={"x": lambda g, axis: F.flip(g, axis=axis)},
@@ -347,7 +323,7 @@ def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
     return _flip(x, axis=as_axis(axis, "flip"))
 
 
-_roll = shape_op(
+_roll = op(
     "roll",
     lambda xp, x, *, shift, axis=None: xp.roll(x, shift, axis=axis),
     gradients={"x": lambda g, shift, axis: F.roll(g, shift=_negative(shift), axis=axis)},
@@ -371,7 +347,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 
 for _name in ("tril", "triu"):
     # the kernel is the namespace's own function; what it clears, the gradient clears
-    shape_op(
+    op(
         _name,
         (lambda name: lambda xp, x, *, k=0: getattr(xp, name)(x, k=k))(_name),
         gradients={"x": (lambda name: lambda g, k: F[name](g, k=k))(_name)},
@@ -416,7 +392,7 @@ def _untile(xp: Any, x: Any, like: Any, *, reps: tuple[int, ...]) -> Any:
     return xp.reshape(summed, like.shape)
 
 
-_tile = shape_op(
+_tile = op(
     "tile",
     lambda xp, x, *, reps: xp.tile(x, reps),
     gradients={"x": lambda g, x_like, reps: F.untile_like(g, x_like, reps=reps)},
@@ -457,7 +433,7 @@ def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> 
     return xp.reshape(xp.sum(xp.reshape(x, blocks), axis=along + 1, dtype=x.dtype), like.shape)
 
 
-_repeat = shape_op(
+_repeat = op(
     "repeat",
     lambda xp, x, *, repeats, axis=None: xp.repeat(x, repeats, axis=axis),
     gradients={
@@ -540,7 +516,7 @@ def _unpad_kernel(xp: Any, x: Any, *, pad_width: Widths) -> Any:
     return x[tuple(slice(a, n - b) for n, (a, b) in zip(x.shape, widths, strict=True))]
 
 
-_pad = shape_op(
+_pad = op(
     "pad",
     _pad_kernel,
     gradients={"x": lambda g, pad_width: F.unpad(g, pad_width=pad_width)},
