@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .ops import scans
 from .ops.families import cast_to, reduced_axes
 
 __all__ = ["KERNELS"]
@@ -23,7 +24,7 @@ Axis = int | tuple[int, ...] | None
 
 
 def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
-    reduce = ufunc.reduce
+    reduce: Callable[..., Any] = ufunc.reduce
 
     def kernel(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
         return reduce(x, axis, None, None, keepdims)
@@ -31,14 +32,15 @@ def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
     return kernel
 
 
-_add = np.add.reduce
+# NumPy's stubs know neither positional keepdims nor an axis that may be anything
+_add: Callable[..., Any] = np.add.reduce
 
 
 def _count(x: Array, axis: Axis) -> int:
     if axis is None:
         return x.size
     shape = x.shape
-    return shape[axis] if type(axis) is int else prod([shape[i] for i in axis])
+    return shape[axis] if isinstance(axis, int) else prod([shape[i] for i in axis])
 
 
 def _mean(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -123,6 +125,37 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
     return x if x.dtype is like.dtype else cast_to(np, x, like.dtype)
 
 
+def _scan(name: str) -> Callable[..., Any]:
+    portable = scans.scan(name)
+
+    def kernel(x: Array, *, axis: Axis, reverse: bool = False) -> Any:
+        if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+            return portable(np, x, axis=axis, reverse=reverse)
+        if not reverse:
+            return getattr(x, name)(axis)
+        back = _along(x, axis, slice(None, None, -1))
+        return getattr(x[back], name)(axis)[back]
+
+    return kernel
+
+
+def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array:
+    if type(axis) is not int or not x.size:
+        return scans.shift(np, x, axis=axis, fill=fill, reverse=reverse)
+    result: Array = np.empty(x.shape, x.dtype)
+    edge, source, target = slice(None, 1), slice(None, -1), slice(1, None)
+    if reverse:
+        edge, source, target = slice(-1, None), target, source
+    result[_along(x, axis, target)] = x[_along(x, axis, source)]
+    result[_along(x, axis, edge)] = fill
+    return result
+
+
+def _along(x: Array, axis: int, part: slice) -> tuple[slice, ...]:
+    """Return the index that takes ``part`` of an axis, and all of the others."""
+    return (slice(None),) * (axis % x.ndim) + (part,)
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "arccos": np.arccos,
@@ -132,6 +165,8 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "arctan": np.arctan,
     "arctan2": np.arctan2,
     "arctanh": np.arctanh,
+    "cumprod": _scan("cumprod"),
+    "cumsum": _scan("cumsum"),
     "exp2": np.exp2,
     "max": _reduction(np.maximum),
     "mean": _mean,
@@ -140,6 +175,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "power": operator.pow,
     "prod": _reduction(np.multiply),
     "reshape_like": _reshape_like,
+    "shift": _shift,
     "std": _std,
     "sum": _reduction(np.add),
     "unbroadcast_like": _unbroadcast_like,

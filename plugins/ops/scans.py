@@ -36,7 +36,7 @@ def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callab
     return lines, lambda result: permute(xp.reshape(result, shape), inverse)
 
 
-def _scan(name: str) -> Callable[..., Any]:
+def scan(name: str) -> Callable[..., Any]:
     """Return the kernel of NumPy's function ``name`` (the standard spells it out), either way."""
 
     def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
@@ -49,7 +49,8 @@ def _scan(name: str) -> Callable[..., Any]:
     return kernel
 
 
-def _shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) -> Any:
+def shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) -> Any:
+    """Move elements on by one place: the kernel of the op ``shift``."""
     lines, back = _lines(xp, x, axis)
     edge = xp.full_like(lines[..., :1], fill)
     parts = [lines[..., 1:], edge] if reverse else [edge, lines[..., :-1]]
@@ -99,7 +100,7 @@ def _recurrence_factor_rule(g: Any, a: Any, out: Any, axis: Axis, reverse: bool)
 
 op(
     "shift",
-    _shift,
+    shift,
     gradients={
         "x": lambda g, axis, reverse: F.shift(g, axis=axis, fill=0, reverse=not reverse),
     },
@@ -116,7 +117,7 @@ op(
 )
 _cumsum = op(
     "cumsum",
-    _scan("cumsum"),
+    scan("cumsum"),
     gradients={
         "x": lambda g, axis, reverse: F.cumsum(g, axis=axis, reverse=not reverse),
     },
@@ -124,20 +125,20 @@ _cumsum = op(
 )
 _cumprod = op(
     "cumprod",
-    _scan("cumprod"),
+    scan("cumprod"),
     gradients={"x": _cumprod_rule},
     infer=_widened("cumprod"),
     holomorphic=True,
 )
 
 
-def _scan_call(scan: Any, x: Any, axis: Any) -> Any:
+def _run(running: Any, x: Any, axis: Any) -> Any:
     if axis is None:
-        return scan(ops["reshape"](x, shape=(-1,)), axis=0)
+        return running(ops["reshape"](x, shape=(-1,)), axis=0)
     try:
-        return scan(x, axis=operator.index(axis))
+        return running(x, axis=operator.index(axis))
     except TypeError:
-        raise TypeError(f"{scan.name}: axis must be None or one integer, got {axis!r}") from None
+        raise TypeError(f"{running.name}: axis must be None or one integer, got {axis!r}") from None
 
 
 def cumsum(x: Any, axis: int | None = None) -> Any:
@@ -165,7 +166,7 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
     >>> gt.cumsum(gt.constant([1.0, 2.0, 3.0]))
     <Tensor shape=(3,) dtype=float32 value=[1., 3., 6.]>
     """
-    return _scan_call(_cumsum, x, axis)
+    return _run(_cumsum, x, axis)
 
 
 def cumprod(x: Any, axis: int | None = None) -> Any:
@@ -188,4 +189,4 @@ def cumprod(x: Any, axis: int | None = None) -> Any:
     numpy.exceptions.AxisError
         If the axis is out of bounds.
     """
-    return _scan_call(_cumprod, x, axis)
+    return _run(_cumprod, x, axis)

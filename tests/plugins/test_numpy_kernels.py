@@ -12,11 +12,19 @@ from gradtape.plugins.numpy_kernels import KERNELS
 M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
 ROW, COLUMN = M[:1], M[:, :1]
 REDUCE = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)}, {"axis": (-1,)}]
+SCAN = [
+    *({"axis": axis, "reverse": reverse} for axis in (0, -1) for reverse in (False, True)),
+    {"axis": (0, 1)},
+    {"axis": None, "reverse": True},
+]
 SAMPLES = [
     *((name, (M,), params) for name in ("sum", "mean", "prod", "max", "min") for params in REDUCE),
     *((name, (M,), {**p, "ddof": 0.5}) for name in ("var", "std") for p in REDUCE),
     *((name, (M,), {}) for name in ("arcsin", "arccos", "arctan", "arcsinh", "arctanh", "exp2")),
     *((name, (M,), {}) for name in ("zeros_like", "ones_like")),
+    *((name, (M,), p) for name in ("cumsum", "cumprod") for p in SCAN),
+    *(("shift", (M,), {**p, "fill": 3}) for p in SCAN),
+    ("shift", (M[:0],), {"axis": 0, "fill": 1}),
     ("arccosh", (M + 2.0,), {}),
     ("arctan2", (M, M[::-1]), {}),
     ("power", (M, M + 2.0), {}),
