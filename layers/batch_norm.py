@@ -114,8 +114,8 @@ class BatchNorm(Layer):
         channels = input_shape[self.axis]
         if channels is None:
             raise ValueError(
-                f"layer {self.name!r} (BatchNorm): axis {self.axis} of its input must be known when "
-                f"it is first called, got shape {input_shape}"
+                f"layer {self.name!r} (BatchNorm): axis {self.axis} of its input must be known "
+                f"when it is first called, got shape {input_shape}"
             )
         shape = (channels,)
         if self.scale:

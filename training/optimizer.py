@@ -8,6 +8,7 @@ after another, so that the graph has an assignment for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Self
 
 import numpy as np
@@ -146,11 +147,15 @@ class Optimizer(Module):
         rate = rate.value if isinstance(rate, Variable) else as_tensor(rate(done))
         step = done.astype("float64") + 1.0
         settings = self.settings(rate.astype("float64"), step)
+        cast: dict[Any, tuple[Any, ...]] = {}
         for gradient, variable, place in zip(gradients, variables, places, strict=True):
             held = [getattr(self, slot)[place] for slot in self.slots]
-            own = tuple(x.astype(variable.dtype) if isinstance(x, Tensor) else x for x in settings)
+            if variable.dtype not in cast:
+                cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
             state = [slot.value for slot in held]
-            value, state = self.update(variable.value, Tensor(gradient), state, own)
+            value, state = self.update(
+                variable.value, Tensor(gradient), state, cast[variable.dtype]
+            )
             variable.assign(value)
             for slot, new in zip(held, state, strict=True):
                 slot.assign(new)
@@ -159,6 +164,11 @@ class Optimizer(Module):
     def build(self, variables: Iterable[Variable]) -> list[int]:
         """Make the slots of variables not seen before; return every variable's place in them."""
         variables = list(variables)
+        if len(set(map(id, variables))) < len(variables):
+            twice = next(v for v in variables if sum(v is other for other in variables) > 1)
+            raise ValueError(
+                f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
+            )
         places, fresh = [], []
         for variable in variables:
             place = self._gradtape_places.get(variable)
@@ -167,11 +177,6 @@ class Optimizer(Module):
                 fresh.append((variable, place))
                 self._check_slots(variable, place)
             places.append(place)
-        if len(set(places)) < len(places):
-            twice = next(v for v in variables if sum(v is other for other in variables) > 1)
-            raise ValueError(
-                f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
-            )
         for variable, place in fresh:
             self._gradtape_places[variable] = place
             for slot in self.slots:
@@ -196,7 +201,8 @@ class Optimizer(Module):
         found: dict[Any, list[int]] = {}
         for i, variable in enumerate(variables):
             array = variable.array
-            key = (type(array), backend_of(array).device(array), array.dtype)
+            owner = backend_of(array)
+            key = (owner.name, owner.device(array), array.dtype)
             found.setdefault(key, []).append(i)
         groups = []
         for members in found.values():
@@ -209,6 +215,9 @@ class Optimizer(Module):
         super().__setattr__(name, value)
         if name in self.slots:  # a reader puts saved ones in place of those that are grouped
             vars(self)["_gradtape_groups"] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_gradtape_groups": {}}  # a copy groups its own variables
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, with the learning rate's current value."""
@@ -230,19 +239,15 @@ class _Group:
     A flat array is never written after parts of it were handed out: each step makes new ones.
     """
 
-    __slots__ = ("bounds", "columns", "concat", "flat", "members", "parts", "reshape", "shapes")
+    __slots__ = ("bounds", "columns", "flat", "members", "parts", "xp")
 
     def __init__(self, members: list[int], columns: list[list[Variable]]) -> None:
         self.members = members
         self.columns = columns
-        self.shapes = [variable.shape for variable in columns[0]]
-        ends = np.cumsum([variable.size for variable in columns[0]]).tolist()
-        self.bounds = list(zip([0, *ends[:-1]], ends, self.shapes, strict=True))
-        array = columns[0][0].array
-        xp = backend_of(array).xp
-        self.concat: Callable[..., Any] = xp.concat
-        # the method is quicker than the function, which every library has
-        self.reshape = getattr(type(array), "reshape", None) or xp.reshape
+        ends = list(accumulate(variable.size for variable in columns[0]))
+        shapes = [variable.shape for variable in columns[0]]
+        self.bounds = list(zip([0, *ends[:-1]], ends, shapes, strict=True))
+        self.xp = backend_of(columns[0][0].array).xp
         self.flat: list[Any] = [None] * len(columns)
         self.parts: list[list[Any]] = [[None] * len(members) for _ in columns]
 
@@ -254,16 +259,17 @@ class _Group:
             for variable, part in zip(column, self.parts[k], strict=True):
                 if variable.array is not part:  # assigned by someone else since the last step
                     arrays = [variable.array for variable in column]
-                    self.flat[k] = self.concat(arrays, axis=None)
+                    self.flat[k] = self.xp.concat(arrays, axis=None)
                     break
         value, *state = self.flat
-        gradient = self.concat(gradients, axis=None)
+        gradient = self.xp.concat(gradients, axis=None)
         result: tuple[Any, tuple[Any, ...]] = update(value, gradient, state, settings)
         return result
 
     def commit(self, value: Any, state: Sequence[Any]) -> None:
         """Give variables and slots their parts of the new flat arrays."""
-        reshape = self.reshape
+        # the method is quicker than the function, which every library has
+        reshape = getattr(type(value), "reshape", None) or self.xp.reshape
         for k, flat in enumerate((value, *state)):
             parts = [reshape(flat[a:b], shape) for a, b, shape in self.bounds]
             for variable, part in zip(self.columns[k], parts, strict=True):
