@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.extend import Backend, hookimpl
-from .numpy_kernels import KERNELS
+from . import numpy_kernels, numpy_network_kernels
 
 _ZERO = bytes(16)
 
@@ -56,4 +56,5 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are quicker on NumPy than the portable ones."""
-    return {(op, "numpy"): kernel for op, kernel in KERNELS.items()}
+    kernels = {**numpy_kernels.KERNELS, **numpy_network_kernels.KERNELS}
+    return {(op, "numpy"): kernel for op, kernel in kernels.items()}

@@ -139,7 +139,7 @@ def _shifted(xp: Any, x: Any, axis: int) -> Any:
     return x - xp.max(x, axis=axis, keepdims=True) if x.shape[axis] else x
 
 
-def _softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
+def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     e = xp.exp(_shifted(xp, x, axis))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
@@ -151,7 +151,7 @@ def _log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
 
 _softmax = op(
     "softmax",
-    _softmax_kernel,
+    softmax_kernel,
     gradients={
         "x": lambda g, out, axis: out * (g - F.sum(g * out, axis=axis, keepdims=True)),
     },
@@ -200,30 +200,36 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
     return labels
 
 
-def _rows(xp: Any, logits: Any, labels: Any) -> tuple[Any, Any]:
-    """Return logits as rows, and the labels of the rows; check them."""
+def check_labels(xp: Any, logits: Any, labels: Any) -> None:
+    """Raise if class labels do not fit the logits."""
     _sparse_shape(logits.shape, labels.shape)
-    classes = logits.shape[-1]
-    if labels.size and not (xp.min(labels) >= 0 and xp.max(labels) < classes):
+    if not labels.size:
+        return
+    if labels.dtype.kind not in "iu":
+        raise TypeError(
+            f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
+        )
+    low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
+    if low < 0 or high >= classes:
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
-            f"got {int(xp.min(labels))} to {int(xp.max(labels))}"
+            f"got {int(low)} to {int(high)}"
         )
+
+
+def sparse_kernel(xp: Any, logits: Any, labels: Any) -> Any:
+    check_labels(xp, logits, labels)
     count = labels.size
-    return xp.reshape(logits, (count, classes)), xp.reshape(labels, (count,))
-
-
-def _sparse_kernel(xp: Any, logits: Any, labels: Any) -> Any:
-    rows, flat = _rows(xp, logits, labels)
+    rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
     shifted = _shifted(xp, rows, -1)
-    picked = shifted[xp.arange(flat.shape[0]), flat]
+    picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]
     losses = xp.log(xp.sum(xp.exp(shifted), axis=-1)) - picked
     return xp.reshape(losses, labels.shape)
 
 
-def _softmax_less_labels(xp: Any, logits: Any, labels: Any) -> Any:
+def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     count = labels.size
-    rows = xp.reshape(_softmax_kernel(xp, logits), (count, logits.shape[-1]))
+    rows = xp.reshape(softmax_kernel(xp, logits), (count, logits.shape[-1]))
     rows[xp.arange(count), xp.reshape(labels, (count,))] -= 1
     return xp.reshape(rows, logits.shape)
 
@@ -235,7 +241,7 @@ def _softmax_less_labels_rule(g: Any, logits: Any) -> Any:
 
 _sparse_cross_entropy = op(
     "sparse_softmax_cross_entropy",
-    _sparse_kernel,
+    sparse_kernel,
     gradients={
         "logits": lambda g, logits, labels: (
             F.expand_dims(g, axis=-1) * F.softmax_less_labels(logits, labels)
@@ -247,7 +253,7 @@ _sparse_cross_entropy = op(
 )
 op(
     "softmax_less_labels",
-    _softmax_less_labels,
+    softmax_less_labels_kernel,
     gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
     infer=lambda logits, labels: (logits.shape, logits.dtype),
     doc="Return the softmax of logits less 1 at the label: the gradient of the cross-entropy.",

@@ -48,7 +48,7 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return others, shape, prod(x.shape[i] for i in others)
 
 
-def _forward(
+def forward(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
     over, wide, count = _layout(x, axis)
@@ -60,7 +60,7 @@ def _forward(
     return y, mean, variance
 
 
-def _backward(
+def backward(
     xp: Any,
     gy: Any,
     gmean: Any,
@@ -98,7 +98,7 @@ def _formula(
     axis: int,
     epsilon: float,
 ) -> tuple[Any, Any, Any]:
-    """Return what ``_backward`` does, in ops that hold at any rank: the channels are moved last."""
+    """Return what ``backward`` does, in ops that hold at any rank: the channels are moved last."""
     gy, x = (F.moveaxis(t, source=(axis,), destination=(-1,)) for t in (gy, x))
     count = F.unbroadcast_like(F.ones_like(x), mean)
     centred = x - mean
@@ -150,7 +150,7 @@ def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsi
 
 op(
     "batch_norm_training",
-    _forward,
+    forward,
     vjp=_vjp,
     infer=_spec,
     doc="""Normalise each channel of ``x`` by its mean and variance over all other axes.
@@ -177,7 +177,7 @@ op(
 )
 op(
     "batch_norm_gradient",
-    _backward,
+    backward,
     vjp=by_tape(_formula),
     infer=lambda gy, gmean, gvariance, x, gamma, mean, variance, axis, epsilon: [
         (x.shape, x.dtype),

@@ -57,7 +57,7 @@ def _matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
         raise
 
 
-def _to_x(xp: Any, g: Any, y: Any, like: Any) -> Any:
+def to_x(xp: Any, g: Any, y: Any, like: Any) -> Any:
     rank = like.ndim
     if y.ndim == 1:
         return xp.expand_dims(g, axis=-1) * y
@@ -69,7 +69,7 @@ def _to_x(xp: Any, g: Any, y: Any, like: Any) -> Any:
     return _sum_to(xp, g @ xp.matrix_transpose(y), like.shape)
 
 
-def _to_y(xp: Any, g: Any, x: Any, like: Any) -> Any:
+def to_y(xp: Any, g: Any, x: Any, like: Any) -> Any:
     rank = like.ndim
     if x.ndim == 1:
         if rank == 1:
@@ -113,7 +113,7 @@ matmul = op(
 )
 op(
     "matmul_adjoint_x",
-    _to_x,
+    to_x,
     gradients={
         "g": lambda g, y, g_like: as_like(F.matmul(g, y), g_like),
         "y": lambda d, g, y_like: as_like(F.matmul_adjoint_y(g, d, y_like), y_like),
@@ -125,7 +125,7 @@ op(
 )
 op(
     "matmul_adjoint_y",
-    _to_y,
+    to_y,
     gradients={
         "g": lambda g, x, g_like: as_like(F.matmul(x, g), g_like),
         "x": lambda d, g, x_like: as_like(F.matmul_adjoint_x(g, d, x_like), x_like),
