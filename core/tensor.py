@@ -20,9 +20,20 @@ next_id = count(1).__next__
 _UFUNCS = {
     "true_divide": "divide",
     "conjugate": "conj",
-    "arccos": "arccos",
+    "rint": "round",
     "absolute": "abs",
 }
+_BITWISE = {
+    "bitwise_and": "logical_and",
+    "bitwise_or": "logical_or",
+    "bitwise_xor": "logical_xor",
+    "invert": "logical_not",
+}
+# NumPy functions that tell something about values, and make no array that gradients would follow.
+_ABOUT = frozenset(
+    "allclose array2string array_equal array_equiv iscomplexobj isrealobj ndim result_type save "
+    "savetxt shape shares_memory size".split()
+)
 
 
 class Operators:
@@ -183,18 +194,29 @@ class Operators:
                 f"{what} with {sorted(kwargs) or 'this method'} does not work on tensors; "
                 f"use gradtape.{name}, or .numpy() to leave the tape"
             )
-        return ops[name](*inputs)
+        if name in _BITWISE:
+            return _of_booleans(_BITWISE[name], *inputs)
+        try:
+            op = ops[name]
+        except LookupError:
+            raise _no_counterpart(ufunc) from None
+        return op(*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func.__name__ in _ABOUT:
+            from .tree import map_structure
+
+            args, kwargs = map_structure(
+                lambda leaf: np.asarray(leaf) if isinstance(leaf, Operators) else leaf,
+                (args, kwargs),
+            )
+            return func(*args, **kwargs)
         import gradtape  # NumPy's functions are served by ours of the same name
 
         module = gradtape.linalg if func.__module__ == "numpy.linalg" else gradtape
         ours = getattr(module, func.__name__, None)
         if ours is None:
-            raise TypeError(
-                f"numpy.{func.__name__} has no gradtape counterpart; "
-                "use .numpy() to compute it outside the tape"
-            )
+            raise _no_counterpart(func)
         return ours(*args, **kwargs)
 
 
@@ -366,6 +388,13 @@ class Tensor(Operators):
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
         return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
+
+
+def _no_counterpart(function: Any) -> TypeError:
+    return TypeError(
+        f"numpy.{function.__name__} has no gradtape counterpart; "
+        "use .numpy() to compute it outside the tape"
+    )
 
 
 def _of_booleans(name: str, *operands: Any) -> Tensor:

@@ -15,6 +15,7 @@ REAL = np.array([-1.75, -0.6, 0.3, 0.85, 2.5])
 POSITIVE = np.array([0.2, 0.7, 1.3, 2.5])
 UNIT = np.array([-0.8, -0.3, 0.25, 0.6])
 COMPLEX = np.array([0.5 + 1.25j, -0.75 + 0.5j, 1.5 - 0.5j])
+ZEROS = np.array([0.0, 1.0, 0.0])
 
 # op, what NumPy says, inputs away from kinks
 UNARY = [
@@ -415,15 +416,18 @@ def second_order(f, x):
     + [(lambda x, op=op: op(x, B), A) for op, _, A, _ in BINARY]
     + [(lambda x, op=op: op(P, x), B) for op, _, _, _ in BINARY]
     + [(lambda x: gt.clip(x, -1.0, 1.0), REAL), (lambda x: gt.where(x > 0.5, x * x, -x), REAL)]
-    + [(lambda x: x**3, REAL), (lambda x: x**2.5, POSITIVE), (lambda x: 2.0**x, REAL)],
+    + [(lambda x: x**3, REAL), (lambda x: x**2.5, POSITIVE), (lambda x: 2.0**x, REAL)]
+    + [(op, COMPLEX) for op in (*HOLOMORPHIC, *NOT_HOLOMORPHIC)]
+    + [(lambda z: gt.power(z, z), COMPLEX), (lambda x: gt.power(x, x), ZEROS)]
+    + [(lambda x: gt.hypot(x, 0.0), ZEROS), (gt.abs, ZEROS + 0j)],
 )
 def test_traced_is_eager(op, x):
     x = np.stack([x, x])
     for spec in (None, (None,) * x.ndim, x.shape):
         whole = gt.function(
-            lambda x: second_order(op, x), input_signature=[gt.TensorSpec(spec, "float64")]
+            lambda x: second_order(op, x), input_signature=[gt.TensorSpec(spec, x.dtype)]
         )
-        inside = gt.function(op, input_signature=[gt.TensorSpec(spec, "float64")])
+        inside = gt.function(op, input_signature=[gt.TensorSpec(spec, x.dtype)])
         for batch in (2, 1, 0) if spec != x.shape else (2,):
             t = gt.constant(x[:batch])
             eager = second_order(op, t)
