@@ -174,7 +174,8 @@ class Function:
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
-        if kwargs or len(args) != len(self._positional):
+        # defaults are filled in, so that a call with them and one without share a trace
+        if kwargs or len(args) != len(self.signature.parameters):
             try:
                 bound = self.signature.bind(*args, **kwargs)
             except TypeError as error:
