@@ -46,7 +46,8 @@ def size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
     """Return the number of elements of ``x`` along ``axis`` as an array; a kernel."""
     count = prod(x.shape[i] for i in reduced_axes(axis, x.ndim, "size_over"))
     dtype = x.dtype if x.dtype.kind != "c" else xp.real(x).dtype
-    return xp.asarray(count, dtype=dtype)
+    # a count above 65504 is infinite in float16
+    return xp.asarray(count, dtype=xp.float32 if dtype.name == "float16" else dtype)
 
 
 def _like_spec(x: Any, like: Any, **params: Any) -> tuple[Any, Any]:
@@ -101,7 +102,7 @@ op(
     "size_over",
     size_over,
     gradients={"x": NONDIFF},
-    infer=lambda x, axis: ((), np.empty(0, x.dtype).real.dtype),
+    infer=lambda x, axis: ((), size_over(np, np.empty(0, x.dtype)).dtype),
     doc="Return how many elements a reduction of ``x`` over ``axis`` joins, in its real dtype.",
 )
 _zeros = op(

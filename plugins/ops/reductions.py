@@ -192,12 +192,14 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 def _var_kernel(
     xp: Any, x: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
-    if x.dtype.kind not in "fc":
-        x = cast_to(xp, x, np.float64)
+    half = x.dtype if x.dtype.name == "float16" else None  # its squares soon overflow
+    if half is not None or x.dtype.kind not in "fc":
+        x = cast_to(xp, x, np.float64 if half is None else np.float32)
     d = x - xp.mean(x, axis=axis, keepdims=True)
     squares = d * d if x.dtype.kind == "f" else xp.real(d) ** 2 + xp.imag(d) ** 2
     freedom = size_over(xp, squares, axis=axis) - ddof
-    return xp.sum(squares, axis=axis, keepdims=keepdims) / xp.maximum(freedom, 0.0)
+    result = xp.sum(squares, axis=axis, keepdims=keepdims) / xp.maximum(freedom, 0.0)
+    return result if half is None else cast_to(xp, result, half)
 
 
 def _deviation(share: Any, x: Any, axis: Axis, keepdims: bool) -> Any:

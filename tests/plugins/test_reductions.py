@@ -188,6 +188,8 @@ def test_float16_means_do_not_overflow():
     assert gt.mean(x).item() == 30.0
     assert gt.var(x).item() == 0.0
     assert gradient(gt.mean, x)[1].dtype == "float16"
+    many = np.zeros(70_000, np.float16)
+    assert gradient(gt.mean, many)[1].numpy()[0] == np.float16(1 / 70_000)
 
 
 # -- parameters ------------------------------------------------------------------------------------
