@@ -52,7 +52,7 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
         return ops[activation]
     if not callable(activation):
         raise TypeError(f"an activation is a name or a callable, got {activation!r}")
-    return activation  # type: ignore[no-any-return]
+    return activation
 
 
 def serialize(activation: Any) -> Any:

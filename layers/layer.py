@@ -52,7 +52,7 @@ class Layer(Module):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         call = cls.__dict__.get("call")
         if call is not None and "__call__" not in cls.__dict__:
-            cls.__call__ = _building(call)  # type: ignore[assignment, method-assign]
+            cls.__call__ = _building(call)  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     def build(self, input_shape: Any) -> None:

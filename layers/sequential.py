@@ -17,12 +17,13 @@ __all__ = ["Sequential", "takes_training"]
 def takes_training(module: Module) -> bool:
     """Return whether calls of a module take ``training=``."""
     own = vars(module).get("__call__")  # a restored module has its calls as an attribute
-    return _class_takes_training(type(module)) if own is None else _names_training(own)
+    kind: Any = type(module)
+    return _class_takes_training(kind) if own is None else _names_training(own)
 
 
 @functools.cache
-def _class_takes_training(kind: type) -> bool:
-    return _names_training(kind.__call__)  # type: ignore[operator]
+def _class_takes_training(kind: Any) -> bool:
+    return _names_training(kind.__call__)
 
 
 def _names_training(call: Any) -> bool:

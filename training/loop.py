@@ -64,8 +64,8 @@ class Trainer:
     def call(self, x: Tensor, training: bool) -> Tensor:
         """Return the model's predictions."""
         if self.with_training:
-            return self.model(x, training=training)  # type: ignore[no-any-return]
-        return self.model(x)  # type: ignore[no-any-return]
+            return self.model(x, training=training)
+        return self.model(x)
 
     def begin(self, x: Tensor) -> None:
         """Prepare for an epoch that begins with the inputs ``x``; remember the state before it."""

@@ -109,7 +109,7 @@ def get(loss: Any) -> Loss:
         If the name is unknown.
     """
     if callable(loss):
-        return loss  # type: ignore[no-any-return]
+        return loss
     if loss not in _NAMES:
         raise ValueError(
             f"unknown loss {loss!r}; known: {', '.join(_NAMES)}, or pass a function of labels and "

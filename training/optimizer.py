@@ -46,6 +46,7 @@ class Optimizer(Module):
         schedule.
     """
 
+    learning_rate: Any
     #: The attributes, each a list, that hold one variable per trained variable.
     slots: tuple[str, ...] = ()
 
@@ -58,25 +59,6 @@ class Optimizer(Module):
         # the names say that these are no part of the module tree
         self._gradtape_places: dict[Variable, int] = {}
         self._gradtape_groups: dict[tuple[int, ...], list[_Group]] = {}
-
-    @property
-    def learning_rate(self) -> Any:
-        """The learning rate: a variable, or a schedule."""
-        return vars(self)["learning_rate"]
-
-    @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
-        known = vars(self).get("learning_rate")
-        if not callable(value) and not isinstance(value, Variable):
-            if not float(value) >= 0.0:
-                raise ValueError(
-                    f"{type(self).__name__}: learning_rate must not be negative, got {value!r}"
-                )
-            if isinstance(known, Variable):
-                known.assign(np.float64(value))
-                return
-            value = Variable(value, trainable=False, name="learning_rate", dtype="float64")
-        vars(self)["learning_rate"] = value
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
@@ -153,11 +135,11 @@ class Optimizer(Module):
             if variable.dtype not in cast:
                 cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
             state = [slot.value for slot in held]
-            value, state = self.update(
+            value, changed = self.update(
                 variable.value, Tensor(gradient), state, cast[variable.dtype]
             )
             variable.assign(value)
-            for slot, new in zip(held, state, strict=True):
+            for slot, new in zip(held, changed, strict=True):
                 slot.assign(new)
         self.iterations.assign_add(1)
 
@@ -169,7 +151,8 @@ class Optimizer(Module):
             raise ValueError(
                 f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
             )
-        places, fresh = [], []
+        places: list[int] = []
+        fresh: list[tuple[Variable, int]] = []
         for variable in variables:
             place = self._gradtape_places.get(variable)
             if place is None:
@@ -212,9 +195,24 @@ class Optimizer(Module):
         return groups
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name == "learning_rate":
+            value = self._as_rate(value)
         super().__setattr__(name, value)
         if name in self.slots:  # a reader puts saved ones in place of those that are grouped
             vars(self)["_gradtape_groups"] = {}
+
+    def _as_rate(self, value: Any) -> Any:
+        """Return a learning rate as it is kept; a number goes into the variable that is there."""
+        if callable(value) or isinstance(value, Variable):
+            return value
+        if not float(value) >= 0.0:
+            raise ValueError(
+                f"{type(self).__name__}: learning_rate must not be negative, got {value!r}"
+            )
+        known = vars(self).get("learning_rate")
+        if isinstance(known, Variable):
+            return known.assign(np.float64(value))
+        return Variable(value, trainable=False, name="learning_rate", dtype="float64")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_gradtape_groups": {}}  # a copy groups its own variables

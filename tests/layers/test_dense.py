@@ -19,7 +19,7 @@ def batch(*shape: int) -> Any:
     return RNG.normal(size=shape).astype("float32")
 
 
-# -- Dense ------------------------------------------------------------------------------------------
+# -- Dense -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 3, 5), (0, 5)])
@@ -132,7 +132,7 @@ def test_activations_by_name_or_function(activation: Any, expected: Any) -> None
 
 
 def test_unknown_activation_lists_the_known() -> None:
-    with pytest.raises(ValueError, match="'rleu'.*relu.*softmax"):
+    with pytest.raises(ValueError, match=r"'rleu'.*relu.*softmax"):
         layers.Dense(2, activation="rleu")
     with pytest.raises(TypeError, match="a name or a callable, got 3"):
         layers.Activation(3)
@@ -193,7 +193,7 @@ def test_a_seeded_initializer_repeats_itself_and_a_function_is_called() -> None:
     layer = layers.Dense(2, kernel_initializer=lambda shape, dtype: np.full(shape, 7, dtype))
     layer(batch(1, 3))
     assert (layer.kernel.numpy() == 7).all()
-    with pytest.raises(ValueError, match="unknown initializer 'xavier'.*glorot_uniform"):
+    with pytest.raises(ValueError, match=r"unknown initializer 'xavier'.*glorot_uniform"):
         layers.Dense(2, kernel_initializer="xavier")
     with pytest.raises(TypeError, match="got 3"):
         layers.Dense(2, kernel_initializer=3)
@@ -246,7 +246,7 @@ def test_empty_sequential_is_the_identity() -> None:
     np.testing.assert_array_equal(layers.Sequential()([[1.0, 2.0]]).numpy(), [[1.0, 2.0]])
 
 
-# -- Layer ------------------------------------------------------------------------------------------
+# -- Layer -----------------------------------------------------------------------------------------
 
 
 class Scale(gt.layers.Layer):
@@ -328,7 +328,7 @@ def test_layers_of_several_inputs() -> None:
     assert list(layer.shapes) == [(2, 3), (3, 4)]
 
 
-# -- configurations ---------------------------------------------------------------------------------
+# -- configurations --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

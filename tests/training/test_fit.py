@@ -38,7 +38,7 @@ def run(model: Any, data: Any = (X, LABELS), **options: Any) -> History:
     return fit(model, data, **{"verbose": False, "seed": 0, **options})
 
 
-# -- what it does -----------------------------------------------------------------------------------
+# -- what it does ----------------------------------------------------------------------------------
 
 
 def test_it_learns_and_tells_how() -> None:
@@ -198,7 +198,7 @@ def test_the_progress_bar_shows_epochs_and_values(capsys: Any) -> None:
     assert capsys.readouterr().err == ""
 
 
-# -- callbacks and Ctrl-C ----------------------------------------------------------------------------
+# -- callbacks and Ctrl-C --------------------------------------------------------------------------
 
 
 def test_callbacks_are_told_and_may_stop() -> None:
@@ -302,7 +302,7 @@ def test_it_works_in_a_thread() -> None:
     assert len(results[0].epoch) == 1
 
 
-# -- errors -----------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -344,11 +344,11 @@ def test_bad_arguments_are_refused_before_anything_changes(
 
 
 def test_what_is_no_model_data_or_optimizer() -> None:
-    with pytest.raises(TypeError, match="expected a model, a gradtape.Module"):
+    with pytest.raises(TypeError, match=r"expected a model, a gradtape.Module"):
         run(lambda x: x)
     with pytest.raises(TypeError, match="expected an optimizer or the name of one, got 3"):
         run(classifier(), optimizer=3)
-    with pytest.raises(TypeError, match="a pair of arrays .* or an iterable of such batches"):
+    with pytest.raises(TypeError, match=r"a pair of arrays .* or an iterable of such batches"):
         run(classifier(), 3)
     with pytest.raises(ValueError, match="has no trainable variables"):
         run(Sequential([gt.tanh]), (X, X), loss="mse")

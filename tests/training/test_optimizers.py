@@ -194,7 +194,7 @@ def test_different_sets_of_variables_take_turns() -> None:
     assert [v.shape for v in optimizer.velocities] == [(2,), ()]
 
 
-# -- learning rates ---------------------------------------------------------------------------------
+# -- learning rates --------------------------------------------------------------------------------
 
 
 def test_the_learning_rate_can_be_set_and_is_exact() -> None:
@@ -235,7 +235,7 @@ def test_a_schedule_is_asked_at_each_step_eagerly_and_traced() -> None:
         assert w.item() == 0.25
 
 
-# -- errors -----------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [lambda: SGD(0.1, 0.9), Adam])
@@ -250,7 +250,7 @@ def test_nothing_changes_when_a_step_is_refused(make: Any) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             optimizer.apply_gradients(bad)
-    with pytest.raises(TypeError, match="expected pairs.*got Tensor"):
+    with pytest.raises(TypeError, match=r"expected pairs.*got Tensor"):
         optimizer.apply_gradients([(good, good)])
     assert kernel.numpy().tolist() == np.ones((2, 3)).tolist()
     assert optimizer.iterations.item() == 0
@@ -278,7 +278,7 @@ def test_nothing_to_do_is_a_step_too() -> None:
     assert optimizer.iterations.item() == 1
 
 
-# -- state ------------------------------------------------------------------------------------------
+# -- state -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [lambda: SGD(0.1, 0.9, True), lambda: SGD(0.1), Adam])
