@@ -158,8 +158,6 @@ class GradientTape:
         for leaf in flatten(tensor):
             if isinstance(leaf, (Tensor, Variable)):
                 self._watch_id(leaf.id, leaf.dtype)
-                if isinstance(leaf, Variable):
-                    self._variables[leaf.id] = leaf
             else:
                 raise TypeError(
                     f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "
@@ -172,7 +170,10 @@ class GradientTape:
             self._roots.add(id)
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """Return the variables watched so far, in the order of their creation."""
+        """Return the variables watched by being read, in the order of their creation.
+
+        As in TensorFlow, :meth:`watch` does not add to them.
+        """
         return tuple(self._variables[id] for id in sorted(self._variables))
 
     def accessed(self, variable: Variable) -> None:

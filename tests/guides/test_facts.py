@@ -38,6 +38,10 @@ def test_fact_01_watched_variables_are_in_order_of_creation() -> None:
     watched = tape.watched_variables()
     assert isinstance(watched, tuple)
     assert all(x is y for x, y in zip(watched, (a, b, c), strict=True))
+    with gt.GradientTape() as tape:
+        tape.watch(c)
+        a * 1.0  # noqa: B018
+    assert [v is a for v in tape.watched_variables()] == [True]
 
 
 def test_fact_02_reading_watches_creating_does_not_nor_reading_while_stopped() -> None:

@@ -1,0 +1,173 @@
+"""``Variable``: assignment, what it refuses, and what was read before."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+
+def test_the_assign_family() -> None:
+    v = gt.Variable([1.0, 2.0])
+    assert v.assign([3.0, 4.0]) is v
+    np.testing.assert_array_equal(v, [3.0, 4.0])
+    v.assign_add([1.0, 1.0]).assign_sub(gt.constant([0.0, 2.0]))
+    np.testing.assert_array_equal(v, [4.0, 3.0])
+    v.assign(np.array([1.0, 1.0]))  # float64 narrows
+    assert v.dtype == np.float32
+    v.assign([5, 6])
+    np.testing.assert_array_equal(v, [5.0, 6.0])
+    other = gt.Variable([7.0, 8.0])
+    v.assign(other)
+    other.assign([0.0, 0.0])
+    np.testing.assert_array_equal(v, [7.0, 8.0])
+
+
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+def test_a_refused_assignment_leaves_the_variable_unchanged(method: str) -> None:
+    v = gt.Variable([1.0, 2.0], name="weights")
+    with pytest.raises(ValueError, match=r"weights.*\(2,\).*\(2, 2\)|\(2,\).*\(3,\)"):
+        getattr(v, method)([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(TypeError, match=r"weights.*complex64"):
+        getattr(v, method)([1j, 2j])
+    with pytest.raises(TypeError):
+        getattr(v, method)("text")
+    np.testing.assert_array_equal(v, [1.0, 2.0])
+
+
+def test_floats_do_not_go_into_an_integer_variable() -> None:
+    v = gt.Variable(3, name="count")
+    with pytest.raises(TypeError, match=r"count.*int64.*float32.*astype"):
+        v.assign(2.5)
+    assert v.assign_add(1).numpy() == 4
+
+
+def test_assign_does_not_broadcast() -> None:
+    v = gt.Variable([1.0, 2.0])
+    with pytest.raises(ValueError, match="shape"):
+        v.assign(0.0)
+
+
+def test_names_initial_values_and_dtypes() -> None:
+    assert gt.Variable(1.0).name == "Variable"
+    v = gt.Variable(lambda: [1, 2], name="w", dtype="float64")
+    assert (v.name, v.dtype, v.shape, v.ndim, v.size) == ("w", np.float64, (2,), 1, 2)
+    a = np.array([1.0, 2.0])
+    v = gt.Variable(a)
+    a[0] = 9.0
+    np.testing.assert_array_equal(v, [1.0, 2.0])
+    with pytest.raises(TypeError):
+        gt.Variable(None)
+
+
+def test_integer_variables_never_train() -> None:
+    for v in (gt.Variable(1), gt.Variable(True), gt.Variable(1.0, trainable=False)):
+        assert v.trainable is False
+        with gt.GradientTape() as tape:
+            y = v * 2.0
+        assert tape.gradient(y, v) is None
+        assert tape.watched_variables() == ()
+
+
+def test_a_value_that_was_read_stays() -> None:
+    v = gt.Variable(2.0)
+    before = v.value
+    handle = v.read_value()
+    v.assign(5.0)
+    assert before.numpy() == 2.0
+    assert handle.numpy() == 2.0
+    assert v.numpy() == 5.0
+
+
+def test_gradients_use_the_value_that_was_read() -> None:
+    v = gt.Variable(2.0)
+    with gt.GradientTape() as tape:
+        y = v * v
+        v.assign(100.0)
+    assert tape.gradient(y, v).numpy() == 4.0
+
+
+def test_a_value_read_is_a_handle_on_the_variable() -> None:
+    v = gt.Variable(3.0)
+    with gt.GradientTape(persistent=True) as tape:
+        value = v.value
+        y = value * value
+    assert tape.gradient(y, v).numpy() == 6.0
+    assert tape.gradient(y, value).numpy() == 6.0
+
+
+def test_watching_a_variable_by_hand() -> None:
+    v, fixed = gt.Variable(3.0), gt.Variable(2.0, trainable=False)
+    with gt.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch([fixed, v])
+        y = v * fixed
+    assert tape.watched_variables() == ()  # those that were watched by being read
+    assert [g.numpy() for g in tape.gradient(y, [v, fixed])] == [2.0, 3.0]
+
+
+def test_python_protocols() -> None:
+    v = gt.Variable(2.0)
+    assert (float(v), int(v), bool(v), v.item()) == (2.0, 2, True, 2.0)
+    assert [10, 20, 30][gt.Variable(1)] == 20
+    assert f"{v:.2f}" == "2.00"
+    w = gt.Variable([1.0, 2.0])
+    assert len(w) == 2
+    assert [x.item() for x in w] == [1.0, 2.0]
+    assert np.asarray(w, dtype=np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="read-only"):
+        w.numpy()[0] = 1.0
+    assert len({v, w}) == 2
+
+
+def test_augmented_assignment_makes_a_tensor() -> None:
+    v = w = gt.Variable(2.0)
+    w += 1.0
+    assert isinstance(w, gt.Tensor)
+    assert v.numpy() == 2.0
+
+
+def test_repr() -> None:
+    assert repr(gt.Variable(2.0, name="a")) == "<Variable 'a' shape=() dtype=float32 value=2.>"
+    assert "trainable=False" in repr(gt.Variable(2.0, trainable=False))
+    assert "\n" in repr(gt.Variable([[1.0], [2.0]]))
+
+
+def test_a_deep_copy_is_a_variable_of_its_own() -> None:
+    v = gt.Variable([1.0], name="v", trainable=False)
+    both = copy.deepcopy([v, v])
+    assert both[0] is both[1]
+    assert both[0] is not v
+    assert (both[0].name, both[0].trainable) == ("v", False)
+    both[0].assign([5.0])
+    np.testing.assert_array_equal(v, [1.0])
+    with gt.GradientTape() as tape:
+        tape.watch(both[0])
+        y = both[0] * 2.0
+    assert tape.gradient(y, v) is None
+
+
+def test_pickling_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"gradtape\.save"):
+        pickle.dumps(gt.Variable(1.0))
+
+
+def test_init_scope_creates_real_state_inside_a_trace() -> None:
+    made = []
+
+    @gt.function
+    def f(x):
+        if not made:
+            with gt.init_scope():
+                made.append(gt.Variable(gt.constant(2.0) * 3.0))
+        return x * made[0]
+
+    assert f(gt.constant(2.0)).numpy() == 12.0
+
+
+def test_a_traced_value_cannot_start_a_variable() -> None:
+    with pytest.raises(TypeError, match="initial value"):
+        gt.function(lambda x: gt.Variable(x * 2.0) * 1.0)(gt.constant(1.0))
