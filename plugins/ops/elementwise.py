@@ -134,9 +134,7 @@ remainder = mod = elementwise(
     doc="Return ``x - floor(x / y) * y``, elementwise: the sign is that of ``y``.",
 )
 negative = elementwise("negative", x=lambda g: -g, doc="Return ``-x``.")
-positive = elementwise(
-    "positive", lambda xp, x: xp.positive(x), x=lambda g: g, doc="Return ``+x``."
-)
+positive = elementwise("positive", x=lambda g: g, doc="Return ``+x``.")
 identity = elementwise(
     "identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own."
 )
@@ -148,13 +146,9 @@ stop_gradient = elementwise(
 )
 
 
-def _abs_slope(g: Any, x: Any) -> Any:
-    return g * F.sign(x)
-
-
 abs = absolute = elementwise(
     "abs",
-    x=_abs_slope,
+    x=lambda g, x: g * F.sign(x),
     holomorphic=False,
     doc="Return the absolute value of ``x``; at 0 the gradient is 0.",
 )
@@ -200,9 +194,9 @@ def _power_base(g: Any, x: Any, y: Any) -> Any:
 
 def _power_exponent(g: Any, x: Any, out: Any) -> Any:
     if type(x) in SCALARS:
-        if type(x) is complex and x:
-            return g * (out * cmath.log(x))
-        return g * (out * math.log(x)) if x > 0 else F.zeros_like(g)
+        if x == 0 or (type(x) is not complex and x < 0):
+            return F.zeros_like(g)
+        return g * (out * (cmath.log(x) if type(x) is complex else math.log(x)))
     # 0 outside the logarithm's domain; the inner choice keeps its nan out
     valid = x != 0 if x.dtype.kind == "c" else x > 0
     return g * F.where(valid, out * F.log(F.where(valid, x, 1)), 0)

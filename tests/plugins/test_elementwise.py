@@ -196,6 +196,7 @@ def test_power_at_zero_and_below():
     assert values(gradient(lambda x: x**1, 0.0)[1]) == [1.0]
     assert values(gradient(lambda y: 0.0**y, 2.0)[1]) == [0.0]
     assert values(gradient(lambda y: (-2.0) ** y, 2.0)[1]) == [0.0]
+    assert values(gradient(lambda y: 0j**y, 2.0)[1]) == [0.0]
     _, (gx, gy) = gradient(gt.power, np.array([2.0, 3.0]), np.array([3, 0]))
     assert (gx.numpy().tolist(), gy) == ([12.0, 0.0], None)
 
