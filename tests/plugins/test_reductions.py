@@ -126,6 +126,7 @@ def test_logsumexp_far_out():
     y, g = gradient(gt.logsumexp, [1000.0, 1000.0])
     assert y.item() == pytest.approx(1000.0 + np.log(2.0))
     assert g.tolist() == [0.5, 0.5]
+    assert gt.logsumexp(gt.constant([0, 0])).item() == pytest.approx(np.log(2.0))
     y, g = gradient(gt.logsumexp, [-np.inf, 0.0])
     assert (y.item(), g.tolist()) == (0.0, [0.0, 1.0])
     with np.errstate(divide="ignore"):
