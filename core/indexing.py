@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from .backend import backend_of, to_numpy
 from .convert import as_tensor
+from .op import is_transformed
 from .table import ops
 from .tensor import Tensor
 from .variable import Variable
@@ -37,7 +39,7 @@ def getitem(x: Any, index: Any) -> Tensor:
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
             template.append(int(part))
         else:
-            array = _index_array(part)
+            array = _index_array(part, x.array)
             template.append(("array", len(arrays)))
             arrays.append(array)
     try:
@@ -52,7 +54,7 @@ def _bound(n: Any) -> int | None:
     return None if n is None else operator.index(n)
 
 
-def _index_array(part: Any) -> Tensor:
+def _index_array(part: Any, beside: Any) -> Tensor:
     if not isinstance(part, (Tensor, Variable, np.ndarray, np.generic, list, bool)):
         raise IndexError(
             "getitem: an index is an integer, a slice, ..., None, or an integer or boolean array; "
@@ -61,6 +63,10 @@ def _index_array(part: Any) -> Tensor:
     if isinstance(part, list) and not part:
         part = np.zeros(0, np.int64)
     array = as_tensor(part)
+    if isinstance(part, (list, bool)) and not is_transformed(beside):
+        # a list has no backend of its own: it goes where the indexed array is
+        owner = backend_of(beside)
+        array = Tensor(owner.asarray(to_numpy(array.array), device=owner.device(beside)))
     if array.dtype.kind not in "biu":
         raise IndexError(
             f"getitem: an index array holds integers or booleans, got dtype {array.dtype}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
-from .families import as_axis, op, reduced_shape
+from .families import as_axis, cast_to, op, reduced_shape
 from .indexing import diagonal
 
 __all__ = ["cholesky", "det", "inv", "norm", "slogdet", "solve", "trace"]
@@ -221,8 +221,8 @@ def _cofactor_kernel(xp: Any, x: Any) -> Any:
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     sign = xp.linalg.det(u) * xp.linalg.det(vh)
     # row i: all singular values but the i-th, which is replaced by 1
-    others = xp.where(xp.eye(size, dtype=xp.bool), 1.0, xp.expand_dims(s, axis=-2))
-    products = xp.prod(xp.astype(others, s.dtype), axis=-1)
+    others = xp.where(xp.eye(size) > 0, 1.0, xp.expand_dims(s, axis=-2))
+    products = cast_to(xp, xp.prod(others, axis=-1), s.dtype)
     scaled = (
         xp.conj(u) * xp.expand_dims(products, axis=-2)
         if x.dtype.kind == "c"

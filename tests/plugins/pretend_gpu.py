@@ -69,7 +69,7 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
         if isinstance(value, (np.ndarray, np.generic)):
             return ndarray(value, device)
         if isinstance(value, (tuple, list)) and any(isinstance(x, np.ndarray) for x in value):
-            return type(value)(wrap(x, device) for x in value)
+            return tuple(wrap(x, device) for x in value)
         return value
 
     def lift(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +123,7 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
     module.__version__ = version  # type: ignore[attr-defined]
     module.__getattr__ = missing  # type: ignore[method-assign]
     linalg = types.SimpleNamespace()
-    for function in ("solve", "inv", "det", "slogdet", "cholesky"):
+    for function in ("solve", "inv", "det", "slogdet", "cholesky", "svd"):
         setattr(linalg, function, lift(getattr(np.linalg, function)))
     module.linalg = linalg  # type: ignore[attr-defined]
     runtime = types.SimpleNamespace(getDeviceCount=lambda: devices)
