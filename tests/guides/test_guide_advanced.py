@@ -130,9 +130,9 @@ def test_input_gradient_regularisation(layer: gt.layers.Dense) -> None:
         magnitude = gt.linalg.norm(g1)
     gradients = outer.gradient(magnitude, layer.trainable_variables)
     assert g1.shape == (7, 5)
-    assert [g.shape for g in gradients] == [(5, 10), (10,)] or [
-        g.shape for g in gradients
-    ] == [v.shape for v in layer.trainable_variables]
+    assert [g.shape for g in gradients] == [(5, 10), (10,)] or [g.shape for g in gradients] == [
+        v.shape for v in layer.trainable_variables
+    ]
 
     # the same by hand: g1 = 2 relu(xW + b) Wᵀ, so d|g1| is checked by a difference along W
     kernel = next(v for v in layer.trainable_variables if v.shape == (5, 10))

@@ -89,11 +89,11 @@ def test_integers_have_no_gradient() -> None:
 def test_unconnected_gives_none_or_zero_as_asked() -> None:
     x, y = gt.Variable(2.0), gt.Variable(3.0)
     with gt.GradientTape() as tape:
-        y * y  # noqa: B018 - y is read, x is not used at all
+        y * y
     assert tape.gradient(x, y) is None
 
     with gt.GradientTape() as tape:
-        y * y  # noqa: B018
+        y * y
     zero = tape.gradient(x, y, unconnected_gradients=gt.UnconnectedGradients.ZERO)
     assert zero.numpy() == 0.0
     assert zero.shape == ()
