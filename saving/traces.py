@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import Any, NamedTuple
 
@@ -100,21 +101,21 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
     dtypes = {np.dtype("float32"), np.dtype("float64")}
     held = [v.dtype for v in module.variables] + [x.dtype for x in seen]
     dtypes |= {dtype for dtype in held if dtype.kind in "fc"}
-    shape = vars(module).get("_gradtape_output")
+    shapes = dict.fromkeys([vars(module).get("_gradtape_output"), *(x.shape for x in seen)])
+    shapes.pop(None, None)
     traced = function if isinstance(function, Function) else Function(function)
     concrete = []
     reason: Exception | None = None
     for dtype in sorted(dtypes, key=str):
-        choices = [TensorSpec(None, dtype)]
-        if shape is not None:
-            choices.append(_batched(TensorSpec(shape, dtype)))
-        for spec in choices:
-            try:
-                concrete.append(traced.get_concrete_function(spec))
-            except Exception as error:
-                reason = error
-            else:
-                break
+        try:
+            concrete.append(traced.get_concrete_function(TensorSpec(None, dtype)))
+        except Exception as error:
+            reason = error
+            # not for every rank, then: for what the layer took and gave, one of which it gets
+            for shape in shapes:
+                with contextlib.suppress(Exception):
+                    spec = _batched(TensorSpec(shape, dtype))
+                    concrete.append(traced.get_concrete_function(spec))
     if not concrete:
         raise SaveError(
             f"{where}: {function!r} cannot be traced for a tensor of unknown rank ({reason}); "

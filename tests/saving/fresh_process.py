@@ -11,7 +11,7 @@ import numpy as np
 
 # Run here and there, so that both sides compute the same: outputs, then gradients of two orders
 # with respect to the floating inputs and all trainable variables.
-PROBE = '''
+PROBE = """
 import numpy as np
 import gradtape as gt
 
@@ -46,7 +46,7 @@ def probe(module, method, arrays, keywords):
     second = outer.gradient(again, sources)
     found = [x.numpy() for x in outputs]
     return found + [np.zeros(0) if g is None else g.numpy() for g in [*first, *second]]
-'''
+"""
 
 _namespace: dict[str, Any] = {}
 exec(PROBE, _namespace)

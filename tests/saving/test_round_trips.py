@@ -102,9 +102,11 @@ def test_containers_go_in_and_come_out(tmp_path: Path) -> None:
     x = np.float32([1, 2])
     module({"a": x, "b": [x]})
     result = reloaded(module, tmp_path)({"a": x, "b": [x * 2]})
-    assert result["note"] == "text" and result["none"] is None
+    assert result["note"] == "text"
+    assert result["none"] is None
     assert result["sum"].numpy().tolist() == [5.0, 10.0]
-    assert type(result["all"]) is list and type(result["all"][1]) is tuple
+    assert type(result["all"]) is list
+    assert type(result["all"][1]) is tuple
     assert result["all"][1][1] is None
 
 
@@ -143,7 +145,9 @@ def test_a_function_of_unknown_rank_runs_at_several_ranks_in_a_fresh_process(
     module = Waves()
     gt.save(module, tmp_path / "waves.h5")
     shapes = [(), (4,), (2, 3), (1, 2, 2), (0, 3)]
-    calls = [("f", [np.random.default_rng(1).standard_normal(s).astype("float32")], {}) for s in shapes]
+    calls = [
+        ("f", [np.random.default_rng(1).standard_normal(s).astype("float32")], {}) for s in shapes
+    ]
     for call, found in zip(calls, probe_isolated(tmp_path / "waves.h5", calls), strict=True):
         assert_same_bits(found, probe(module, *call))
 
@@ -330,19 +334,22 @@ def test_the_tree_of_an_unknown_class_comes_back(tmp_path: Path) -> None:
     module = Root()
     block.up = module  # a cycle
     loaded = reloaded(reloaded(module, tmp_path), tmp_path)
-    assert loaded.name == "my_root" and loaded.class_name == "Root"
+    assert loaded.name == "my_root"
+    assert loaded.class_name == "Root"
     assert list(loaded.named_variables) == list(module.named_variables)
-    assert_same_bits(
-        [v.numpy() for v in loaded.variables], [v.numpy() for v in module.variables]
-    )
+    assert_same_bits([v.numpy() for v in loaded.variables], [v.numpy() for v in module.variables])
     assert [v.trainable for v in loaded.variables] == [v.trainable for v in module.variables]
     first = loaded.blocks[0]
-    assert first is loaded.parent_of is loaded.blocks[1]["again"] and first.up is loaded
+    assert first is loaded.parent_of is loaded.blocks[1]["again"]
+    assert first.up is loaded
     assert loaded.blocks[1]["more"][1] is loaded.shared
-    assert type(loaded.blocks[1]["more"]) is tuple and loaded.blocks[1]["more"][2] == []
+    assert type(loaded.blocks[1]["more"]) is tuple
+    assert loaded.blocks[1]["more"][2] == []
     assert (loaded.rate, loaded.label, loaded.number) == (0.1, "déjà vu", 3 + 4j)
     assert str(loaded.flags) == "[True, None, -0.0, inf]"
-    assert loaded.empty == {} and loaded.nothing is None and loaded.by_number == {"kept": 2}
+    assert loaded.empty == {}
+    assert loaded.nothing is None
+    assert loaded.by_number == {"kept": 2}
     for name in ("hidden", "array", "f"):
         with pytest.raises(AttributeError, match=f"has no '{name}'"):
             getattr(loaded, name)
@@ -358,9 +365,7 @@ def test_variables_of_every_dtype_keep_their_bits(dtype: str, tmp_path: Path) ->
     module.scalar = gt.Variable(np.array(1, dtype))
     module.empty = gt.Variable(np.zeros((0, 2), dtype))
     loaded = reloaded(module, tmp_path)
-    assert_same_bits(
-        [v.numpy() for v in loaded.variables], [v.numpy() for v in module.variables]
-    )
+    assert_same_bits([v.numpy() for v in loaded.variables], [v.numpy() for v in module.variables])
     assert loaded.matrix.name == "m"
 
 
@@ -412,7 +417,8 @@ def test_attributes_can_be_changed_after_loading(tmp_path: Path) -> None:
     loaded.extra = gt.Variable(5.0)
     loaded.weight.assign(np.zeros((2, 2)))
     again = reloaded(loaded, tmp_path)
-    assert again.extra.item() == 5.0 and not again.weight.numpy().any()
+    assert again.extra.item() == 5.0
+    assert not again.weight.numpy().any()
 
 
 def test_a_fresh_process_imports_nothing_that_made_the_file(tmp_path: Path) -> None:
