@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend, current_backend
+from ..core.backend import backend as select_backend
+from ..core.backend import current_backend
 from ..core.function import ConcreteFunction, RestoredFunction
 from ..core.spec import TensorSpec
 from ..core.tree import flatten, pack_like
@@ -90,7 +91,7 @@ class Report:
 
 
 def verify(
-    path: str | os.PathLike[str], backend_name: str | None = None, *, max_bytes: int | None = None
+    path: str | os.PathLike[str], backend: str | None = None, *, max_bytes: int | None = None
 ) -> Report:
     """Load a file, run its functions on its golden vectors, and compare.
 
@@ -98,7 +99,7 @@ def verify(
     ----------
     path
         The file.
-    backend_name
+    backend
         The backend to run on; the current one by default.
     max_bytes
         As in :func:`gradtape.load`.
@@ -113,11 +114,11 @@ def verify(
     LoadError
         If the file cannot be loaded.
     """
-    selected = backend(backend_name) if backend_name else contextlib.nullcontext()
+    selected = select_backend(backend) if backend else contextlib.nullcontext()
     with SafeFile(path, max_bytes) as file, selected:
         contents = open_contents(file)
         built = build(contents)
-        report = Report(file.path, backend_name or current_backend().name)
+        report = Report(file.path, backend or current_backend().name)
         names = {
             id(variable): variable_label(record["dataset"])
             for variable, record in zip(built.variables, contents.variables, strict=True)
