@@ -138,10 +138,11 @@ def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tu
         return getter
     from .backend import shape_witness
 
+    wanted = [(slot, i in likes) for i, slot in enumerate(slots)]
+
     def pick(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(
-            shape_witness(value) if i in likes else value for i, value in enumerate(getter(values))
-        )
+        # a list first: half the cost of a generator
+        return tuple([shape_witness(values[i]) if like else values[i] for i, like in wanted])
 
     return pick
 
@@ -165,6 +166,9 @@ class Op:
     vjp
         Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
         ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
+    shapes_only
+        The inputs (and ``"out"``) of which ``vjp`` reads shape and dtype alone: tapes then do not
+        keep their values alive.
     infer
         The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
         A weak Python scalar comes as itself.
@@ -180,6 +184,7 @@ class Op:
     __slots__ = (
         "__weakref__",
         "_kernels",
+        "_shapes_only",
         "batch",
         "broadcasts",
         "defaults",
@@ -204,6 +209,7 @@ class Op:
         inputs: Sequence[str] | None = None,
         gradients: Mapping[str, Callable[..., Any] | None] | None = None,
         vjp: Callable[..., Any] | None = None,
+        shapes_only: Sequence[str] = (),
         infer: Callable[..., Any] | None = None,
         params: Mapping[str, Any] | None = None,
         broadcasts: bool = False,
@@ -216,6 +222,7 @@ class Op:
         self.inputs, self.defaults = _signature(name, kernel, inputs, params)
         self.variadic = any(name.startswith("*") for name in self.inputs)
         self.vjp = vjp
+        self._shapes_only = (vjp, frozenset(shapes_only))  # another's rule may read values
         self.infer = infer
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
@@ -248,6 +255,24 @@ class Op:
     def differentiable(self) -> bool:
         """Whether any input has a gradient rule."""
         return self.vjp is not None or bool(self.rules and any(self.rules))
+
+    def for_vjp(
+        self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return what ``vjp`` will be given, with values that it does not read let go."""
+        vjp, names = self._shapes_only
+        if not names or vjp is not self.vjp:
+            return inputs, outputs
+        from .backend import shape_witness
+
+        last = len(self.inputs) - 1
+        kept = [
+            shape_witness(x) if self.inputs[min(i, last)] in names else x
+            for i, x in enumerate(inputs)
+        ]
+        if "out" in names:
+            outputs = tuple(shape_witness(y) for y in outputs)
+        return tuple(kept), outputs
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
