@@ -1,0 +1,281 @@
+"""What cannot be saved says why, and a save that fails leaves the disk as it was."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.saving import SaveError, UntraceableGradient
+
+
+def simple() -> gt.Module:
+    module = gt.Module(name="m")
+    module.w = gt.Variable([1.0, 2.0])
+    return module
+
+
+class Stubborn(gt.Module):
+    """Its gradient calls NumPy on a value."""
+
+    @gt.function(input_signature=[gt.TensorSpec([None])])
+    def f(self, x: Any) -> Any:
+        @gt.custom_gradient
+        def stubborn(x: Any) -> Any:
+            return x * 2.0, lambda g: gt.constant(np.asarray(g.numpy()) * 3.0)
+
+        return stubborn(x)
+
+
+def failing_saves(tmp_path: Path) -> list[tuple[str, Any, Any]]:
+    def method(body: Any, *specs: gt.TensorSpec) -> gt.Module:
+        class M(gt.Module):
+            f = gt.function(input_signature=list(specs) or [gt.TensorSpec([])])(body)
+
+        return M()
+
+    class Shadow(gt.Module):
+        @gt.function(input_signature=[gt.TensorSpec([])])
+        def summary(self, x: Any) -> Any:
+            return x
+
+    class Static(gt.Module):
+        @gt.function
+        def f(self, x: Any, what: Any) -> Any:
+            return x * 1.0
+
+    class Branch(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.times = 0
+
+        def __call__(self, x: Any) -> Any:
+            self.times += 1
+            return x * float(self.times)
+
+    static, branch, deep = Static(), Branch(), simple()
+    static.f(1.0, frozenset({1}))
+    branch(np.ones(2, "float32"))
+    nested: list[Any] = [gt.Variable(1.0)]
+    for _ in range(100):
+        nested = [nested]
+    deep.nested = nested
+    cyclic, key, odd, greek, big, name = (simple() for _ in range(6))
+    cyclic.loop = [1]
+    cyclic.loop.append(cyclic.loop)
+    key.by = {3: gt.Variable(1.0)}
+    vars(odd)["to"] = gt.Variable(1.0)
+    vars(greek)["β"] = gt.Variable(1.0)
+    big.n = 2**64
+    name._name = "β"
+    taken = simple()
+    taken.signatures = [gt.Variable(1.0)]
+    untraced = gt.function(lambda x: x)
+    serve = gt.function(lambda x: x, input_signature=[gt.TensorSpec([])])
+    return [
+        ("expected a gradtape.Module, got list", [simple()], {}),
+        ("the gradient of .*stubborn.* cannot be traced", Stubborn(), {}),
+        ("f cannot be traced: .*is not known while", method(lambda self, x: x if x else -x), {}),
+        ("cannot be called 'summary'", Shadow(), {}),
+        ("of type frozenset cannot be saved", static, {}),
+        ("the trace does not give the output 0", branch, {}),
+        ("nested deeper than", deep, {}),
+        ("a container that holds itself", cyclic, {}),
+        ("the key 3 cannot be a name", key, {}),
+        ("'to' cannot be the name of an attribute", odd, {}),
+        ("'β' cannot be the name of an attribute", greek, {}),
+        ("more than 64 bits", big, {}),
+        ("ASCII letters", name, {}),
+        ("has an attribute 'signatures'", taken, {"serve": serve}),
+        ("'two words' is not an identifier", simple(), {"two words": serve}),
+        ("'f' must be a gradtape.function", simple(), {"f": untraced}),
+        ("'f' must be a gradtape.function", simple(), {"f": lambda x: x}),
+    ]
+
+
+def test_each_refusal_says_why_and_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "model.h5"
+    gt.save(simple(), path)
+    before = path.read_bytes()
+    for message, module, signatures in failing_saves(tmp_path):
+        with pytest.raises(SaveError, match=message):
+            gt.save(module, path, signatures=signatures)
+        assert path.read_bytes() == before
+        assert os.listdir(tmp_path) == ["model.h5"]
+
+
+def test_an_untraceable_gradient_names_its_function_and_line(tmp_path: Path) -> None:
+    with pytest.raises(UntraceableGradient) as caught:
+        gt.save(Stubborn(), tmp_path / "a.h5")
+    message = str(caught.value)
+    assert "stubborn" in message
+    lines = Path(__file__).read_text().splitlines()
+    place = next(part for part in message.split() if "test_save_errors.py:" in part)
+    number = int(place.strip("():,").rpartition(":")[2])
+    assert "lambda g" in lines[number - 1]
+    x = gt.constant([1.0])
+    with gt.GradientTape() as tape:  # eager use still works
+        tape.watch(x)
+        y = Stubborn.f.python_function(None, x)
+    assert tape.gradient(y, x).numpy().tolist() == [3.0]
+
+
+def test_an_attribute_that_is_no_part_of_a_file_may_have_any_name(tmp_path: Path) -> None:
+    module = simple()
+    vars(module)["β"] = 1
+    vars(module)["class_name"] = "mine"
+    gt.save(module, tmp_path / "a.h5")
+    assert gt.load(tmp_path / "a.h5").class_name == "Module"
+
+
+def test_a_trace_that_differs_may_be_saved_on_request(tmp_path: Path) -> None:
+    class Branch(gt.Module):
+        times = 0
+
+        def __call__(self, x: Any) -> Any:
+            type(self).times += 1
+            return x * float(self.times)
+
+    module = Branch()
+    module(np.ones(2, "float32"))
+    gt.save(module, tmp_path / "a.h5", golden=False)
+    report = gt.saving.verify(tmp_path / "a.h5")
+    assert not report.ok
+    assert "not checked (saved without golden vectors)" in report.table()
+    assert "proves nothing" in report.table()
+
+
+# -- the disk --------------------------------------------------------------------------------------
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SaveError, match="there is no folder .*nowhere"):
+        gt.save(simple(), tmp_path / "nowhere" / "a.h5")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_in_the_files_place_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.h5").mkdir()
+    with pytest.raises(SaveError, match="cannot be written"):
+        gt.save(simple(), tmp_path / "a.h5")
+    assert os.listdir(tmp_path) == ["a.h5"]
+
+
+class Crash(BaseException):
+    """What no handler expects."""
+
+
+def _full(*args: Any, **kwargs: Any) -> Any:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _late(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("Can't decrement id ref count (file write failed)")
+
+
+def _killed(*args: Any, **kwargs: Any) -> Any:
+    raise Crash
+
+
+@pytest.mark.parametrize("failure", [_full, _late, _killed])
+@pytest.mark.parametrize("place", ["os.replace", "os.fsync", "h5py.Group.create_dataset"])
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(
+    failure: Any, place: str, existing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.h5"
+    before = None
+    if existing:
+        gt.save(simple(), path)
+        before = path.read_bytes()
+    module = simple()
+    module.w.assign([7.0, 8.0])
+    monkeypatch.setattr(place, failure)
+    with pytest.raises((SaveError, Crash)) as caught:
+        gt.save(module, path)
+    monkeypatch.undo()
+    if failure is not _killed:
+        assert str(path) in str(caught.value)
+        assert "cannot be written" in str(caught.value)
+    assert (path.read_bytes() if existing else None) == before
+    assert os.listdir(tmp_path) == (["model.h5"] if existing else [])
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes anywhere")
+def test_a_read_only_folder_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)
+    try:
+        with pytest.raises(SaveError, match=r"a\.h5: cannot be written"):
+            gt.save(simple(), tmp_path / "a.h5")
+    finally:
+        tmp_path.chmod(0o755)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_an_existing_files_mode_is_kept_and_a_new_one_follows_the_umask(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.h5", tmp_path / "new.h5"
+    gt.save(simple(), old)
+    old.chmod(0o640)
+    gt.save(simple(), old)
+    assert stat.S_IMODE(old.stat().st_mode) == 0o640
+    mask = os.umask(0o027)
+    try:
+        gt.save(simple(), new)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs symbolic links")
+def test_saving_to_a_symbolic_link_replaces_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    real, link = tmp_path / "real" / "model.h5", tmp_path / "link.h5"
+    gt.save(simple(), real)
+    link.symlink_to(real)
+    module = simple()
+    module.w.assign([5.0, 5.0])
+    gt.save(module, link)
+    assert link.is_symlink()
+    assert gt.load(real).w.numpy().tolist() == [5.0, 5.0]
+
+
+def test_readers_see_the_old_file_or_the_new_one_while_it_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "model.h5"
+    module = simple()
+    gt.save(module, path)
+    wrong: list[Any] = []
+
+    def read() -> None:
+        for _ in range(15):
+            a, b = gt.load(path).w.numpy()
+            if b != a + 1.0:
+                wrong.append((a, b))
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(15):
+        module.w.assign([float(i), i + 1.0])
+        gt.save(module, path)
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_file_that_is_open_elsewhere_is_read_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "model.h5"
+    module = simple()
+    gt.save(module, path)
+    with h5py.File(path, "r") as held:
+        module.w.assign([3.0, 4.0])
+        gt.save(module, path)
+        assert held["variables/w"][()].tolist() == [1.0, 2.0]
+    assert gt.load(path).w.numpy().tolist() == [3.0, 4.0]
