@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -54,8 +55,8 @@ class Dropout(Layer):
     Attributes
     ----------
     state : Variable
-        ``[seed, counter]``; every call while training takes the next random numbers. It is saved,
-        so that a reloaded model goes on with the same sequence.
+        A pair from ``[seed, 0]`` on; every call while training takes the next random numbers. It is
+        saved, so that a reloaded model goes on with the same sequence.
 
     Raises
     ------
@@ -73,7 +74,9 @@ class Dropout(Layer):
         if not 0.0 <= rate < 1.0:
             raise ValueError(f"Dropout: rate must be in [0, 1), got {rate!r}")
         self.rate = float(rate)
-        self.seed = None if seed is None else int(seed)
+        if seed is not None and not 0 <= operator.index(seed) < 2**62:
+            raise ValueError(f"Dropout: seed must be an integer from 0 to 2**62 - 1, got {seed!r}")
+        self.seed = None if seed is None else operator.index(seed)
 
     @property
     def built(self) -> bool:
@@ -90,7 +93,7 @@ class Dropout(Layer):
         if not training or self.rate == 0.0:
             return x
         key = self.state.value
-        self.state.assign_add(np.array([0, 1]))
+        self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
         keep = ops["greater_equal"](ops["random_uniform_like"](key, x), self.rate)
         return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
 

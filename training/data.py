@@ -144,5 +144,6 @@ def _rows(tensor: Tensor, chosen: Any) -> Tensor:
     array = tensor.array
     if isinstance(chosen, slice):
         return Tensor(array[chosen])
-    xp = backend_of(array).xp
-    return Tensor(xp.take(array, xp.asarray(chosen), axis=0))
+    owner = backend_of(array)
+    index = owner.asarray(chosen, device=owner.device(array))
+    return Tensor(owner.xp.take(array, index, axis=0))

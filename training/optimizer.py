@@ -113,7 +113,8 @@ class Optimizer(Module):
         for group, (value, state) in zip(groups, results, strict=True):
             group.commit(value, state)
         count = self.iterations.array
-        self.iterations.set_array(backend_of(count).asarray(done + 1, count.dtype))
+        owner = backend_of(count)
+        self.iterations.set_array(owner.asarray(done + 1, count.dtype, owner.device(count)))
 
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate

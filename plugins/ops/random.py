@@ -18,6 +18,7 @@ from ...core.backend import backend_of, to_numpy
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, Module, TensorSpec, init_scope, ops
+from ...core.tensor import Tensor
 from ...core.variable import Variable
 from .families import op
 from .shape import as_shape
@@ -121,8 +122,10 @@ class Generator(Module):
 
     def next_key(self) -> Any:
         """Return a key that was not used before, and count on."""
-        key = self.state.value
-        self.state.assign_add(_STEP)
+        key, owner = self.state.value, backend_of(self.state.array)
+        # beside the state, whichever backend is the current one
+        step = owner.asarray(_STEP, device=owner.device(self.state.array))
+        self.state.assign_add(Tensor(step))
         return key
 
     def normal(

@@ -81,3 +81,9 @@ def test_a_restored_layer_goes_on_where_it_was() -> None:
 def test_the_rate_is_a_probability_below_one(rate: float) -> None:
     with pytest.raises(ValueError, match=r"rate must be in \[0, 1\)"):
         layers.Dropout(rate)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**62])
+def test_the_seed_is_in_range(seed: int) -> None:
+    with pytest.raises(ValueError, match=r"seed must be an integer from 0 to 2\*\*62 - 1"):
+        layers.Dropout(0.5, seed=seed)

@@ -1,0 +1,84 @@
+"""Models train on a backend other than NumPy, without a copy through the host."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.extend import Backend, hookimpl
+from gradtape.layers import BatchNorm, Dense, Dropout, Sequential
+from gradtape.training import SGD, Adam, evaluate, fit, predict
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
+import pretend_gpu  # noqa: E402 - a helper of the plugins' tests
+
+library = pretend_gpu.make("faraway")
+for number in (bool, float, int):  # as CuPy has them
+    setattr(library.ndarray, f"__{number.__name__}__", lambda self, to=number: to(self.data))
+
+
+class Faraway(Backend):
+    name = "faraway"
+    array_module = "faraway"
+
+    @property
+    def xp(self) -> Any:
+        return library
+
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        with library.cuda.Device(int(device or 0)):
+            return library.array(value, dtype=dtype)
+
+    def to_numpy(self, array: Any) -> Any:
+        return library.asnumpy(array)
+
+    def device(self, array: Any) -> str:
+        return str(array.device.id)
+
+
+class Plugin:
+    @staticmethod
+    @hookimpl
+    def gradtape_backends() -> list[Backend]:
+        return [Faraway()]
+
+
+@pytest.fixture(autouse=True)
+def plugin() -> Iterator[None]:
+    gt.register_plugin(Plugin(), "faraway")
+    yield
+    gt.unregister_plugin("faraway")
+
+
+RNG = np.random.default_rng(6)
+X = RNG.normal(size=(40, 5)).astype("float32")
+LABELS = RNG.integers(0, 3, 40)
+
+
+@pytest.mark.parametrize("make", [Adam, lambda: SGD(0.1, 0.9)])
+def test_training_elsewhere_gives_the_same_weights(make: Any) -> None:
+    def train(where: str) -> Any:
+        gt.random.set_seed(0)
+        with gt.backend(where):
+            model = Sequential([Dense(8, use_bias=False), BatchNorm(), gt.nn.relu, Dense(3)])
+            model.add(Dropout(0.1, seed=3))
+            data = (gt.constant(X), gt.constant(LABELS))
+            done = fit(model, data, optimizer=make(), epochs=3, seed=0, verbose=False)
+            measured = evaluate(model, data)
+            predicted = predict(model, data[0])
+        return model, done.history, measured, predicted
+
+    here, near, a, p = train("numpy")
+    there, far, b, q = train("faraway")
+    assert type(there.layers[0].kernel.array).__module__ == "faraway"
+    for v, w in zip(here.variables, there.variables, strict=True):
+        np.testing.assert_allclose(library.asnumpy(w.array), v.numpy(), rtol=2e-4, atol=1e-6)
+    assert far["loss"] == pytest.approx(near["loss"], rel=1e-4)
+    assert b == pytest.approx(a, rel=1e-4)
+    np.testing.assert_allclose(library.asnumpy(q.array), p.numpy(), rtol=1e-3, atol=1e-5)
