@@ -16,7 +16,7 @@ from gradtape.layers import BatchNorm, Dense, Dropout, Sequential
 from gradtape.training import SGD, Adam, evaluate, fit, predict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-import pretend_gpu  # noqa: E402 - a helper of the plugins' tests
+import pretend_gpu
 
 library = pretend_gpu.make("faraway")
 for number in (bool, float, int):  # as CuPy has them
