@@ -281,7 +281,7 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any
     ValueError
         If the shapes do not fit, or a label is out of range.
     """
-    return _sparse_cross_entropy(logits, labels)
+    return _sparse_cross_entropy(as_tensor(logits), as_tensor(labels))
 
 
 def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
@@ -351,7 +351,8 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
     The gradient for logits is ``softmax(logits) - labels``, also where labels do not sum to 1;
     labels have a gradient as well. Both are TensorFlow's.
     """
-    return _cross_entropy(logits, labels, axis=one_axis(axis, "softmax_cross_entropy"))
+    axis = one_axis(axis, "softmax_cross_entropy")
+    return _cross_entropy(as_tensor(logits), as_tensor(labels), axis=axis)
 
 
 def _one_hot_kernel(xp: Any, indices: Any, *, depth: int, dtype: str) -> Any:
