@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.registry import registry
 from ..core.spec import describe
-from .errors import DamagedFile, LoadError
+from .errors import DamagedFile
 from .reader import Contents, open_contents
 from .safe import SafeFile
 from .schema import check_dtype, check_shape, parse, tagged, take, variable_label
@@ -26,15 +26,10 @@ def inspect_text(path: str | os.PathLike[str]) -> str:
         If the file is damaged or unsafe.
     """
     with SafeFile(path) as file:
-        try:
-            contents = open_contents(file)
-            lines = [*_heading(contents), "", "Modules", *_module_lines(contents, 0, "  ", set())]
-            lines += ["", "Functions", *_function_lines(contents)]
-            lines += ["", "Plugins needed", *_plugin_lines(contents)]
-        except LoadError as error:
-            if str(error).startswith(file.path):
-                raise
-            raise type(error)(f"{file.path}: {error}") from None
+        contents = open_contents(file)
+        lines = [*_heading(contents), "", "Modules", *_module_lines(contents, 0, "  ", set())]
+        lines += ["", "Functions", *_function_lines(contents)]
+        lines += ["", "Plugins needed", *_plugin_lines(contents)]
     return "\n".join(_printable(line) for line in lines)
 
 

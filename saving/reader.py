@@ -15,7 +15,6 @@ from ..core.registry import registry
 from ..core.variable import Variable
 from .errors import (
     DamagedFile,
-    LoadError,
     MissingOp,
     MissingPlugin,
     NewerFormat,
@@ -69,13 +68,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
         All of them are :class:`gradtape.saving.LoadError`.
     """
     with SafeFile(path, max_bytes) as file:
-        contents = open_contents(file)
-        try:
-            return build(contents).modules[0]
-        except LoadError as error:
-            if str(error).startswith(file.path):
-                raise
-            raise type(error)(f"{file.path}: {error}") from None
+        return build(open_contents(file)).modules[0]
 
 
 class Contents:

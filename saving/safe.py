@@ -85,6 +85,8 @@ class SafeFile:
     ) -> None:
         self._datasets.clear()
         self._file.close()
+        if isinstance(error, LoadError) and not str(error).startswith(self.path):
+            raise type(error)(f"{self.path}: {error}") from None
 
     def _guarded(self, place: str, action: Any, *args: Any) -> Any:
         """Run ``action`` and give whatever h5py raises the file's name and place."""

@@ -1,0 +1,426 @@
+"""What HDF5 lets a file do, and that the reader lets it do none of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from forge import array_digest, behaviour, forged, good, put_text, seal
+from h5py import h5d, h5p, h5s, h5t
+
+import gradtape as gt
+from gradtape.saving import DamagedFile, LoadError, UnsafeFile
+
+W = "/variables/w"
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return good(tmp_path_factory.mktemp("good") / "good.h5").read_bytes()
+
+
+@pytest.fixture
+def path(template: bytes, tmp_path: Path) -> Path:
+    (tmp_path / "victim.h5").write_bytes(template)
+    return tmp_path / "victim.h5"
+
+
+def refused(path: Path, kind: type[LoadError] = UnsafeFile, match: str | None = None) -> None:
+    for read in (gt.load, gt.saving.inspect_text, gt.saving.verify):
+        with pytest.raises(kind, match=match) as caught:
+            read(path)
+        assert str(caught.value).startswith(str(path))
+
+
+def replace(file: h5py.File, make: Any) -> None:
+    del file[W]
+    make(file)
+
+
+# -- links -----------------------------------------------------------------------------------------
+
+
+def test_an_external_link_is_not_followed(path: Path, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "secret.h5", "w") as other:
+        other["w"] = np.arange(6.0, dtype="float32").reshape(2, 3)
+    link = h5py.ExternalLink(str(tmp_path / "secret.h5"), "w")
+    forged(path, file=lambda f: replace(f, lambda f: f.__setitem__(W, link)))
+    refused(path, match="soft, external or user-defined link")
+
+
+@pytest.mark.parametrize("target", ["/variables/count", "/nowhere", "/variables"])
+def test_a_soft_link_is_not_followed(path: Path, target: str) -> None:
+    forged(path, file=lambda f: f.__setitem__("/variables/x", h5py.SoftLink(target)))
+    refused(path, match="/variables/x is a soft, external")
+
+
+@pytest.mark.parametrize("place", ["/variables/again", "/again", "/functions/again"])
+@pytest.mark.parametrize("target", ["/", "/variables", W])
+def test_cycles_and_second_hard_links_are_refused(path: Path, place: str, target: str) -> None:
+    with h5py.File(path, "r+") as file:
+        file[place] = file[target]
+    refused(path, match="second link to the same object")
+
+
+def test_names_that_are_paths_or_tricks_are_refused(template: bytes, path: Path) -> None:
+    for name in (b"..", b".hidden", b"-x", b"a\nb", b"\xff\xfe", b"na\xc3\xafve", b"a" * 300, b"x ."):
+        path.write_bytes(template)
+        with h5py.File(path, "r+") as file:
+            h5py.h5g.create(file["/variables"].id, name)
+        refused(path, match="a link is called")
+
+
+def test_nesting_is_bounded(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file.create_group("/" + "/".join("g" * 200))
+    refused(path, match="nested deeper than 64")
+
+
+def test_the_number_of_objects_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gradtape.saving.safe.MAX_OBJECTS", 40)
+    with h5py.File(path, "r+") as file:
+        for i in range(50):
+            file.create_group(f"/crowd/{i}")
+    refused(path, match="more than 40 objects")
+
+
+def test_a_named_datatype_is_no_part_of_a_file(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file["/variables/t"] = np.dtype("float32")
+    refused(path, match="neither a group nor a dataset")
+
+
+# -- storage ---------------------------------------------------------------------------------------
+
+
+def test_external_storage_is_not_read(path: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(np.arange(6.0, dtype="float32").tobytes())
+    forged(
+        path,
+        file=lambda f: replace(
+            f,
+            lambda f: f.create_dataset(
+                W, (2, 3), "float32", external=[(str(secret), 0, h5py.h5f.UNLIMITED)]
+            ),
+        ),
+    )
+    refused(path, match="stores its data in another file")
+
+
+def test_a_virtual_dataset_is_not_read(path: Path, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "secret.h5", "w") as other:
+        other["w"] = np.arange(6.0, dtype="float32").reshape(2, 3)
+    layout = h5py.VirtualLayout((2, 3), "float32")
+    layout[:] = h5py.VirtualSource(tmp_path / "secret.h5", "w", (2, 3))
+    forged(path, file=lambda f: replace(f, lambda f: f.create_virtual_dataset(W, layout)))
+    refused(path, match="is a virtual dataset")
+
+
+@pytest.mark.parametrize("chunks", [None, (1024, 1024)])
+def test_a_shape_of_terabytes_with_nothing_stored_is_refused(path: Path, chunks: Any) -> None:
+    shape = (2**20, 2**20)
+    forged(
+        path,
+        file=lambda f: replace(
+            f, lambda f: f.create_dataset(W, shape, "float32", chunks=chunks, fillvalue=7)
+        ),
+    )
+    refused(path, match="claim")
+
+
+def test_a_small_shape_with_nothing_stored_is_refused(path: Path) -> None:
+    def make(f: h5py.File) -> None:
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_alloc_time(h5d.ALLOC_TIME_LATE)
+        space = h5s.create_simple((2, 3))
+        h5d.create(f["/variables"].id, b"w", h5t.NATIVE_FLOAT, space, properties)
+
+    forged(path, file=lambda f: replace(f, make))
+    refused(path, match="claims 24 bytes but stores 0")
+
+
+def test_a_compression_bomb_is_refused_by_its_size(path: Path) -> None:
+    zeros = np.zeros(2**24, "float32")
+    forged(
+        path,
+        file=lambda f: replace(
+            f,
+            lambda f: f.create_dataset(W, data=zeros, chunks=(2**20,), compression="gzip"),
+        ),
+    )
+    assert path.stat().st_size < 2**18
+    for read in (gt.load, gt.saving.verify):
+        with pytest.raises(UnsafeFile, match="claim more than 1,000,000 bytes; raise max_bytes"):
+            read(path, max_bytes=1_000_000)
+    with pytest.raises(DamagedFile, match="its dataset differs"):
+        gt.load(path)
+
+
+def test_a_chunk_much_larger_than_its_dataset_is_refused(path: Path) -> None:
+    def make(f: h5py.File) -> None:
+        f.create_dataset(
+            W, data=np.zeros((2, 3), "float32"), chunks=(2**13, 2**13), maxshape=(None, None),
+            compression="gzip",
+        )
+
+    forged(path, file=lambda f: replace(f, make))
+    refused(path, match="in chunks of 268,435,456")
+
+
+def test_datasets_that_share_their_bytes_are_refused(path: Path, tmp_path: Path) -> None:
+    """Many datasets over the same stored bytes would be read again and again."""
+    size, old = 100_000, tmp_path / "old.h5"
+    # the oldest version of HDF5's format has no checksums, so that addresses can be changed by hand
+    with h5py.File(path) as ours, h5py.File(old, "w", libver=("earliest", "v110")) as file:
+        for name in ours:
+            ours.copy(name, file)
+        for name, value in ours.attrs.items():
+            file.attrs[name] = value
+        a = file.create_dataset("/constants/a", data=np.zeros(size, "uint8")).id.get_offset()
+        b = file.create_dataset("/constants/b", data=np.zeros(size, "uint8")).id.get_offset()
+    data = old.read_bytes()
+    both = [place.to_bytes(8, "little") + size.to_bytes(8, "little") for place in (a, b)]
+    assert [data.count(x) for x in both] == [1, 1]
+    assert b + size == len(data)  # so that b's bytes can be cut off
+    shared = bytearray(data.replace(both[1], both[0])[:b])
+    at = data.find(len(data).to_bytes(8, "little"), 0, 64)
+    shared[at : at + 8] = len(shared).to_bytes(8, "little")
+    old.write_bytes(shared)
+    refused(old, match="share their storage")
+
+
+def test_what_gzip_and_its_companions_store_is_read(path: Path) -> None:
+    expected = behaviour(path)
+    value = np.arange(6.0, dtype="float32").reshape(2, 3)
+    forged(
+        path,
+        file=lambda f: replace(
+            f,
+            lambda f: f.create_dataset(
+                W, data=value, chunks=(2, 3), compression="gzip", shuffle=True, fletcher32=True
+            ),
+        ),
+    )
+    assert behaviour(path) == expected
+
+
+def test_big_endian_and_compact_storage_is_read(path: Path) -> None:
+    expected = behaviour(path)
+
+    def make(f: h5py.File) -> None:
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_layout(h5d.COMPACT)
+        made = h5d.create(
+            f["/variables"].id, b"w", h5t.IEEE_F32BE, h5s.create_simple((2, 3)), properties
+        )
+        made.write(h5s.ALL, h5s.ALL, np.arange(6.0, dtype="float32").reshape(2, 3))
+
+    value = np.arange(6.0, dtype="float32").reshape(2, 3)
+    # the digest is of little-endian bytes, whatever the file's are
+    forged(path, file=lambda f: replace(f, make), digests={W: array_digest(value)})
+    with h5py.File(path) as file:
+        assert file[W].dtype.byteorder == ">"
+    assert behaviour(path) == expected
+
+
+def test_a_filter_that_would_be_loaded_from_disk_is_refused(path: Path, tmp_path: Path) -> None:
+    def make(f: h5py.File) -> None:
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_chunk((2, 3))
+        properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL, (3,))  # zstd, as a plugin
+        made = h5d.create(
+            f["/variables"].id, b"w", h5t.NATIVE_FLOAT, h5s.create_simple((2, 3)), properties
+        )
+        made.write_direct_chunk((0, 0), b"\0" * 24)
+
+    forged(path, file=lambda f: replace(f, make))
+    refused(path, match="needs the filter 32015; only gzip")
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+_ENUM = h5py.enum_dtype({"OFF": 0, "ON": 1}, "int8")
+DTYPES = {
+    "vlen text": (h5py.string_dtype(), "x"),
+    "vlen numbers": (h5py.vlen_dtype("float32"), None),
+    "object reference": (h5py.ref_dtype, None),
+    "region reference": (h5py.regionref_dtype, None),
+    "opaque": (np.dtype("V16"), None),
+    "compound": (np.dtype([("re", "f4"), ("im", "f4")]), None),
+    "unequal compound": (np.dtype([("r", "f4"), ("i", "f8")]), None),
+    "integer compound": (np.dtype([("r", "i4"), ("i", "i4")]), None),
+    "enumeration": (_ENUM, None),
+    "long double": (np.dtype("longdouble"), None),
+    "array": (np.dtype(("f4", (3,))), None),
+    "date": (h5py.opaque_dtype(np.dtype("M8[s]")), None),
+    "texts": (np.dtype("S8"), None),
+}
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_types_that_files_do_not_hold_are_refused(path: Path, name: str) -> None:
+    dtype, fill = DTYPES[name]
+
+    def make(f: h5py.File) -> None:
+        if name == "array":
+            made = h5t.array_create(h5t.NATIVE_FLOAT, (3,))
+            h5d.create(f["/variables"].id, b"w", made, h5s.create_simple((2,)))
+        elif fill is None:
+            f.create_dataset(W, (2,), dtype)
+        else:
+            f.create_dataset(W, data=fill, dtype=dtype)
+
+    forged(path, file=lambda f: replace(f, make))
+    refused(path, match=W)
+
+
+def test_a_boolean_is_zero_or_one(path: Path) -> None:
+    data = path.read_bytes()
+    with h5py.File(path) as file:
+        offset = file["/variables/flag"].id.get_offset()
+    path.write_bytes(data[:offset] + b"\x07" + data[offset + 1 :])
+    with pytest.raises(DamagedFile, match="a boolean is neither 0 nor 1"):
+        gt.load(path)
+
+
+@pytest.mark.parametrize("kind", ["null", "rank 0 text array", "group"])
+def test_a_dataset_without_a_shape_or_a_group_in_its_place(path: Path, kind: str) -> None:
+    def make(f: h5py.File) -> None:
+        if kind == "null":
+            f[W] = h5py.Empty("float32")
+        elif kind == "group":
+            f.create_group(W)
+        else:
+            put_text(f, W, "text")
+
+    forged(path, file=lambda f: replace(f, make))
+    with pytest.raises(LoadError):
+        gt.load(path)
+
+
+# -- attributes ------------------------------------------------------------------------------------
+
+
+def test_root_attributes_of_other_types_are_refused(template: bytes, path: Path) -> None:
+    for name in ("format", "format_version", "manifest_sha256"):
+        for value in ("variable-length", 1, np.array([b"a", b"b"]), h5py.Empty("S1"), b"x" * 5000):
+            path.write_bytes(template)
+            with h5py.File(path, "r+") as file:
+                file.attrs[name] = value
+            with pytest.raises(LoadError):
+                gt.load(path)
+
+
+def test_attributes_elsewhere_are_never_read(path: Path) -> None:
+    expected = behaviour(path)
+    with h5py.File(path, "r+") as file:
+        file.attrs["extra"] = "variable-length"
+        file[W].attrs["evil"] = file.ref
+        file["variables"].attrs["big"] = np.zeros(4000)
+    assert behaviour(path) == expected
+
+
+# -- the manifest as a text ------------------------------------------------------------------------
+
+TEXTS = {
+    "deep": "[" * 100_000,
+    "deep in a string": '{"a": "' + "[" * 100_000,
+    "quotes": '"' + '\\"' * 500_000,
+    "unclosed": '"' * 99_999,
+    "NaN": '{"modules": NaN}',
+    "infinity": '{"modules": -Infinity}',
+    "repeated key": '{"modules": [], "modules": []}',
+    "not an object": "3",
+    "null": "null",
+    "long number": '{"modules": ' + "9" * 10_000 + "}",
+    "float": '{"modules": 1e999}',
+    "nothing": " ",
+    "not UTF-8": "\udcff\udcfe",
+    "empty object": "{}",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_manifest_that_is_not_what_it_should_be(path: Path, name: str) -> None:
+    with h5py.File(path, "r+") as file:
+        seal(file, TEXTS[name])
+    refused(path, LoadError)
+
+
+def test_a_manifest_that_is_no_text(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        del file["/manifest"]
+        file["/manifest"] = np.arange(3)
+    refused(path, DamagedFile, "not a text")
+    with h5py.File(path, "r+") as file:
+        del file["/manifest"]
+    refused(path, DamagedFile, "/manifest: this dataset is missing")
+
+
+def test_datasets_that_the_manifest_does_not_list_are_refused(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file["/variables/stowaway"] = np.ones(3)
+    refused(path, DamagedFile, "stowaway")
+    with h5py.File(path, "r+") as file:
+        del file["/variables/stowaway"]
+        del file[W]
+    refused(path, DamagedFile, "/variables/w")
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def test_a_file_cut_off_anywhere_is_damaged_or_no_file_of_ours(path: Path) -> None:
+    data = path.read_bytes()
+    for size in [0, 1, 7, 8, 20, 100, *range(200, len(data), len(data) // 30), len(data) - 1]:
+        path.write_bytes(data[:size])
+        with pytest.raises(LoadError):
+            gt.load(path)
+
+
+_FLIPS = """
+import random, sys
+sys.path.insert(0, sys.argv[3])
+from pathlib import Path
+from forge import behaviour
+import gradtape as gt
+path, seed = Path(sys.argv[1]), int(sys.argv[2])
+data, expected = path.read_bytes(), behaviour(path)
+rng, refused, outcomes = random.Random(seed), 0, set()
+for _ in range(250):
+    flipped = bytearray(data)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    path.write_bytes(flipped)
+    try:
+        same = behaviour(path) == expected
+        assert same, "the file loads as another model"
+    except gt.saving.LoadError:
+        refused += 1
+    try:
+        gt.saving.inspect_text(path)
+    except gt.saving.LoadError:
+        pass
+print(refused)
+"""
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_flipped_bits_give_the_same_model_or_a_load_error(path: Path, seed: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FLIPS, str(path), str(seed), str(Path(__file__).parent)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) > 100
