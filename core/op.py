@@ -46,8 +46,8 @@ def is_transformed(array: Any) -> bool:
     return type(array) in _transforms
 
 
-class ScalarTable(dict[tuple[Any, Any, Any], Any]):
-    """Python scalars as arrays of a backend, by value, type (1 == 1.0 == True) and dtype.
+class ScalarTable(dict[tuple[Any, Any], Any]):
+    """Python scalars of one type as arrays of a backend, by value and dtype.
 
     NumPy takes longer to convert a Python float than to multiply a small array by it, and the same
     constants come again with every step.
@@ -57,8 +57,8 @@ class ScalarTable(dict[tuple[Any, Any, Any], Any]):
         super().__init__()
         self.convert = convert
 
-    def __missing__(self, key: tuple[Any, Any, Any]) -> Any:
-        value, _, dtype = key
+    def __missing__(self, key: tuple[Any, Any]) -> Any:
+        value, dtype = key
         array = self.convert(value, dtype)
         if value:  # 0.0 and -0.0 would share a key
             if len(self) >= 1024:
@@ -67,7 +67,8 @@ class ScalarTable(dict[tuple[Any, Any, Any], Any]):
         return array
 
 
-_scalar_tables: dict[type, ScalarTable] = {}
+# By the scalar's type (1, 1.0 and True are equal, and hash alike), then by the array's.
+_scalar_tables: dict[type, dict[type, ScalarTable]] = {kind: {} for kind in SCALARS}
 
 
 class Rule:
@@ -361,9 +362,8 @@ class Op:
             (backend,) = owners.values()
             kernel = self.kernel_for(backend)
             if backend.scalar_array_type in types:
-                _scalar_tables.setdefault(
-                    backend.scalar_array_type, ScalarTable(backend.weak_scalar)
-                )
+                for tables in _scalar_tables.values():
+                    tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
         self._kernels[types] = kernel
         return kernel
 
@@ -456,15 +456,15 @@ class BinaryOp(Op):
             a = x.array
             if type(y) is Tensor:
                 b = y.array
-            elif type(y) in SCALARS:
-                table = _scalar_tables.get(type(a))
-                b = y = y if table is None else table[y, type(y), a.dtype]
+            elif (tables := _scalar_tables.get(type(y))) is not None:
+                table = tables.get(type(a))
+                b = y = y if table is None else table[y, a.dtype]
             else:
                 return Op.__call__(self, x, y)
-        elif type(y) is Tensor and type(x) in SCALARS:
+        elif type(y) is Tensor and (tables := _scalar_tables.get(type(x))) is not None:
             b = y.array
-            table = _scalar_tables.get(type(b))
-            a = x = x if table is None else table[x, type(x), b.dtype]
+            table = tables.get(type(b))
+            a = x = x if table is None else table[x, b.dtype]
         else:
             return Op.__call__(self, x, y)
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))

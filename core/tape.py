@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from .backend import shape_witness
 from .convert import as_tensor
 from .dtypes import is_differentiable
 from .op import Op, unsure
@@ -206,7 +207,7 @@ class GradientTape:
                 shape = x.array.shape
                 # equal and fully known: nothing to sum back to, and nothing to keep
                 if shape != array.shape or x.array.dtype is not array.dtype or unsure(shape):
-                    like = x
+                    like = shape_witness(x)
             only = rule.only
             if only is None:
                 keywords = {name: params.get(name, op.defaults[name]) for name in rule.keywords}
@@ -242,7 +243,8 @@ class GradientTape:
             return
         needed = tuple(id is not None for id in ids)
         settings = {**op.defaults, **params}
-        vjp, held = op.vjp, tuple(outputs)
+        vjp = op.vjp
+        inputs, held = op.for_vjp(inputs, tuple(outputs))
 
         def backward(gs: list[Any], raw: bool) -> Sequence[Any]:
             xs, ys = (_arrays(inputs), _arrays(held)) if raw else (inputs, held)

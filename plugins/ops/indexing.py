@@ -5,6 +5,7 @@ An adjoint writes into zeros of the original's shape; where an element was picke
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
-from .families import op, reduced_axes
+from .families import kind_of, op, reduced_axes
 from .shape import one_axis
 
 __all__ = [
@@ -26,17 +27,29 @@ __all__ = [
 ]
 
 
-def scatter_add(xp: Any, out: Any, where: Any, values: Any) -> Any:
-    """Add ``values`` to ``out[where]``, in place where possible; repeated places add up."""
+def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an index that leaves no axis unsaid, as the array API wants it."""
+    return where if any(part is Ellipsis for part in where) else (*where, Ellipsis)
+
+
+def scatter_add(
+    xp: Any, out: Any, where: Any, values: Any, pick: Callable[[Any], Any] | None = None
+) -> Any:
+    """Add ``values`` to ``out[where]``, in place where possible; repeated places add up.
+
+    ``pick(x)`` is ``x[where]``, for libraries that do not index by ``where``.
+    """
     add_at = getattr(getattr(xp, "add", None), "at", None)
     if add_at is not None:
         add_at(out, where, values)
         return out
     # The array API has no such function: send every value to its place by a matrix product.
     size = prod(out.shape)
-    picked = xp.reshape(xp.reshape(xp.arange(size), out.shape)[where], (1, -1))
-    places = xp.astype(picked == xp.reshape(xp.arange(size), (-1, 1)), values.dtype)
-    return out + xp.reshape(places @ xp.reshape(values, (-1,)), out.shape)
+    numbers = xp.reshape(xp.arange(size), out.shape)
+    picked = numbers[where] if pick is None else pick(numbers)
+    places = xp.reshape(picked, (1, -1)) == xp.reshape(xp.arange(size), (-1, 1))
+    added = xp.astype(places, values.dtype) @ xp.reshape(values, (-1,))
+    return out + xp.reshape(added, out.shape)
 
 
 # -- x[index] --------------------------------------------------------------------------------------
@@ -108,6 +121,11 @@ def _sliced(size: int | None, part: slice) -> int | None:
     return None
 
 
+def _getitem_kernel(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
+    where = decode_index(index, arrays)
+    return x[where if arrays else complete(where)]
+
+
 def _getitem_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: Any) -> list[Any]:
     gx = F.index_add_like(gs[0], *inputs, index=index)
     return [gx, *[None] * (len(inputs) - 1)]
@@ -116,16 +134,17 @@ def _getitem_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: Any)
 def _index_add(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
-    if all(array.dtype.kind == "b" for array in arrays):
-        out[where] = g  # slices and masks name no element twice
+    if all(kind_of(array.dtype) == "b" for array in arrays):
+        out[where if arrays else complete(where)] = g  # slices and masks name no element twice
         return out
     return scatter_add(xp, out, where, g)
 
 
 op(
     "getitem",
-    lambda xp, x, *arrays, index: x[decode_index(index, arrays)],
+    _getitem_kernel,
     vjp=_getitem_vjp,
+    shapes_only=("x", "out"),
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
     doc="Pick elements by integers, slices and index arrays.",
 )
@@ -136,6 +155,7 @@ op(
         F.getitem(gs[0], *inputs[2:], index=index),
         *[None] * (len(inputs) - 1),
     ],
+    shapes_only=("g", "like", "out"),
     infer=lambda g, like, *arrays, index: (like.shape, g.dtype),
     doc="Add ``g`` to zeros of the shape of ``like``, at an index: the adjoint of getitem.",
 )
@@ -166,7 +186,11 @@ def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None 
     along = 0 if axis is None else axis % len(shape)
     out = xp.zeros(shape, dtype=g.dtype)
     where = (*(slice(None),) * along, indices)
-    return xp.reshape(scatter_add(xp, out, where, g), like.shape)
+
+    def pick(x: Any) -> Any:
+        return _take_kernel(xp, x, indices, axis=along)
+
+    return xp.reshape(scatter_add(xp, out, where, g, pick), like.shape)
 
 
 _take = op(
@@ -342,12 +366,14 @@ def sort(x: Any, axis: int = -1) -> Any:
 # -- diagonals -------------------------------------------------------------------------------------
 
 
-def _diagonal_view(xp: Any, x: Any, offset: int) -> tuple[Any, Any]:
-    """Return the index of a diagonal of the last two axes."""
-    rows, columns = x.shape[-2:]
-    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    i = xp.arange(length)
-    return (Ellipsis, i - min(offset, 0), i + max(offset, 0))
+def _on_diagonal(xp: Any, g: Any, rows: int, columns: int, offset: int) -> Any:
+    """Return matrices of zeros with ``g`` on a diagonal."""
+    before = max(0, -offset)
+    batch, count = g.shape[:-1], g.shape[-1]
+    gap = xp.zeros((*batch, before), dtype=g.dtype)
+    rest = xp.zeros((*batch, rows - before - count), dtype=g.dtype)
+    column = xp.expand_dims(xp.concat((gap, g, rest), axis=-1), axis=-1)
+    return xp.where(xp.eye(rows, columns, k=offset) > 0, column, xp.zeros_like(column))
 
 
 def _diagonal_kernel(xp: Any, x: Any, *, offset: int = 0) -> Any:
@@ -368,9 +394,9 @@ def _diagonal_spec(x: TensorSpec, *, offset: int) -> tuple[Any, Any]:
 
 
 def _diagonal_adjoint(xp: Any, g: Any, like: Any, *, offset: int = 0) -> Any:
-    out = xp.zeros(like.shape, dtype=g.dtype)
-    out[_diagonal_view(xp, out, offset)] = g
-    return out
+    if not g.shape[-1]:
+        return xp.zeros(like.shape, dtype=g.dtype)
+    return _on_diagonal(xp, g, *like.shape[-2:], offset)
 
 
 _diagonal = op(
@@ -408,9 +434,7 @@ def _grown(size: int | None, k: int) -> int | None:
 
 def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
     size = x.shape[-1] + abs(k)
-    out = xp.zeros((*x.shape[:-1], size, size), dtype=x.dtype)
-    out[_diagonal_view(xp, out, k)] = x
-    return out
+    return _on_diagonal(xp, x, size, size, k)
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

@@ -57,7 +57,7 @@ def _split_like(xp: Any, x: Any, *likes: Any, axis: int) -> tuple[Any, ...]:
     parts, start = [], 0
     for like in likes:
         stop = start + like.shape[along]
-        part = x[(*before, slice(start, stop))]
+        part = x[(*before, slice(start, stop), ...)]
         parts.append(cast_to(xp, part, like.dtype) if like.dtype != x.dtype else part)
         start = stop
     return tuple(parts)
@@ -67,6 +67,7 @@ _concatenate = op(
     "concatenate",
     lambda xp, *arrays, axis=0: xp.concat(arrays, axis=axis),
     vjp=lambda gs, inputs, outputs, needed, axis: F.split_like(gs[0], *inputs, axis=axis),
+    shapes_only=("*arrays", "out"),
     infer=_concatenate_spec,
     doc="Join arrays along an axis that they have.",
 )
@@ -77,6 +78,7 @@ op(
         F.concatenate(*gs, axis=axis),
         *[None] * len(gs),
     ),
+    shapes_only=("x", "*likes", "out"),
     infer=lambda x, *likes, axis: [(like.shape, like.dtype) for like in likes],
     doc="Cut ``x`` along an axis into parts of the sizes and dtypes of ``likes``.",
 )
@@ -170,6 +172,7 @@ _stack = op(
     "stack",
     _stack_kernel,
     vjp=_stack_vjp,
+    shapes_only=("*arrays", "out"),
     infer=_stack_spec,
     doc="Join arrays of one shape along a new axis.",
 )
@@ -177,6 +180,7 @@ _unstack = op(
     "unstack",
     _unstack_kernel,
     vjp=lambda gs, inputs, outputs, needed, axis, num: [F.stack(*gs, axis=axis)],
+    shapes_only=("x", "out"),
     infer=_unstack_spec,
     doc="Cut an array into ``num`` arrays, one per index of an axis, without that axis.",
 )
@@ -221,7 +225,7 @@ def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any
     along = _along(x.shape, axis, "split")
     before = (slice(None),) * along
     cuts = _cuts(x.shape[along], sections)
-    return tuple(x[(*before, slice(a, b))] for a, b in pairwise(cuts))
+    return tuple(x[(*before, slice(a, b), ...)] for a, b in pairwise(cuts))
 
 
 def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
@@ -251,6 +255,7 @@ _split = op(
     "split",
     _split_kernel,
     vjp=lambda gs, inputs, outputs, needed, sections, axis: [F.concatenate(*gs, axis=axis)],
+    shapes_only=("x", "out"),
     infer=_split_spec,
     doc="Cut an array along an axis into equal parts, or at given indices.",
 )

@@ -1,4 +1,4 @@
-"""What TensorFlow's tape does and its guides leave unsaid; one test a fact, numbered as we list them.
+"""What TensorFlow's tape does and its guides leave unsaid; one test a fact, by number.
 
 Jacobians (facts 14 and 15) are elsewhere.
 """
@@ -332,9 +332,9 @@ def test_fact_21_a_captured_trainable_variable_needs_the_variables_argument(tape
         return x * v, lambda g: g * v
 
     x = gt.constant(2.0)
-    with gt.GradientTape() if taped else contextlib.nullcontext():
-        with pytest.raises(TypeError, match=r"captured.*variables"):
-            f(x)
+    tape = gt.GradientTape() if taped else contextlib.nullcontext()
+    with tape, pytest.raises(TypeError, match=r"captured.*variables"):
+        f(x)
 
 
 def test_fact_21_a_captured_fixed_variable_is_fine() -> None:
