@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -124,8 +125,12 @@ class Layer(Module):
 def _building(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``__call__`` for a layer's ``call``: inputs become tensors, the first builds it."""
 
+    first = list(inspect.signature(call).parameters)[1]
+
     @functools.wraps(call)
-    def wrapper(self: Layer, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if inputs is None and first in kwargs:
+            inputs = kwargs.pop(first)
         if type(inputs) is not Tensor:
             inputs = _as_inputs(inputs)
         if _BUILT not in self.__dict__:

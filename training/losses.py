@@ -40,7 +40,7 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     if y_true.dtype.kind in "biu":
         y_true = y_true.astype(y_pred.dtype)
-    y_true, y_pred = _column_dropped(y_true, y_pred), _column_dropped(y_pred, y_true)
+    y_true, y_pred = _column_dropped(y_true, y_pred.shape), _column_dropped(y_pred, y_true.shape)
     a, b = y_true.shape, y_pred.shape
     if a is not None and b is not None:
         fits = all(m == n or m is None or n is None for m, n in zip(a, b, strict=False))
@@ -50,9 +50,9 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     return ops["mean"](difference * difference, axis=-1)
 
 
-def _column_dropped(x: Tensor, other: Tensor) -> Tensor:
-    a, b = x.shape, other.shape
-    if a is None or b is None or len(a) != len(b) + 1 or a[-1] != 1:
+def _column_dropped(x: Tensor, like: Any) -> Tensor:
+    shape = x.shape
+    if shape is None or like is None or len(shape) != len(like) + 1 or shape[-1] != 1:
         return x
     return ops["squeeze"](x, axis=-1)
 
@@ -79,7 +79,7 @@ def sparse_categorical_crossentropy(y_true: Any, y_pred: Any, from_logits: bool 
         If the shapes do not fit, or a label is not in ``[0, classes)``.
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    y_true = _column_dropped(y_true, y_pred[..., 0])
+    y_true = _column_dropped(y_true, y_pred.shape and y_pred.shape[:-1])
     if y_true.dtype.kind == "f":
         y_true = y_true.astype("int64")
     if not from_logits:

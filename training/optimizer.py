@@ -8,12 +8,12 @@ after another, so that the graph has an assignment for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Self
 
 import numpy as np
 
-from ..core.backend import backend_of
+from ..core.backend import backend_of, check_same_backend
 from ..core.convert import as_tensor
 from ..core.extend import Module, init_scope
 from ..core.state import active_graph
@@ -257,13 +257,21 @@ class _Group:
         for k, column in enumerate(self.columns):
             for variable, part in zip(column, self.parts[k], strict=True):
                 if variable.array is not part:  # assigned by someone else since the last step
-                    arrays = [variable.array for variable in column]
-                    self.flat[k] = self.xp.concat(arrays, axis=None)
+                    self._gather(k)
                     break
         value, *state = self.flat
         gradient = self.xp.concat(gradients, axis=None)
         result: tuple[Any, tuple[Any, ...]] = update(value, gradient, state, settings)
         return result
+
+    def _gather(self, k: int) -> None:
+        """Make the flat array of the values or of a slot from what the variables hold."""
+        first = self.columns[0][0].array
+        for variable in chain(*self.columns):
+            what = f"variable {variable.name!r} (move model and optimizer together)"
+            check_same_backend(variable.array, first, what)
+        self.xp = backend_of(first).xp
+        self.flat[k] = self.xp.concat([variable.array for variable in self.columns[k]], axis=None)
 
     def commit(self, value: Any, state: Sequence[Any]) -> None:
         """Give variables and slots their parts of the new flat arrays."""

@@ -117,6 +117,8 @@ class Adam(Optimizer):
         v = v + (g * g - v) * (1 - beta_2)
         w = w - m * r * sqrt(1 - beta_2**t) / (1 - beta_1**t) / (sqrt(v) + epsilon)
 
+    For a complex ``g``, ``g * g`` stands for ``abs(g)**2``.
+
     References
     ----------
     D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 2.
@@ -156,7 +158,7 @@ class Adam(Optimizer):
         first = gradient - m
         first *= 1.0 - self.beta_1
         first += m
-        second = gradient * gradient
+        second = gradient * (F.conj(gradient) if gradient.dtype.kind == "c" else gradient)
         second -= v
         second *= 1.0 - self.beta_2
         second += v

@@ -405,3 +405,11 @@ def test_the_plugins_list_layers_and_optimizers() -> None:
     assert modules["layers.Dense"] is layers.Dense
     assert modules["layers.BatchNorm"] is layers.BatchNormalization
     assert modules["training.Adam"] is gt.training.Adam
+
+
+def test_the_input_may_be_passed_by_name() -> None:
+    layer = layers.Dense(2)
+    x = batch(3, 4)
+    np.testing.assert_array_equal(layer(x=x).numpy(), layer(x).numpy())
+    with pytest.raises((TypeError, ValueError), match="None"):
+        layer(None)

@@ -339,3 +339,13 @@ def test_a_copy_of_model_and_optimizer_trains_on_its_own() -> None:
     twin.apply_gradients(zip(gradients(1), theirs, strict=True))
     np.testing.assert_array_equal(theirs[0].numpy(), held[0].numpy())
     assert len(twin.velocities) == len(SHAPES)
+
+
+@pytest.mark.parametrize("make", [lambda: SGD(0.1), lambda: SGD(0.05, 0.5), lambda: Adam(0.1)])
+def test_complex_variables_descend(make: Any) -> None:
+    z, goal, optimizer = gt.Variable([1 + 1j, -2j]), np.array([0.5 - 1j, 2.0]), make()
+    for _ in range(300):
+        with gt.GradientTape() as tape:
+            loss = gt.sum(gt.abs(z - goal) ** 2)
+        optimizer.apply_gradients([(tape.gradient(loss, z), z)])
+    np.testing.assert_allclose(z.numpy(), goal, atol=0.02)

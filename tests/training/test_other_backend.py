@@ -82,3 +82,17 @@ def test_training_elsewhere_gives_the_same_weights(make: Any) -> None:
     assert far["loss"] == pytest.approx(near["loss"], rel=1e-4)
     assert b == pytest.approx(a, rel=1e-4)
     np.testing.assert_allclose(library.asnumpy(q.array), p.numpy(), rtol=1e-3, atol=1e-5)
+
+
+def test_model_and_optimizer_move_together() -> None:
+    gt.random.set_seed(0)
+    model, optimizer = Sequential([Dense(3)]), Adam(0.1)
+    fit(model, (X, LABELS), optimizer=optimizer, verbose=False)
+    model.to("faraway")
+    data = (gt.constant(X).to("faraway"), gt.constant(LABELS).to("faraway"))
+    with pytest.raises(gt.core.errors.BackendMismatch, match=r"'(bias|kernel)_first_moments'"):
+        fit(model, data, optimizer=optimizer, verbose=False)
+    optimizer.to("faraway")
+    fit(model, data, optimizer=optimizer, verbose=False)
+    assert type(model.layers[0].kernel.array).__module__ == "faraway"
+    assert optimizer.iterations.item() == 4
