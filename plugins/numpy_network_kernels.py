@@ -20,7 +20,8 @@ __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
 
-_sum, _max = np.add.reduce, np.maximum.reduce
+_sum: Any = np.add.reduce
+_max: Any = np.maximum.reduce
 
 
 def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
-from .families import as_axis, cast_to, op, reduced_shape
+from .families import as_axis, kind_of, op, reduced_shape
 from .indexing import diagonal
 
 __all__ = ["cholesky", "det", "inv", "norm", "slogdet", "solve", "trace"]
@@ -52,7 +52,7 @@ def _square(x: TensorSpec, name: str) -> Any:
 
 
 def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    squares = xp.real(x * xp.conj(x)) if x.dtype.kind == "c" else x * x
+    squares = xp.real(x * xp.conj(x)) if kind_of(x.dtype) == "c" else x * x
     return xp.sqrt(xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype))
 
 
@@ -220,16 +220,14 @@ def _cofactor_kernel(xp: Any, x: Any) -> Any:
         return x
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     sign = xp.linalg.det(u) * xp.linalg.det(vh)
+    if kind_of(x.dtype) == "c":
+        u, vh = xp.conj(u), xp.conj(vh)
     # row i: all singular values but the i-th, which is replaced by 1
-    others = xp.where(xp.eye(size) > 0, 1.0, xp.expand_dims(s, axis=-2))
-    products = cast_to(xp, xp.prod(others, axis=-1), s.dtype)
-    scaled = (
-        xp.conj(u) * xp.expand_dims(products, axis=-2)
-        if x.dtype.kind == "c"
-        else (u * xp.expand_dims(products, axis=-2))
-    )
-    rows = xp.conj(vh) if x.dtype.kind == "c" else vh
-    return xp.expand_dims(sign, axis=(-2, -1)) * xp.matmul(scaled, rows)
+    same = xp.eye(size, dtype=s.dtype) > 0
+    others = xp.where(same, xp.ones_like(s[..., :1, None]), xp.expand_dims(s, axis=-2))
+    products = xp.prod(others, axis=-1)
+    scaled = u * xp.expand_dims(products, axis=-2)
+    return sign[..., None, None] * xp.matmul(scaled, vh)
 
 
 def _cofactor_rule(g: Any, x: Any, out: Any) -> Any:

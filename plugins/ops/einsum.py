@@ -177,9 +177,9 @@ def _spec(*operands: TensorSpec, subscripts: str) -> tuple[Any, Any]:
     sizes: dict[str, Any] = {}
     for term, x in zip(terms, operands, strict=True):
         for label, n in zip(term, x.shape or (None,) * len(term), strict=True):
-            (sizes[label],) = broadcast_shapes(
-                (sizes.get(label, 1),), (n,), op=f"einsum: label {label!r} of {subscripts!r}"
-            )
+            where = f"einsum: label {label!r} of {subscripts!r}"
+            known = broadcast_shapes((sizes.get(label, 1),), (n,), op=where)
+            sizes[label] = known and known[0]
     return tuple(sizes[label] for label in output), dtype
 
 

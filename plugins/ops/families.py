@@ -15,6 +15,7 @@ __all__ = [
     "as_axis",
     "cast_to",
     "elementwise",
+    "kind_of",
     "op",
     "reduced_axes",
     "reduced_shape",
@@ -50,12 +51,18 @@ def result_dtype(kernel: str | Callable[..., Any], specs: Sequence[Any], **param
     return result.dtype
 
 
+def kind_of(dtype: Any) -> str:
+    """Return NumPy's letter for the kind of a dtype of any array library: ``"f"``, ``"c"``, ..."""
+    kind = getattr(dtype, "kind", None)
+    return kind or np.dtype(str(dtype).rpartition(".")[2]).kind
+
+
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
     """Return an array cast to ``dtype`` (or its name); complex values lose the imaginary part."""
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
-    if x.dtype.kind == "c" and dtype.kind != "c":
+    if kind_of(x.dtype) == "c" and dtype.kind != "c":
         x = xp.real(x)
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
 

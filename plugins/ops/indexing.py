@@ -87,14 +87,15 @@ def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ..
         return tuple(result)
     if places != list(range(places[0], places[-1] + 1)):
         front = 0  # apart from each other, they go first
-    return (*result[:front], *broadcast_shapes(*picked, op="getitem"), *result[front:])
+    joined = broadcast_shapes(*picked, op="getitem") or ()
+    return (*result[:front], *joined, *result[front:])
 
 
 def _axes_used(part: Any) -> int:
     if isinstance(part, str):
         return 0
     if isinstance(part, TensorSpec) and part.dtype.kind == "b":
-        return len(part.shape)
+        return len(part.shape or ())
     return 1
 
 
@@ -396,7 +397,8 @@ def _diagonal_spec(x: TensorSpec, *, offset: int) -> tuple[Any, Any]:
 def _diagonal_adjoint(xp: Any, g: Any, like: Any, *, offset: int = 0) -> Any:
     if not g.shape[-1]:
         return xp.zeros(like.shape, dtype=g.dtype)
-    return _on_diagonal(xp, g, *like.shape[-2:], offset)
+    rows, columns = like.shape[-2:]
+    return _on_diagonal(xp, g, rows, columns, offset)
 
 
 _diagonal = op(

@@ -283,7 +283,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
         If the parts would not be equal, or the indices are not in ascending order from 0.
     """
     sections: Any = as_shape(indices_or_sections, "split")
-    if np.ndim(indices_or_sections) == 0:  # type: ignore[arg-type]
+    if np.ndim(indices_or_sections) == 0:
         (sections,) = sections
         if sections < 1:
             raise ValueError(f"split: the number of parts must be at least 1, got {sections}")

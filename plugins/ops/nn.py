@@ -11,7 +11,7 @@ from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, F, Op, TensorSpec, ops
 from .elementwise import tanh
-from .families import as_axis, cast_to, elementwise, op, reduced_axes
+from .families import as_axis, cast_to, elementwise, kind_of, op, reduced_axes
 from .shape import one_axis
 
 __all__ = [
@@ -205,7 +205,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
     _sparse_shape(logits.shape, labels.shape)
     if not labels.size:
         return
-    if labels.dtype.kind not in "iu":
+    if kind_of(labels.dtype) not in "iu":
         raise TypeError(
             f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
         )
@@ -228,10 +228,8 @@ def sparse_kernel(xp: Any, logits: Any, labels: Any) -> Any:
 
 
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
-    count = labels.size
-    rows = xp.reshape(softmax_kernel(xp, logits), (count, logits.shape[-1]))
-    rows[xp.arange(count), xp.reshape(labels, (count,))] -= 1
-    return xp.reshape(rows, logits.shape)
+    p = softmax_kernel(xp, logits)
+    return p - xp.where(_hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
 
 
 def _softmax_less_labels_rule(g: Any, logits: Any) -> Any:
@@ -355,14 +353,14 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
     return _cross_entropy(as_tensor(logits), as_tensor(labels), axis=axis)
 
 
-def _one_hot_kernel(xp: Any, indices: Any, *, depth: int, dtype: str) -> Any:
-    hits = xp.expand_dims(indices, axis=-1) == xp.arange(depth, dtype=indices.dtype)
-    return cast_to(xp, hits, dtype)
+def _hits(xp: Any, indices: Any, depth: int) -> Any:
+    """Return whether each of ``depth`` numbers is the index."""
+    return xp.expand_dims(indices, axis=-1) == xp.arange(depth, dtype=indices.dtype)
 
 
 _one_hot = op(
     "one_hot",
-    _one_hot_kernel,
+    lambda xp, indices, *, depth, dtype: cast_to(xp, _hits(xp, indices, depth), dtype),
     gradients={"indices": NONDIFF},
     infer=lambda indices, depth, dtype: (
         None if indices.shape is None else (*indices.shape, depth),

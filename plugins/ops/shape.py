@@ -109,9 +109,10 @@ def ravel(x: Any) -> Any:
 
 def _broadcast_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     if x.shape is not None:
-        result = broadcast_shapes(x.shape, shape, op="broadcast_to")
-        stretched = [n for n, m in zip(result[::-1], shape[::-1], strict=False) if n != m]
-        if len(x.shape) > len(shape) or stretched:
+        result: Any = broadcast_shapes(x.shape, shape, op="broadcast_to")
+        if len(result) > len(shape) or any(
+            n not in (m, None) for n, m in zip(result, shape, strict=True)
+        ):
             raise ValueError(f"broadcast_to: shape {x.shape} does not broadcast to {shape}")
     return shape, x.dtype
 
