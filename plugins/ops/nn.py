@@ -136,15 +136,19 @@ def _axis_spec(name: str) -> Any:
 
 def _shifted(xp: Any, x: Any, axis: int) -> Any:
     """Return ``x`` less its maximum, so that its exponentials stay finite."""
-    return x - xp.max(x, axis=axis, keepdims=True) if x.shape[axis] else x
+    return x - xp.max(x, axis=axis, keepdims=True)
 
 
 def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
+    if not x.shape[axis]:
+        return x
     e = xp.exp(_shifted(xp, x, axis))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
 
 def _log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
+    if not x.shape[axis]:
+        return x
     shifted = _shifted(xp, x, axis)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 
