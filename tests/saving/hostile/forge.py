@@ -1,4 +1,4 @@
-"""Making hostile files: a good one, edited with h5py, its digests recomputed as an attacker would."""
+"""Making hostile files: good ones, edited with h5py, their digests recomputed by the attacker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ INPUT = np.linspace(-1.0, 1.0, 6, dtype="float32").reshape(2, 3)
 
 
 def behaviour(path: Path) -> list[Any]:
-    """Return what a file's functions and variables give: two files with the same are the same model."""
+    """Return what a file's functions and variables give: the same means the same model."""
     model = gt.load(path)
     first, second = model.cube(INPUT)
     results = [first, second["c"], model.project(INPUT[:, :2]), model.layer(INPUT)]
@@ -128,3 +128,30 @@ def forged(
             record = record if returned is None else returned
         seal(held, record, digests or {})
     return path
+
+
+# -- places in the JSON of the victim --------------------------------------------------------------
+
+
+def root(m: Any) -> Any:
+    return m["modules"][0]
+
+
+def dense(m: Any) -> Any:
+    return next(record for record in m["modules"] if record["class"] == "layers.Dense")
+
+
+def put(place: Any, key: Any, value: Any) -> Any:
+    place[key] = value
+
+
+def graph(records: list[Any], name: str = "cube") -> Any:
+    return next(r for r in records if r["name"].endswith(name))["graph"]
+
+
+def node(records: list[Any], kind: str, name: str = "cube") -> Any:
+    return next(n for n in graph(records, name)["nodes"] if n.get("op") == kind or kind in n)
+
+
+def function(records: list[Any]) -> Any:
+    return next(r for r in records if r["name"].endswith("cube"))

@@ -69,7 +69,16 @@ def test_cycles_and_second_hard_links_are_refused(path: Path, place: str, target
 
 
 def test_names_that_are_paths_or_tricks_are_refused(template: bytes, path: Path) -> None:
-    for name in (b"..", b".hidden", b"-x", b"a\nb", b"\xff\xfe", b"na\xc3\xafve", b"a" * 300, b"x ."):
+    for name in (
+        b"..",
+        b".hidden",
+        b"-x",
+        b"a\nb",
+        b"\xff\xfe",
+        b"na\xc3\xafve",
+        b"a" * 300,
+        b"x .",
+    ):
         path.write_bytes(template)
         with h5py.File(path, "r+") as file:
             h5py.h5g.create(file["/variables"].id, name)
@@ -166,7 +175,10 @@ def test_a_compression_bomb_is_refused_by_its_size(path: Path) -> None:
 def test_a_chunk_much_larger_than_its_dataset_is_refused(path: Path) -> None:
     def make(f: h5py.File) -> None:
         f.create_dataset(
-            W, data=np.zeros((2, 3), "float32"), chunks=(2**13, 2**13), maxshape=(None, None),
+            W,
+            data=np.zeros((2, 3), "float32"),
+            chunks=(2**13, 2**13),
+            maxshape=(None, None),
             compression="gzip",
         )
 

@@ -1,0 +1,270 @@
+"""Lies in the manifest, with digests that are right: nothing but a LoadError may come of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from forge import dense, forged, good, put, root
+
+import gradtape as gt
+from gradtape.saving import DamagedFile, LoadError, MissingOp, MissingPlugin, UnsafeFile
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return good(tmp_path_factory.mktemp("good") / "good.h5").read_bytes()
+
+
+@pytest.fixture
+def path(template: bytes, tmp_path: Path) -> Path:
+    (tmp_path / "victim.h5").write_bytes(template)
+    return tmp_path / "victim.h5"
+
+
+MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
+    # names
+    "attribute __class__": (
+        lambda m: put(root(m)["attributes"], "__class__", {"value": 1}),
+        UnsafeFile,
+    ),
+    "attribute __dict__": (
+        lambda m: put(root(m)["attributes"], "__dict__", {"dict": {}}),
+        UnsafeFile,
+    ),
+    "attribute with a dot": (lambda m: put(root(m)["attributes"], "a.b", {"value": 1}), UnsafeFile),
+    "attribute empty": (lambda m: put(root(m)["attributes"], "", {"value": 1}), UnsafeFile),
+    "attribute variables": (
+        lambda m: put(root(m)["attributes"], "variables", {"value": 1}),
+        UnsafeFile,
+    ),
+    "attribute own_leaves": (
+        lambda m: put(root(m)["attributes"], "own_leaves", {"variable": 0}),
+        UnsafeFile,
+    ),
+    "attribute private": (
+        lambda m: put(root(m)["attributes"], "_gradtape_calls", {"value": 1}),
+        UnsafeFile,
+    ),
+    "attribute _name": (lambda m: put(root(m)["attributes"], "_name", {"variable": 0}), UnsafeFile),
+    "function __class__": (lambda m: put(root(m)["functions"], "__class__", 0), UnsafeFile),
+    "function __del__": (lambda m: put(root(m)["functions"], "__del__", 0), UnsafeFile),
+    "function to": (lambda m: put(root(m)["functions"], "to", 0), UnsafeFile),
+    "function functions": (lambda m: put(root(m)["functions"], "functions", 0), UnsafeFile),
+    "signature a-b": (lambda m: put(m["signatures"], "a-b", 0), UnsafeFile),
+    "module name": (lambda m: put(root(m), "name", "a b"), UnsafeFile),
+    "signatures over an attribute": (
+        lambda m: (
+            put(m["signatures"], "f", 0),
+            put(root(m)["attributes"], "signatures", {"value": 1}),
+        ),
+        DamagedFile,
+    ),
+    "a method of a layer": (
+        lambda m: put(dense(m)["attributes"], "call", {"variable": 0}),
+        DamagedFile,
+    ),
+    "a property of a layer": (
+        lambda m: put(dense(m)["attributes"], "built", {"module": 0}),
+        DamagedFile,
+    ),
+    # numbers
+    "function number": (lambda m: put(root(m)["functions"], "cube", 99), DamagedFile),
+    "function number negative": (lambda m: put(root(m)["functions"], "cube", -1), DamagedFile),
+    "function number true": (lambda m: put(root(m)["functions"], "cube", True), DamagedFile),
+    "variable number": (lambda m: put(root(m)["attributes"], "w", {"variable": 99}), DamagedFile),
+    "module number": (lambda m: put(root(m)["attributes"], "up", {"module": -2}), DamagedFile),
+    "no modules": (lambda m: put(m, "modules", []), DamagedFile),
+    "huge integer": (lambda m: put(root(m)["attributes"], "n", {"value": 2**70}), DamagedFile),
+    "number as text": (
+        lambda m: put(root(m)["attributes"], "n", {"value": {"float": "1" * 100}}),
+        DamagedFile,
+    ),
+    "no number": (
+        lambda m: put(root(m)["attributes"], "n", {"value": {"float": "x"}}),
+        DamagedFile,
+    ),
+    "unknown tag": (lambda m: put(root(m)["attributes"], "n", {"pickle": "gASV"}), DamagedFile),
+    "two tags": (lambda m: put(root(m)["attributes"], "n", {"value": 1, "module": 0}), DamagedFile),
+    # variables
+    "variable dtype object": (lambda m: put(m["variables"][0], "dtype", "object"), UnsafeFile),
+    "variable dtype unlike its dataset": (
+        lambda m: put(m["variables"][0], "dtype", "float64"),
+        DamagedFile,
+    ),
+    "variable shape": (lambda m: put(m["variables"][0], "shape", [2**62, 2**62]), DamagedFile),
+    "variable shape unknown": (lambda m: put(m["variables"][0], "shape", [None]), DamagedFile),
+    "variable trainable": (lambda m: put(m["variables"][0], "trainable", 1), DamagedFile),
+    "variable at the manifest": (
+        lambda m: put(m["variables"][0], "dataset", "/manifest"),
+        DamagedFile,
+    ),
+    "variable at a text": (
+        lambda m: put(m["variables"][0], "dataset", "/functions/0"),
+        DamagedFile,
+    ),
+    "variable elsewhere": (
+        lambda m: put(m["variables"][0], "dataset", "/../../etc/passwd"),
+        DamagedFile,
+    ),
+    # classes and plugins
+    "class by a Python path": (lambda m: put(root(m), "class", "os.system"), MissingPlugin),
+    "class builtins": (lambda m: put(root(m), "class", "builtins.eval"), MissingPlugin),
+    "class as a list": (lambda m: put(root(m), "class", ["layers.Dense"]), DamagedFile),
+    "required op": (lambda m: m["requires"][0]["ops"].append("evil::op"), MissingOp),
+    "required plugin": (
+        lambda m: m["requires"].append(
+            {
+                "plugin": "evil",
+                "distribution": "evil-dist",
+                "version": "1",
+                "ops": ["evil::op"],
+                "modules": [],
+            }
+        ),
+        MissingPlugin,
+    ),
+    "config with a surplus key": (
+        lambda m: put(dense(m)["config"], "evil", {"value": 1}),
+        DamagedFile,
+    ),
+    "config with another type": (
+        lambda m: put(dense(m)["config"], "units", {"value": "10"}),
+        DamagedFile,
+    ),
+    "config with a list for a number": (
+        lambda m: put(dense(m)["config"], "units", {"value": [1]}),
+        DamagedFile,
+    ),
+    "config with an unknown op": (
+        lambda m: put(dense(m)["config"], "activation", {"op": "os.system"}),
+        MissingOp,
+    ),
+    "config with an unknown name": (
+        lambda m: put(dense(m)["config"], "activation", {"value": "os.system"}),
+        DamagedFile,
+    ),
+    "config naming a module": (
+        lambda m: put(dense(m)["config"], "activation", {"import": "os.system"}),
+        DamagedFile,
+    ),
+    "config with an unknown function": (
+        lambda m: put(dense(m)["config"], "activation", {"function": 99}),
+        DamagedFile,
+    ),
+    "initializer by a Python path": (
+        lambda m: put(
+            dense(m)["config"],
+            "kernel_initializer",
+            {"value": {"dict": {"name": "os.system", "config": {"dict": {}}}}},
+        ),
+        DamagedFile,
+    ),
+    "dtype of a layer": (
+        lambda m: put(dense(m)["config"], "dtype", {"value": "object"}),
+        DamagedFile,
+    ),
+    # parameters
+    "parameter kind": (
+        lambda m: put(m["functions"][0]["parameters"][0], "kind", "evil"),
+        DamagedFile,
+    ),
+    "parameter name": (
+        lambda m: put(m["functions"][0]["parameters"][0], "name", "a b"),
+        DamagedFile,
+    ),
+    "parameters out of order": (
+        lambda m: m["functions"][0]["parameters"].insert(0, {"name": "k", "kind": "keyword_only"}),
+        DamagedFile,
+    ),
+    "default not encoded": (
+        lambda m: put(m["functions"][0]["parameters"][1], "default", {"x": 1}),
+        DamagedFile,
+    ),
+    "trace elsewhere": (
+        lambda m: put(m["functions"][0]["traces"][0], "dataset", "/manifest"),
+        DamagedFile,
+    ),
+    "golden elsewhere": (
+        lambda m: put(m["functions"][0]["traces"][0]["golden"][0], "case", "/variables"),
+        DamagedFile,
+    ),
+    "golden of another size": (
+        lambda m: put(m["functions"][0]["traces"][0]["golden"][0]["inputs"][0], "shape", [2**40]),
+        DamagedFile,
+    ),
+    "golden of an unknown size": (
+        lambda m: put(m["functions"][0]["traces"][0]["golden"][0]["inputs"][0], "shape", None),
+        DamagedFile,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_lies_in_the_manifest(name: str, path: Path) -> None:
+    change, kind = MANIFESTS[name]
+
+    def edit(manifest: Any) -> None:
+        change(manifest)
+
+    forged(path, manifest=edit)
+    for read in (gt.load, gt.saving.verify):
+        with pytest.raises(kind) as caught:
+            read(path)
+        assert str(caught.value).startswith(str(path))
+    with contextlib.suppress(LoadError):
+        gt.saving.inspect_text(path)
+
+
+def test_configurations_that_ask_for_much_allocate_nothing_at_load(path: Path) -> None:
+    forged(path, manifest=lambda m: put(dense(m)["config"], "units", {"value": 2**50}))
+    tracemalloc.start()
+    gt.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50 * 2**20
+
+
+def test_nothing_is_executed_or_opened_while_loading(path: Path) -> None:
+    """An audit hook sees every file that Python opens, every process and every import."""
+    gt.load(path)  # imports and discovers what is needed
+    opened: list[Any] = []
+    watching = [True]
+
+    def hook(event: str, args: Any) -> None:
+        if watching[0] and event in (
+            "open",
+            "exec",
+            "compile",
+            "import",
+            "os.system",
+            "subprocess.Popen",
+            "marshal.loads",
+            "pickle.find_class",
+            "socket.connect",
+            "ctypes.dlopen",
+        ):
+            opened.append((event, *args[:1]))
+
+    sys.addaudithook(hook)
+    try:
+        gt.load(path)
+        gt.saving.inspect_text(path)
+    finally:
+        watching[0] = False
+    assert [x for x in opened if x[0] != "import" or x[1] not in sys.modules] == []
+
+
+def test_terminal_control_characters_are_not_printed(path: Path) -> None:
+    def edit(manifest: Any) -> None:
+        root(manifest)["class_name"] = "\x1b[2Jevil\u202e\udcff"
+
+    forged(path, manifest=edit)
+    text = gt.saving.inspect_text(path)
+    assert "?[2Jevil??" in text
+    assert text.isascii() or text.isprintable() or "\x1b" not in text
+    assert "\x1b" not in text
