@@ -256,7 +256,7 @@ def cases_of(record: Any) -> list[Any]:
     """Return the golden cases of a function's record, for all of its traces."""
     found: list[Any] = []
     for trace in take(record, "traces", list, "function"):
-        if "golden" in trace:
+        if type(trace) is dict and "golden" in trace:
             found += take(trace, "golden", list, "golden")
     return found
 
