@@ -44,6 +44,10 @@ def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
     return x.reshape(shape)
 
 
+def _expand_dims(x: Array, *, axis: int | tuple[int, ...]) -> Array:
+    return x[..., None] if axis == -1 else np.expand_dims(x, axis)
+
+
 def _getitem(x: Array, *arrays: Array, index: tuple[Any, ...]) -> Array:
     return x[decode_index(index, arrays)]
 
@@ -169,6 +173,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "batch_norm_gradient": _batch_norm_gradient,
     "batch_norm_training": _batch_norm_training,
     "concatenate": _concatenate,
+    "expand_dims": _expand_dims,
     "getitem": _getitem,
     "matmul_adjoint_x": _matmul_adjoint_x,
     "matmul_adjoint_y": _matmul_adjoint_y,

@@ -43,6 +43,12 @@ __all__ = [
 
 
 @hookimpl
+def gradtape_modules() -> dict[str, type]:
+    """Provide the module classes of this package to saved files."""
+    return {"random.Generator": random.Generator}
+
+
+@hookimpl
 def gradtape_ops() -> list[Op]:
     """Provide every op defined in this package."""
     return OPS

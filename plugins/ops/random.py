@@ -114,7 +114,7 @@ class Generator(Module):
 
     def get_config(self) -> dict[str, Any]:
         """Return what the constructor takes; the state itself is a variable."""
-        return {"seed": int(to_numpy(self.state.array)[0])}
+        return {"seed": int(to_numpy(self.state.array)[0]), "name": self.name}
 
     def set_seed(self, seed: int) -> None:
         """Start again, as a new generator with this seed."""

@@ -25,6 +25,7 @@ SAMPLES = [
     ("reshape", (M,), {"shape": (4, 3)}),
     ("broadcast_to", (M,), {"shape": (2, 3, 4)}),
     ("expand_dims", (M,), {"axis": (0, 2)}),
+    ("expand_dims", (M,), {"axis": -1}),
     ("squeeze", (M[None],), {"axis": 0}),
     ("transpose", (M,), {"axes": None}),
     ("transpose", (M[None],), {"axes": (2, 0, 1)}),

@@ -97,7 +97,7 @@ def test_a_generator_is_a_module_with_its_state_in_a_variable():
     assert not noise.trainable_variables
     noise.source.normal(2)
     assert noise.source.state.numpy().tolist() == [3, 1]
-    assert noise.source.get_config() == {"seed": 3}
+    assert noise.source.get_config() == {"seed": 3, "name": "generator"}
 
 
 def test_module_level_functions_share_a_seed():
