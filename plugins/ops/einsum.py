@@ -187,6 +187,7 @@ _einsum = op(
     "einsum",
     _kernel,
     vjp=_vjp,
+    shapes_only=("out",),
     infer=_spec,
     doc="Sum products over labelled axes.",
 )
@@ -194,6 +195,7 @@ op(
     "einsum_adjoint",
     _adjoint,
     vjp=_adjoint_vjp,
+    shapes_only=("out",),
     infer=lambda g, *operands, subscripts, position: (
         operands[position].shape,
         np.result_type(g.dtype, *(x.dtype for i, x in enumerate(operands) if i != position)),
