@@ -1,19 +1,22 @@
 """``batch_norm``: batch normalisation by the batch's own statistics, as one op.
 
-Composed of elementwise ops it would be a dozen records on the tape. As one op it costs three passes
-over the input forwards and five backwards.
+Composed of elementwise ops it would be a dozen records on the tape, and as many passes over memory.
+Its gradient is one op as well; from the second order on, gradients are taken through the
+elementwise ops that the gradient is made of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.extend import F, Op
+from ..core.tape import GradientTape
+from ..core.tensor import Tensor
 
-__all__ = ["OPS"]
+__all__ = ["KERNELS", "OPS"]
 
 
 def _kernel(
@@ -57,6 +60,10 @@ def _infer(x: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float) -> list[
     return [(x.shape, dtype), (gamma.shape, x.dtype), (gamma.shape, x.dtype)]
 
 
+def _infer_adjoint(*specs: Any, axis: int, epsilon: float) -> list[Any]:
+    return [(spec.shape, spec.dtype) for spec in specs[3:6]]
+
+
 def _layout(rank: int, axis: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes to sum over, and the shape that lays channels along their axis."""
     if not -rank <= axis < rank:
@@ -67,19 +74,28 @@ def _layout(rank: int, axis: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _vjp(
-    gs: Sequence[Any],
-    inputs: Sequence[Any],
-    outputs: Sequence[Any],
-    needed: Sequence[bool],
+    gs: Sequence[Any], inputs: Any, outputs: Any, needed: Any, *, axis: int, epsilon: float
+) -> Any:
+    return F.batch_norm_adjoint(*gs, *inputs, *outputs[1:], axis=axis, epsilon=epsilon)
+
+
+# -- the gradient, an op too -----------------------------------------------------------------------
+
+
+def _adjoint(
+    g: Any,
+    g_mean: Any,
+    g_variance: Any,
+    x: Any,
+    gamma: Any,
+    beta: Any,
+    mean: Any,
+    variance: Any,
     *,
-    axis: int,
-    epsilon: float,
+    axis: int = -1,
+    epsilon: float = 1e-3,
 ) -> tuple[Any, Any, Any]:
-    g, g_mean, g_variance = gs
-    x, gamma, beta = inputs
-    _, mean, variance = outputs
-    if type(x) is np.ndarray and axis in (-1, x.ndim - 1) and x.dtype.itemsize >= 4:
-        return _numpy_vjp(g, g_mean, g_variance, x, gamma, beta, mean, variance, epsilon)
+    """Return the gradients of x, gamma and beta, computed by ops on arrays of any type."""
     axes, along = _layout(len(x.shape), axis)
 
     def spread(channels: Any) -> Any:
@@ -101,7 +117,7 @@ def _vjp(
     )
 
 
-def _numpy_vjp(
+def numpy_adjoint_kernel(
     g: Any,
     g_mean: Any,
     g_variance: Any,
@@ -110,9 +126,14 @@ def _numpy_vjp(
     beta: Any,
     mean: Any,
     variance: Any,
-    epsilon: float,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-3,
 ) -> tuple[Any, Any, Any]:
-    """Compute the same on NumPy arrays with the channels last."""
+    """Compute ``batch_norm_adjoint`` on NumPy arrays: five passes if the channels are last."""
+    if axis not in (-1, x.ndim - 1) or x.dtype.itemsize < 4:
+        arrays = (g, g_mean, g_variance, x, gamma, beta, mean, variance)
+        return _adjoint(*arrays, axis=axis, epsilon=epsilon)
     rows = x.reshape(-1, x.shape[-1])
     g = g.reshape(rows.shape)
     count = rows.shape[0]
@@ -124,14 +145,28 @@ def _numpy_vjp(
     factor = gamma * inverse
     slope = (2.0 * g_variance - factor * inverse * g_gamma) / count
     shift = (g_mean - factor * g_sum) / count
-    centred *= slope
-    centred += shift
-    centred += factor * g
+    gx = centred * slope
+    gx += shift
+    gx = gx + factor * g
     return (
-        centred.reshape(x.shape),
+        gx.reshape(x.shape).astype(x.dtype, copy=False),
         g_gamma.astype(gamma.dtype, copy=False),
         g_sum.astype(beta.dtype, copy=False),
     )
+
+
+def _adjoint_vjp(
+    gs: Sequence[Any], inputs: Any, outputs: Any, needed: Any, *, axis: int, epsilon: float
+) -> Sequence[Any]:
+    """Differentiate the adjoint by taping the ops that it is made of."""
+    tensors = [x if type(x) is Tensor else Tensor(x) for x in inputs]
+    with GradientTape() as tape:
+        tape.watch(tensors)
+        results = _adjoint(*tensors, axis=axis, epsilon=epsilon)
+    upstream = [g if type(g) is Tensor else Tensor(g) for g in gs]
+    found = tape.gradient(list(results), tensors, upstream)
+    raw = type(inputs[0]) is not Tensor
+    return [g.array if raw and g is not None else g for g in found]
 
 
 #: Provided by the plugin of the layers.
@@ -145,5 +180,19 @@ OPS = [
             "Normalise ``x`` by its own mean and biased variance for each channel; return the "
             "result, the mean and the variance."
         ),
-    )
+    ),
+    Op(
+        "batch_norm_adjoint",
+        lambda xp, *arrays, axis=-1, epsilon=1e-3: _adjoint(*arrays, axis=axis, epsilon=epsilon),
+        inputs=("g", "g_mean", "g_variance", "x", "gamma", "beta", "mean", "variance"),
+        vjp=_adjoint_vjp,
+        infer=_infer_adjoint,
+        doc="Return the gradients of ``batch_norm`` for its inputs, from those of its outputs.",
+    ),
 ]
+
+#: Kernels by op and backend, provided likewise.
+KERNELS: dict[tuple[str, str], Callable[..., Any]] = {
+    ("batch_norm", "numpy"): numpy_kernel,
+    ("batch_norm_adjoint", "numpy"): numpy_adjoint_kernel,
+}

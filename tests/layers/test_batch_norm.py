@@ -265,3 +265,17 @@ def test_restored_by_setting_variables() -> None:
     np.testing.assert_array_equal(twin(x, training=True).numpy(), layer(x, training=True).numpy())
     np.testing.assert_array_equal(twin.moving_mean.numpy(), layer.moving_mean.numpy())
     assert twin.gamma is None
+
+
+def test_gradients_of_third_order_and_of_a_portable_kernel() -> None:
+    def run(x: Any, gamma: Any, beta: Any) -> Any:
+        return ops["batch_norm"](x, gamma, beta, axis=-1, epsilon=0.3)[0]
+
+    check_gradients(run, RNG.normal(size=(3, 2)), RNG.normal(size=2), RNG.normal(size=2), order=3)
+    arrays = [RNG.normal(size=shape) for shape in ((4, 3), (3,), (3,), (4, 3), (3,), (3,))]
+    arrays += [arrays[3].mean(0), arrays[3].var(0)]
+    adjoint = ops["batch_norm_adjoint"]
+    portable = adjoint.kernel(np, *arrays, axis=-1, epsilon=0.1)
+    ours = adjoint.raw(*arrays, axis=-1, epsilon=0.1)
+    for a, b in zip(ours, portable, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
