@@ -10,7 +10,8 @@ from .backend import Backend, backend_for_type, current_backend
 from .graph import Graph, Node, Read, Symbol
 from .op import BinaryOp, Op
 from .optimize import forward_only
-from .replay import local_constants
+from .replay import local_constants, replay
+from .tensor import Tensor
 
 __all__ = ["plain"]
 
@@ -31,7 +32,12 @@ def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
         function = compiled.get(owner.name)
         if function is None:
             function = compiled[owner.name] = _compile(program, owner, arrays)
-        return function(*arrays)
+        try:
+            return function(*arrays)
+        except (IndexError, TypeError, ValueError):
+            # one op at a time, the failing one names itself; nothing is assigned on this way
+            replay(program.without_updates(), [Tensor(x) for x in arrays])
+            raise
 
     return run
 

@@ -7,6 +7,7 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import sys
 from collections.abc import Sequence
@@ -329,6 +330,12 @@ class Graph:
         outputs = tuple(Symbol(self, x.shape, x.dtype) for x in inputs[: kind.results])
         self.nodes.append(Node(kind, inputs, {}, outputs))
         return list(outputs)
+
+    def without_updates(self) -> Graph:
+        """Return the same program, assigning no variable when it ends."""
+        twin = copy.copy(self)
+        twin.updates = {}
+        return twin
 
     # -- looking ---------------------------------------------------------------------------------
 

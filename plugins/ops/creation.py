@@ -63,4 +63,5 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, the last if ``endpoint``."""
+    start, stop = np.asarray(start), np.asarray(stop)  # NumPy would call us back with a tensor
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))

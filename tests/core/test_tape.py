@@ -226,9 +226,9 @@ def test_reset_makes_a_used_tape_usable(x: gt.Tensor) -> None:
 
 
 def test_an_error_inside_the_block_leaves_no_tape_active(x: gt.Tensor) -> None:
-    with pytest.raises(ZeroDivisionError), gt.GradientTape(), gt.GradientTape() as tape:
-        with tape.stop_recording():
-            raise ZeroDivisionError
+    tape = gt.GradientTape()
+    with pytest.raises(ZeroDivisionError), gt.GradientTape(), tape, tape.stop_recording():
+        raise ZeroDivisionError
     assert not is_recording(x)
     with pytest.raises(ZeroDivisionError), gt.GradientTape() as tape:
         raise ZeroDivisionError
