@@ -249,20 +249,25 @@ def registry(strict: bool = True) -> Registry:
     PluginError
         If two plugins provide the same thing, unless not ``strict``.
     """
-    global _registry
-    if _registry is None:
-        with _lock:
-            if _registry is None:
-                found = _discover()
-                for info in found.plugins:
-                    if info.problem and not info.clash and info.problem != "disabled":
-                        warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=3)
-                _registry = found
+    found = _registry or _discovered()
     if strict:
-        for info in _registry.plugins:
+        for info in found.plugins:
             if info.clash:
                 raise PluginError(info.problem)
-    return _registry
+    return found
+
+
+def _discovered(quiet: str = "") -> Registry:
+    """Discover plugins if that is to be done; warn of broken ones but ``quiet``."""
+    global _registry
+    with _lock:
+        if _registry is not None:
+            return _registry
+        found = _registry = _discover()
+    for info in found.plugins:
+        if info.problem and not info.clash and info.problem != "disabled" and info.name != quiet:
+            warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=4)
+    return found
 
 
 def op_named(name: str) -> Op:
@@ -282,7 +287,8 @@ def register_plugin(plugin: Any, name: str) -> None:
         raise PluginError(f"a plugin called {name!r} is registered already")
     _by_hand[name] = plugin
     _rebuild()
-    info = next(info for info in registry(strict=False).plugins if info.name == name)
+    found = _discovered(quiet=name)  # its problem is raised, not warned of
+    info = next(info for info in found.plugins if info.name == name)
     if info.problem:
         unregister_plugin(name)
         raise PluginError(info.problem)

@@ -1,0 +1,433 @@
+"""Plugins: by hand and by entry point, what they may provide, and what happens when they clash."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core import registry as registry_module
+from gradtape.core.errors import BackendMismatch, PluginError, UnknownOp
+from gradtape.core.extend import NONDIFF, Backend, F, Op, hookimpl
+
+
+def specs(*xs):
+    return xs[0].shape, xs[0].dtype
+
+
+def cube_op(name: str = "cubes::cube", **changes) -> Op:
+    record = {
+        "gradients": {"x": lambda g, x: 3.0 * g * x * x},
+        "infer": specs,
+        "doc": "Return ``x * x * x``.",
+        **changes,
+    }
+    return Op(name, lambda xp, x: x * x * x, **record)
+
+
+def plugin(**hooks):
+    """Return a plugin whose hooks return the given values."""
+    made = types.SimpleNamespace()
+    for name, value in hooks.items():
+
+        def hook(value=value):
+            if isinstance(value, Exception):
+                raise value
+            return value
+
+        hook.__name__ = f"gradtape_{name}"
+        setattr(made, hook.__name__, hookimpl(hook))
+    return made
+
+
+@pytest.fixture
+def register():
+    """Register plugins for the length of a test."""
+    names = []
+
+    def add(name: str, **hooks):
+        gt.register_plugin(plugin(**hooks), name)
+        names.append(name)
+
+    yield add
+    for name in reversed(names):
+        gt.unregister_plugin(name)
+
+
+def gradient(f, at):
+    x = gt.constant(at)
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = f(x)
+    return tape.gradient(y, x)
+
+
+# -- what a plugin provides ------------------------------------------------------------------------
+
+
+def test_an_op_of_another_package(register) -> None:
+    register("cubes", ops=[cube_op()])
+    cube = gt.registry().op("cubes::cube")
+    assert cube(2.0).item() == 8.0
+    assert gradient(cube, 2.0).item() == 12.0
+    assert gradient(gt.function(cube), 2.0).item() == 12.0
+    assert repr(cube) == "<op cubes::cube(x)>"
+    assert cube.__doc__ == "Return ``x * x * x``."
+    assert cube.__name__ == "cubes::cube"
+    assert str(cube.provider) == "plugin 'cubes'"
+    info = gt.registry().owner("op", "cubes::cube")
+    assert (info.ops, info.rules) == (["cubes::cube"], ["cubes::cube"])
+    assert F["cubes::cube"](np.float64(2.0)) == 8.0
+
+
+def test_rules_may_use_ones_own_ops(register) -> None:
+    square = Op("own::square", "square", inputs=("x",), infer=specs, gradients={"x": NONDIFF})
+    cube = cube_op("own::cube", gradients={"x": lambda g, x: 3.0 * g * F["own::square"](x)})
+    register("own", ops=[square, cube])
+    assert gradient(gt.registry().op("own::cube"), 2.0).item() == 12.0
+
+
+def test_gradients_for_ops_of_others_by_input_and_by_function(register) -> None:
+    one = Op("bare::one", lambda xp, x: x, infer=specs)
+    two = Op("bare::two", lambda xp, x, y: x * y, infer=specs)
+    register("bare", ops=[one, two])
+    register(
+        "rules",
+        gradients={
+            "bare::one": lambda g, x: g * x * 10.0,
+            "bare::two": {"x": lambda g, y: g * y, "y": NONDIFF},
+        },
+    )
+    assert gradient(gt.registry().op("bare::one"), 2.0).item() == 20.0
+    x, y = gt.constant(2.0), gt.constant(3.0)
+    with gt.GradientTape() as tape:
+        tape.watch([x, y])
+        z = gt.registry().op("bare::two")(x, y)
+    dx, dy = tape.gradient(z, [x, y])
+    assert dx.item() == 3.0
+    assert dy is None
+    assert str(one.rules_provider) == "plugin 'rules'"
+
+
+def test_rules_go_with_the_plugin_that_brought_them() -> None:
+    bare = Op("gone::op", lambda xp, x: x, infer=specs)
+    gt.register_plugin(plugin(ops=[bare]), "gone")
+    try:
+        gt.register_plugin(plugin(gradients={"gone::op": lambda g: g * 2.0}), "its_rule")
+        assert gradient(bare, 1.0).item() == 2.0
+        gt.unregister_plugin("its_rule")
+        assert gradient(bare, 1.0) is None
+    finally:
+        gt.unregister_plugin("gone")
+
+
+def test_a_kernel_override(register) -> None:
+    register("cubes", ops=[cube_op()])
+    calls = []
+    cube = gt.registry().op("cubes::cube")
+    assert cube(2.0).item() == 8.0
+    register("fast", kernels={("cubes::cube", "numpy"): lambda x: calls.append(1) or x**3})
+    assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
+    assert calls == [1]
+    gt.unregister_plugin("fast")
+    cube(2.0)
+    assert calls == [1]
+    gt.register_plugin(plugin(), "fast")  # for the fixture to take back
+
+
+def test_a_variadic_op_with_several_outputs(register) -> None:
+    register(
+        "many",
+        ops=[
+            Op(
+                "many::both",
+                lambda xp, *arrays, scale=1.0: [sum(arrays) * scale, arrays[0]],
+                vjp=lambda gs, inputs, outputs, needed, scale: [
+                    gs[0] * scale + (gs[1] if i == 0 else 0.0) if need else None
+                    for i, need in enumerate(needed)
+                ],
+                infer=lambda *xs, scale: [specs(*xs)] * 2,
+            )
+        ],
+    )
+    both = gt.registry().op("many::both")
+    x, y = gt.constant(2.0), gt.constant(3.0)
+    for f in (lambda: both(x, y, y, scale=10.0), gt.function(lambda: both(x, y, y, scale=10.0))):
+        total, first = f()
+        assert (total.item(), first.item()) == (80.0, 2.0)
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        total, first = both(x, y, y, scale=10.0)
+    assert [g.item() for g in tape.gradient(total, [x, y])] == [10.0, 20.0]
+    assert [g.item() for g in tape.gradient([total, first], [x, y])] == [11.0, 20.0]
+    with pytest.raises(TypeError, match=r"many::both: argument 1: .*None"):
+        both(x, None)
+
+
+def test_module_classes_are_listed(register) -> None:
+    class Layer(gt.Module):
+        pass
+
+    register("layers_of_mine", modules={"mine.Layer": Layer})
+    assert gt.registry().modules["mine.Layer"] is Layer
+
+
+# -- malformed plugins -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cube_op(gradients={"y": NONDIFF}), r"unknown: \['y'\], missing: \['x'\]"),
+        (lambda: cube_op(gradients={"x": lambda g, z: g}), "asks for 'z'"),
+        (lambda: Op("m::a", "sin"), "name its inputs"),
+        (lambda: Op("m::a", lambda xp, x, **kw: x), r"\*\*kw"),
+        (lambda: Op("m::a", lambda xp, x, n=2: x), "'n' has a default but is positional"),
+    ],
+)
+def test_ops_that_cannot_be(make, message: str) -> None:
+    with pytest.raises(PluginError, match=message):
+        make()
+
+
+def test_things_that_are_no_ops_or_for_no_op() -> None:
+    for hooks, message in [
+        ({"ops": ["text"]}, "which is no Op"),
+        ({"kernels": {("no_such_op", "numpy"): len}}, "kernel for the op 'no_such_op'"),
+        ({"gradients": {"no_such_op": len}}, "rule for the op 'no_such_op'"),
+        ({"ops": ZeroDivisionError("oh")}, "ZeroDivisionError: oh"),
+    ]:
+        with pytest.raises(PluginError, match=message):
+            gt.register_plugin(plugin(**hooks), "malformed")
+    gt.registry()  # nothing of it stayed
+
+
+def test_a_plugin_is_merged_whole_or_not_at_all() -> None:
+    hooks = {"ops": [cube_op("half::cube")], "kernels": {("no_such_op", "numpy"): len}}
+    with pytest.raises(PluginError):
+        gt.register_plugin(plugin(**hooks), "half")
+    with pytest.raises(UnknownOp):
+        gt.registry().op("half::cube")
+
+
+def test_a_misspelt_hook_is_found() -> None:
+    with pytest.raises(PluginError, match="gradtape_opps"):
+        gt.register_plugin(plugin(opps=[]), "misspelt")
+
+
+# -- clashes ---------------------------------------------------------------------------------------
+
+
+def test_two_providers_of_one_op_are_named_with_the_way_out(register) -> None:
+    register("first", ops=[cube_op()])
+    with pytest.raises(PluginError) as caught:
+        gt.register_plugin(plugin(ops=[cube_op()]), "second")
+    for part in (
+        "'first'",
+        "'second'",
+        "cubes::cube",
+        "GRADTAPE_DISABLE_PLUGINS",
+        "disable_plugin",
+    ):
+        assert part in str(caught.value)
+    assert gt.registry().op("cubes::cube")(2.0).item() == 8.0  # the first is unharmed
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        {"ops": [Op("sin", "sin", inputs=("x",), infer=specs)]},
+        {"kernels": {("sin", "numpy"): np.sin}},
+        {"gradients": {"sin": lambda g: g}},
+        {"gradients": {"clash::bare": lambda g: g}},
+    ],
+    ids=["op", "kernel", "rule", "second rule"],
+)
+def test_everything_has_one_provider(register, hooks) -> None:
+    register("bare", ops=[Op("clash::bare", lambda xp, x: x, infer=specs)])
+    register("rule", gradients={"clash::bare": lambda g: g})
+    if "kernels" in hooks:
+        register("kernel", kernels={("sin", "numpy"): np.sin})
+    with pytest.raises(PluginError, match="both provide"):
+        gt.register_plugin(plugin(**hooks), "clashing")
+
+
+def test_names_of_plugins_are_unique(register) -> None:
+    register("mine")
+    with pytest.raises(PluginError, match="'mine' is registered already"):
+        gt.register_plugin(plugin(), "mine")
+    with pytest.raises(PluginError, match="no plugin called 'yours'"):
+        gt.unregister_plugin("yours")
+
+
+# -- disabling -------------------------------------------------------------------------------------
+
+
+def test_disabling_and_enabling(register) -> None:
+    register("cubes", ops=[cube_op()])
+    gt.disable_plugin("cubes")
+    try:
+        with pytest.raises(UnknownOp, match=r"cubes::cube.*install the package 'cubes'"):
+            gt.registry().op("cubes::cube")
+        gt.register_plugin(plugin(ops=[cube_op()]), "other_cubes")  # no clash any more
+        gt.unregister_plugin("other_cubes")
+    finally:
+        gt.disable_plugin("cubes", disabled=False)
+    assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
+
+
+def test_disabling_by_environment(register, monkeypatch) -> None:
+    monkeypatch.setenv("GRADTAPE_DISABLE_PLUGINS", "cubes, something_else")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what was asked for is no warning
+        gt.disable_plugin("nobody")
+        with pytest.raises(PluginError):
+            gt.register_plugin(plugin(ops=[cube_op()]), "cubes")
+        registry = gt.registry()
+    assert "cubes::cube" not in registry.ops
+    monkeypatch.undo()
+    gt.disable_plugin("nobody", disabled=False)
+
+
+def test_unknown_ops_suggest_near_names() -> None:
+    with pytest.raises(UnknownOp, match=r"'sine'; near names: .*sin"):
+        gt.registry().op("sine")
+    with pytest.raises(LookupError, match="install the package 'far'"):
+        gt.registry().op("far::away")
+
+
+def test_an_op_that_was_taken_back_says_so() -> None:
+    op = cube_op("left::cube")
+    gt.register_plugin(plugin(ops=[op]), "left")
+    assert op(2.0).item() == 8.0
+    gt.unregister_plugin("left")
+    with pytest.raises(UnknownOp, match="belongs to no registered plugin"):
+        op(2.0)
+
+
+# -- entry points ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def entry_points(monkeypatch):
+    """Pretend that distributions with these entry points are installed."""
+    real = importlib.metadata.entry_points
+
+    def install(**modules):
+        points = []
+        for name, content in modules.items():
+            module = types.ModuleType(f"pretend_{name}")
+            if isinstance(content, Exception):
+                value = f"pretend_{name}_that_fails"
+            else:
+                vars(module).update(vars(content))
+                monkeypatch.setitem(sys.modules, module.__name__, module)
+                value = module.__name__
+            points.append(importlib.metadata.EntryPoint(name, value, "gradtape"))
+        monkeypatch.setattr(importlib.metadata, "entry_points", lambda **kw: [*real(**kw), *points])
+        registry_module._rebuild()
+
+    yield install
+    monkeypatch.undo()
+    registry_module._rebuild()
+
+
+def test_an_installed_plugin_is_found(entry_points) -> None:
+    entry_points(cubes=plugin(ops=[cube_op()]))
+    assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
+    assert "cubes" in [info.name for info in gt.registry().plugins]
+
+
+def test_a_broken_plugin_is_reported_and_not_fatal(entry_points) -> None:
+    entry_points(broken=ImportError("no"), cubes=plugin(ops=[cube_op()]))
+    with pytest.warns(RuntimeWarning, match=r"plugin 'broken'.*ModuleNotFoundError"):
+        registry = gt.registry()
+    assert registry.op("cubes::cube")(2.0).item() == 8.0
+    assert gt.sin(0.0).item() == 0.0
+    info = next(info for info in registry.plugins if info.name == "broken")
+    assert "pretend_broken_that_fails" in info.problem
+    with pytest.raises(UnknownOp, match=r"not in use: plugin 'broken'.*gradtape plugins"):
+        registry.op("nothing_like_it")
+
+
+def test_a_plugin_whose_hook_fails_is_reported_and_not_fatal(entry_points) -> None:
+    entry_points(failing=plugin(ops=ZeroDivisionError("in a hook")))
+    with pytest.warns(RuntimeWarning, match=r"plugin 'failing'.*in a hook.*test_registry\.py"):
+        assert gt.registry().op("sin")(0.0).item() == 0.0
+
+
+def test_installed_plugins_that_clash_are_an_error_until_one_is_disabled(entry_points) -> None:
+    entry_points(one=plugin(ops=[cube_op()]), two=plugin(ops=[cube_op()]))
+    with pytest.raises(PluginError, match="GRADTAPE_DISABLE_PLUGINS=two"):
+        gt.registry()
+    assert any(info.clash for info in gt.registry(strict=False).plugins)
+    gt.disable_plugin("two")
+    try:
+        assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
+    finally:
+        gt.disable_plugin("two", disabled=False)
+
+
+# -- backends --------------------------------------------------------------------------------------
+
+
+class OtherArray(np.ndarray):
+    pass
+
+
+OtherArray.__module__ = "other_library"
+
+
+class OtherBackend(Backend):
+    name = "other"
+    array_module = "other_library"
+    xp = np
+
+    def asarray(self, value, dtype=None, device=None):
+        return np.array(value, dtype=dtype).view(OtherArray)
+
+    def to_numpy(self, array):
+        return np.asarray(array).view(np.ndarray)
+
+
+def test_mixing_backends_names_both_and_the_way_out(register) -> None:
+    register("other", backends=[OtherBackend()])
+    a = gt.constant([1.0, 2.0])
+    with gt.backend("other") as chosen:
+        assert chosen.name == "other"
+        b = gt.constant([3.0, 4.0])
+    assert (a.device, b.device) == ("numpy:cpu", "other:cpu")
+    with pytest.raises(BackendMismatch, match=r"multiply.*numpy and other.*tensor\.to\('numpy'\)"):
+        a * b
+    np.testing.assert_array_equal((a * b.to("numpy")).numpy(), [3.0, 8.0])
+    v = gt.Variable([1.0, 2.0], name="w")
+    with pytest.raises(BackendMismatch, match=r"'w'.*other.*numpy.*tensor\.to\('numpy'\)"):
+        v.assign(b)
+
+
+def test_gradients_cross_a_transfer(register) -> None:
+    register("other", backends=[OtherBackend()])
+    x = gt.constant([1.0, 2.0])
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.sum((x.to("other") ** 2).to("numpy"))
+    gradient = tape.gradient(y, x)
+    assert gradient.device == "numpy:cpu"
+    np.testing.assert_array_equal(gradient, [2.0, 4.0])
+
+
+def test_unknown_backends_and_arrays() -> None:
+    with (
+        pytest.raises(LookupError, match=r"no plugin provides the backend 'tpu'.*numpy"),
+        gt.backend("tpu"),
+    ):
+        pass
+    with pytest.raises(LookupError, match="tpu"):
+        gt.constant(1.0).to("tpu:0")
+    with pytest.raises(ValueError, match="device"):
+        gt.constant(1.0).to("numpy:1")
