@@ -10,7 +10,7 @@ from ..core.spec import describe
 from .errors import DamagedFile
 from .reader import Contents, open_contents
 from .safe import SafeFile
-from .schema import check_dtype, check_shape, parse, tagged, take, variable_label
+from .schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
 
 __all__ = ["inspect_text"]
 
@@ -126,31 +126,50 @@ def _function_lines(contents: Contents) -> list[str]:
         owner = take(record, "name", str, "module")
         for name, number in take(record, "functions", dict, "module").items():
             owners.setdefault(_number(number), []).append(f"{owner}.{name}")
+        for key, encoded in (record.get("config") or {}).items():
+            if type(encoded) is dict and "function" in encoded:
+                owners.setdefault(_number(encoded["function"]), []).append(f"{owner}.{key}")
     for name, number in contents.signatures.items():
         owners.setdefault(_number(number), []).append(f"signatures.{name}")
     for number, record in enumerate(contents.functions):
         own = take(record, "name", str, "function")
-        lines.append("  " + ", ".join(owners.get(number, [f"{own} (used by a layer)"])))
+        lines.append("  " + ", ".join(owners.get(number, [own])))
+        names = [
+            take(item, "name", str, "parameter")
+            for item in take(record, "parameters", list, "function")
+            if not take(item, "kind", str, "parameter").startswith(("keyword", "var"))
+        ]
         for trace in take(record, "traces", list, "function"):
-            lines += _trace_lines(contents, trace)
+            lines += _trace_lines(contents, trace, names)
     return lines or ["  none"]
 
 
-def _trace_lines(contents: Contents, trace: Any) -> list[str]:
+def _trace_lines(contents: Contents, trace: Any, names: list[str]) -> list[str]:
     function = parse(contents.text(take(trace, "dataset", str, "function")))
-    graph = take(function, "graph", dict, "function")
-    inputs = [_described(item) for item in take(graph, "inputs", list, "graph")]
-    static = _static(function.get("arguments"))
-    nodes = take(graph, "nodes", list, "graph")
+    nodes = take(take(function, "graph", dict, "function"), "nodes", list, "graph")
     checks = len(take(trace, "golden", list, "function")) if "golden" in trace else 0
     samples = {0: "no golden samples", 1: "1 golden sample"}.get(checks, f"{checks} golden samples")
     if not checks and "not_sampled" in trace:
         samples += f" ({str(trace['not_sampled'])[:200]})"
-    arguments = ", ".join([*inputs, *static])
+    arguments = ", ".join(_arguments(take(function, "arguments", dict, "function"), names))
     plural = "" if len(nodes) == 1 else "s"
     return [
         f"    ({arguments}): {len(nodes)} node{plural}, {samples}",
         *(f"      custom gradient {label}" for label in _custom_gradients(nodes)),
+    ]
+
+
+def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
+    """Return arguments as ``x: float32[?, 3]`` and ``training=False``."""
+    pair = take(encoded, "tuple", list, "arguments")
+    if len(pair) != 2:
+        raise DamagedFile("function: its arguments are no pair")
+    args = take(pair[0], "tuple", list, "arguments")
+    labels = [*names, *(f"{i}" for i in range(len(names), len(args)))]
+    given = [*zip(labels, args, strict=False), *take(pair[1], "dict", dict, "arguments").items()]
+    return [
+        f"{name}: {_shown(item)}" if _is_spec(item) else f"{name}={_shown(item)}"
+        for name, item in given
     ]
 
 
@@ -160,25 +179,25 @@ def _number(number: Any) -> int:
     return number
 
 
-def _described(item: Any) -> str:
-    shape = check_shape(item.get("shape") if type(item) is dict else 0, "graph")
-    text = describe(shape, check_dtype(take(item, "dtype", str, "graph"), "graph"))
-    name = item.get("name")
-    return f"{name}: {text}" if name else text
+def _is_spec(item: Any) -> bool:
+    return type(item) is dict and "spec" in item
 
 
-def _static(arguments: Any) -> list[str]:
-    """Return the Python arguments that a trace depends on, as they stand in the file."""
-    if type(arguments) is list:
-        return [text for item in arguments for text in _static(item)]
-    if type(arguments) is dict and len(arguments) == 1:
-        ((tag, content),) = arguments.items()
-        if tag == "spec":
-            return []
-        if tag == "dict" and type(content) is dict:
-            return [text for item in content.values() for text in _static(item)]
-        return _static(content) if tag == "tuple" else [str(content)[:80]]
-    return [repr(arguments)[:80]]
+def _shown(item: Any) -> str:
+    """Return an encoded argument as Python would print it, tensors as their shapes and dtypes."""
+    if type(item) is list:
+        return f"[{', '.join(_shown(x) for x in item)}]"
+    if type(item) is not dict:
+        return repr(item)[:80]
+    tag, content = tagged(item, "arguments")
+    if tag == "spec":
+        dtype = check_dtype(take(content, "dtype", str, "arguments"), "arguments")
+        return describe(check_shape(content.get("shape"), "arguments"), dtype)
+    if tag == "tuple" and type(content) is list:
+        return f"({', '.join(_shown(x) for x in content)})"
+    if tag == "dict" and type(content) is dict:
+        return "{" + ", ".join(f"{key}: {_shown(x)}" for key, x in content.items()) + "}"
+    return str(decode(item))[:80]
 
 
 def _custom_gradients(nodes: list[Any]) -> list[str]:

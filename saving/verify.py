@@ -148,10 +148,13 @@ def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
             own = record["class"] is not None and name == "__call__"
             run = module if own else built.functions[number]
             found.setdefault(number, (f"{record['name']}.{name}", number, run))
+        for key, encoded in record.get("config", {}).items():
+            if "function" in encoded:
+                number = encoded["function"]
+                label = f"{record['name']}.{key}"
+                found.setdefault(number, (label, number, built.functions[number]))
     for name, number in contents.signatures.items():
         found.setdefault(number, (f"signatures.{name}", number, built.functions[number]))
-    for number, function in enumerate(built.functions):
-        found.setdefault(number, (function.name, number, function))
     return [found[number] for number in sorted(found)]
 
 

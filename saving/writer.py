@@ -32,6 +32,7 @@ from .schema import (
     dump,
     is_attribute,
     text_digest,
+    variable_label,
 )
 from .traces import SavedFunction, functions_of, trace_call, trace_callable
 
@@ -96,7 +97,9 @@ class _Contents:
         self.texts: dict[str, str] = {}
         self._modules: list[Module] = [module, *module.submodules]
         self._variables: list[Variable] = list(module.variables)
-        self._paths: dict[int, str] = {id(v): path for path, v in module.named_variables.items()}
+        # where a variable is stored, and what golden vectors call it
+        self._places = {id(v): f"/variables/{path}" for path, v in module.named_variables.items()}
+        self._labels = {key: variable_label(place) for key, place in self._places.items()}
         # numbers in the file, by identity
         self._module_numbers = {id(item): i for i, item in enumerate(self._modules)}
         self._variable_numbers = {id(item): i for i, item in enumerate(self._variables)}
@@ -189,20 +192,20 @@ class _Contents:
             # a function reads a variable that the module does not hold: it comes along
             number = self._variable_numbers[id(variable)] = len(self._variables)
             self._variables.append(variable)
-            self._paths[id(variable)] = f"/captured/{number}"
+            self._places[id(variable)] = f"/captured/{number}"
+            self._labels[id(variable)] = f"captured/{number}"
         return number
 
     def _variable(self, variable: Variable) -> dict[str, Any]:
-        path = self._paths[id(variable)]
-        for part in path.removeprefix("/").split("/"):
+        dataset = self._places[id(variable)]
+        for part in dataset[1:].split("/"):
             if not SEGMENT.match(part):
                 raise SaveError(
-                    f"variable {path!r}: {part!r} cannot be a name in a file; use letters, digits, "
-                    "'_', '.', '-' and spaces"
+                    f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a file; "
+                    "use letters, digits, '_', '.', '-' and spaces"
                 )
-        if path.count("/") >= MAX_DEPTH - 2:
-            raise SaveError(f"variable {path!r}: nested deeper than a file may be")
-        dataset = path if path.startswith("/") else f"/variables/{path}"
+        if dataset.count("/") > MAX_DEPTH:
+            raise SaveError(f"{dataset[:80]}...: nested deeper than {MAX_DEPTH} groups")
         self.datasets[dataset] = np.asarray(variable.numpy())
         return {
             "dataset": dataset,
@@ -276,7 +279,7 @@ class _Contents:
     ) -> None:
         cases = []
         for i, inputs in enumerate(sample_inputs(concrete, number)):
-            names = self._paths
+            names = self._labels
             variables = self._variables
             try:
                 values = evaluate(function.original, concrete, inputs, variables, names)

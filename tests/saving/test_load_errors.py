@@ -113,7 +113,7 @@ def test_an_unreadable_file_says_so(path: Path, monkeypatch: pytest.MonkeyPatch)
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(h5py, "File", refuse)
-    with pytest.raises(LoadError, match="cannot be opened .*Permission denied"):
+    with pytest.raises(LoadError, match=r"cannot be opened .*Permission denied"):
         gt.load(path)
 
 
@@ -208,7 +208,7 @@ def test_an_op_that_the_plugin_no_longer_provides_is_named(acme: Op, tmp_path: P
     gt.save(Doubling(), tmp_path / "a.h5")
     gt.unregister_plugin("acme")
     gt.register_plugin(Plugin(), name="acme")
-    with pytest.raises(MissingOp, match="plugin 'acme' is here .*does not provide acme::double"):
+    with pytest.raises(MissingOp, match=r"plugin 'acme' is here .*does not provide acme::double"):
         gt.load(tmp_path / "a.h5")
 
 
@@ -298,7 +298,9 @@ def test_a_disabled_built_in_plugin_is_named_in_a_fresh_process(tmp_path: Path) 
 
 
 def test_an_op_without_a_gradient_is_saved_all_the_same(tmp_path: Path) -> None:
-    op = Op("acme::hold", lambda xp, x: x, gradients={"x": NONDIFF}, infer=lambda x: (x.shape, x.dtype))
+    op = Op(
+        "acme::hold", lambda xp, x: x, gradients={"x": NONDIFF}, infer=lambda x: (x.shape, x.dtype)
+    )
     gt.register_plugin(Plugin([op]), name="acme")
     try:
 
