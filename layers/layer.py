@@ -11,6 +11,7 @@ from ..core.backend import backend, backend_of
 from ..core.convert import as_tensor
 from ..core.dtypes import as_dtype, default_dtype
 from ..core.extend import Module, init_scope
+from ..core.function import Function
 from ..core.tensor import Tensor
 from ..core.tree import flatten, map_structure
 from ..core.variable import Variable
@@ -24,9 +25,10 @@ _BUILT = "_gradtape_built"
 class Layer(Module):
     """Base class of layers.
 
-    A layer defines ``call(x, ...)``, and ``build(input_shape)`` if it has weights: ``build`` runs
-    once, before the first call, outside any trace or tape, and makes the weights with
-    :meth:`add_weight`. What a subclass takes in its constructor it returns from :meth:`get_config`.
+    A layer defines ``call(x, ...)`` (or ``__call__``), and ``build(input_shape)`` if it has
+    weights: ``build`` runs once, before the first call, outside any trace or tape, and makes the
+    weights with :meth:`add_weight`. What a subclass takes in its constructor it returns from
+    :meth:`get_config`.
 
     Parameters
     ----------
@@ -51,9 +53,11 @@ class Layer(Module):
         self.dtype = None if dtype is None else as_dtype(dtype).name
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        call = cls.__dict__.get("call")
-        if call is not None and "__call__" not in cls.__dict__:
-            cls.__call__ = _building(call)  # type: ignore[method-assign]
+        own = cls.__dict__
+        if "__call__" not in own and "call" in own:
+            cls.__call__ = _building(own["call"])  # type: ignore[method-assign]
+        elif "__call__" in own and not isinstance(own["__call__"], Function):
+            cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
     def build(self, input_shape: Any) -> None:
@@ -122,10 +126,12 @@ class Layer(Module):
         state[_BUILT] = True
 
 
-def _building(call: Callable[..., Any]) -> Callable[..., Any]:
+def _building(call: Any) -> Callable[..., Any]:
     """Return ``__call__`` for a layer's ``call``: inputs become tensors, the first builds it."""
 
-    first = list(inspect.signature(call).parameters)[1]
+    first = next(iter(list(inspect.signature(call).parameters)[1:]), "")
+
+    traced = isinstance(call, Function)
 
     @functools.wraps(call)
     def wrapper(self: Layer, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
@@ -135,6 +141,8 @@ def _building(call: Callable[..., Any]) -> Callable[..., Any]:
             inputs = _as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
+        if traced:
+            return call.__get__(self)(inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)
 
     return wrapper

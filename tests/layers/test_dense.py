@@ -413,3 +413,40 @@ def test_the_input_may_be_passed_by_name() -> None:
     np.testing.assert_array_equal(layer(x=x).numpy(), layer(x).numpy())
     with pytest.raises((TypeError, ValueError), match="None"):
         layer(None)
+
+
+def test_a_layer_may_define_the_call_operator_itself() -> None:
+    class Direct(gt.layers.Layer):
+        def build(self, input_shape: Any) -> None:
+            self.w = self.add_weight((input_shape[-1],), "ones")
+
+        def __call__(self, x: Any) -> Any:
+            return x * self.w
+
+    class Tripled(Direct):
+        def __call__(self, x: Any) -> Any:
+            return super().__call__(x) * 3.0
+
+    layer = Tripled()
+    np.testing.assert_allclose(layer([[1.0, 2.0]]).numpy(), [[3.0, 6.0]])
+    assert len(layer.variables) == 1
+
+
+def test_a_layer_whose_call_is_a_traced_function() -> None:
+    class Traced(gt.layers.Layer):
+        @gt.function(input_signature=[gt.TensorSpec(None)])
+        def __call__(self, x: Any) -> Any:
+            return x * 2.0
+
+    class Half(gt.layers.Layer):
+        def build(self, input_shape: Any) -> None:
+            self.w = self.add_weight((input_shape[-1],), "ones")
+
+        @gt.function
+        def call(self, x: Any) -> Any:
+            return x * self.w * 0.5
+
+    assert Traced()([1.0, 2.0]).numpy().tolist() == [2.0, 4.0]
+    layer = Half()
+    assert layer([1.0, 2.0]).numpy().tolist() == [0.5, 1.0]
+    assert len(layer.call.concrete_functions) == 1
