@@ -128,10 +128,7 @@ class Function:
         """The traces made so far."""
         return list(self._concrete.values())
 
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._attribute = name
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Function:
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
         if isinstance(instance, type) or not hasattr(instance, "__dict__"):
