@@ -136,7 +136,9 @@ class BatchNorm(Layer):
             return self._by_moving_statistics(x, shape)
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
         beta = self._constant("zeros_like") if self.beta is None else self.beta.value
-        y, mean, variance = ops["batch_norm"](x, gamma, beta, axis=self.axis, epsilon=self.epsilon)
+        y, mean, variance = ops["batch_norm_training"](
+            x, gamma, beta, axis=self.axis, epsilon=self.epsilon
+        )
         self._move(self.moving_mean, mean)
         self._move(self.moving_variance, variance)
         return y

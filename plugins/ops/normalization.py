@@ -51,10 +51,10 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
 def forward(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
-    over, wide, count = _layout(x, axis)
-    mean = xp.sum(x, axis=over) / count
+    over, wide, _ = _layout(x, axis)
+    mean = xp.mean(x, axis=over)  # unlike sum, it does not overflow in half precision
     centred = x - xp.reshape(mean, wide)
-    variance = xp.sum(centred * centred, axis=over) / count
+    variance = xp.mean(centred * centred, axis=over)
     factor = gamma / xp.sqrt(variance + epsilon)
     y = centred * xp.reshape(factor, wide) + xp.reshape(beta, wide)
     return y, mean, variance
