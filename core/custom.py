@@ -101,8 +101,10 @@ def custom_gradient(f: Fn) -> Fn:
                 "argument and return (gradients, variable_gradients)"
             )
         results = [as_tensor(leaf) for leaf in flatten(result)]
-        gradients = _Backward(f, grad_fn, leaves, variables)
-        outputs = _attach(_name(f), gradients, results)
+        positions = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
+        inputs = [*(leaves[i] for i in positions), *(v.handle() for v in variables)]
+        gradients = _Backward(f, grad_fn, len(leaves), positions, variables, inputs)
+        outputs = _attach(_name(f), gradients, inputs, results)
         return pack_like(result, list(outputs))
 
     return wrapper  # type: ignore[return-value]
@@ -112,16 +114,21 @@ class _Backward:
     """Call a user's gradient function and check what it returns."""
 
     def __init__(
-        self, f: Any, grad_fn: Callable[..., Any], leaves: list[Any], variables: list[Variable]
+        self,
+        f: Any,
+        grad_fn: Callable[..., Any],
+        count: int,
+        positions: list[int],
+        variables: list[Variable],
+        inputs: list[Tensor],
     ) -> None:
         self.f = f
         self.grad_fn = grad_fn
-        self.positions = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
-        self.count = len(leaves)
+        self.count = count
+        self.positions = positions
         self.variables = variables
-        self.inputs: list[Tensor] = [leaves[i] for i in self.positions]
-        self.inputs += [variable.handle() for variable in variables]
-        self.specs = [(x.shape, x.dtype) for x in self.inputs]
+        # not the inputs themselves: what grad_fn needs of them it holds
+        self.specs = [(x.shape, x.dtype) for x in inputs]
 
     def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradient of each input tensor and of each variable."""
@@ -164,16 +171,18 @@ class _Backward:
         return result
 
 
-def _attach(name: str, backward: _Backward, results: list[Tensor]) -> list[Tensor]:
+def _attach(
+    name: str, backward: _Backward, inputs: list[Tensor], results: list[Tensor]
+) -> list[Tensor]:
     """Give results new identities whose gradient is ``backward``, in tapes and in the trace."""
     graph = active_graph.get()
     arrays = [x.array for x in results]
-    if graph is not None and any(type(x.array) is Symbol for x in (*results, *backward.inputs)):
+    if graph is not None and any(type(x.array) is Symbol for x in (*results, *inputs)):
         rule, connected, saved = _trace_backward(name, graph, backward, results)
-        kind = CustomGradient(name, len(results), len(backward.inputs), rule, connected)
-        arrays = graph.custom(kind, arrays, [x.array for x in backward.inputs], saved)
+        kind = CustomGradient(name, len(results), len(inputs), rule, connected)
+        arrays = graph.custom(kind, arrays, [x.array for x in inputs], saved)
     outputs = [Tensor(array) for array in arrays]
-    record_custom(name, backward.inputs, outputs, backward)
+    record_custom(name, inputs, outputs, backward)
     return outputs
 
 
@@ -193,7 +202,7 @@ def _trace_backward(
         except TraceError as error:
             code = getattr(backward.grad_fn, "__code__", None)
             line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
-            return Refusal(name, line, str(error)), (False,) * len(backward.inputs), []
+            return Refusal(name, line, str(error)), (False,) * len(backward.specs), []
         inner.outputs = [inner.adopt(g.array) for g in grads if g is not None]
     inner.inputs = [x for x in inner.inputs if x not in own] + list(own)
     return inner, tuple(g is not None for g in grads), list(inner.captures)

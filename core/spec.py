@@ -33,6 +33,8 @@ class TensorSpec:
     def __init__(
         self, shape: Sequence[int | None] | None, dtype: Any = None, name: str | None = None
     ) -> None:
+        if isinstance(shape, (int, str)):
+            raise TypeError(f"TensorSpec: a shape is a sequence of sizes or None, got {shape!r}")
         self.shape: Shape = None if shape is None else tuple(_dimension(n) for n in shape)
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name

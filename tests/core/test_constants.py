@@ -166,3 +166,6 @@ def test_tensor_specs() -> None:
     for bad in (-1, 1.5, True):
         with pytest.raises(ValueError, match="dimension"):
             gt.TensorSpec([bad])
+    for bad in (3, "ab"):
+        with pytest.raises(TypeError, match="sequence of sizes or None"):
+            gt.TensorSpec(bad)

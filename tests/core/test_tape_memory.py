@@ -185,3 +185,19 @@ def test_a_chain_of_a_million_ops() -> None:
             y = -y
     assert tape.gradient(y, x).numpy() == 1.0
     assert not tape.records
+
+
+def test_a_custom_gradient_keeps_what_its_rule_holds_and_no_more() -> None:
+    @gt.custom_gradient
+    def clipped(x):
+        return x, lambda g: gt.clip(g, -1.0, 1.0)
+
+    x = gt.constant(np.ones(4))
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 3.0
+        gone = array_of(y)
+        z = clipped(y) * 2.0
+        del y
+    assert gone() is None
+    np.testing.assert_array_equal(tape.gradient(z, x), np.full(4, 3.0))
