@@ -201,8 +201,8 @@ class _Contents:
         for part in dataset[1:].split("/"):
             if not SEGMENT.match(part):
                 raise SaveError(
-                    f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a file; "
-                    "use letters, digits, '_', '.', '-' and spaces"
+                    f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a "
+                    "file; use letters, digits, '_', '.', '-' and spaces"
                 )
         if dataset.count("/") > MAX_DEPTH:
             raise SaveError(f"{dataset[:80]}...: nested deeper than {MAX_DEPTH} groups")

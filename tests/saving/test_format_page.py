@@ -1,0 +1,210 @@
+"""docs/format.md against reality: a reader written from the page alone, on a file kept for ever."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.saving import schema
+
+HERE = Path(__file__).parent
+GOLDEN = sorted((HERE / "golden").glob("v*.h5"))
+PAGE = HERE.parents[1] / "docs" / "format.md"
+
+
+# -- a reader that knows the page, h5py and NumPy --------------------------------------------------
+
+
+def array_digest(array: np.ndarray[Any, Any]) -> str:
+    head = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]".encode()
+    little = array.astype(array.dtype.newbyteorder("<"))
+    return hashlib.sha256(head + little.tobytes(order="C")).hexdigest()
+
+
+def value_of(encoded: Any) -> Any:
+    if isinstance(encoded, list):
+        return [value_of(x) for x in encoded]
+    if not isinstance(encoded, dict):
+        return encoded
+    ((tag, content),) = encoded.items()
+    if tag == "float":
+        return float(content)
+    if tag == "complex":
+        return complex(float(content[0]), float(content[1]))
+    if tag == "tuple":
+        return tuple(value_of(x) for x in content)
+    return {key: value_of(x) for key, x in content.items()}
+
+
+OPS = {"add": np.add, "multiply": np.multiply, "sin": np.sin}
+
+
+class Reader:
+    """Section by section of the page."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = h5py.File(path)
+        assert self.file.attrs["format"] == b"gradtape"
+        assert self.file.attrs["format_version"].split(b".")[0] == b"1"
+        text = self.file["manifest"][()]
+        assert hashlib.sha256(text).hexdigest().encode() == self.file.attrs["manifest_sha256"]
+        self.manifest = json.loads(text)
+        for place, digest in self.manifest["digests"].items():
+            held = self.file[place][()]
+            own = hashlib.sha256(held).hexdigest() if isinstance(held, bytes) else None
+            assert digest == (own or array_digest(np.asarray(held)))
+        self.variables = [self.file[r["dataset"]][()] for r in self.manifest["variables"]]
+
+    def trace(self, name: str) -> tuple[Any, Any]:
+        """Return the first trace of a function of the root, and its record."""
+        number = self.manifest["modules"][0]["functions"][name]
+        record = self.manifest["functions"][number]["traces"][0]
+        return json.loads(self.file[record["dataset"]][()]), record
+
+    def run(self, graph: Any, inputs: list[Any]) -> tuple[list[Any], dict[int, Any], list[Any]]:
+        """Return a graph's outputs, its updates, and its custom gradients with their inputs."""
+        values = [*inputs, *(self.file[c["dataset"]][()] for c in graph["constants"])]
+        custom = []
+        for node in graph["nodes"]:
+            given = [
+                value_of(x["scalar"]) if isinstance(x, dict) else values[x] for x in node["inputs"]
+            ]
+            if "read" in node:
+                values.append(self.variables[node["read"]])
+            elif "written" in node:
+                values.append(given[0])
+            elif "custom_gradient" in node:
+                values += given[: node["results"]]
+                custom.append((node, given))
+            else:
+                made = OPS[node["op"]](
+                    *given, **{k: value_of(v) for k, v in node["params"].items()}
+                )
+                (spec,) = node["outputs"]
+                assert made.dtype == spec["dtype"]
+                values.append(made)
+        updates = {number: values[i] for number, i in graph["updates"]}
+        return [values[i] for i in graph["outputs"]], updates, custom
+
+    def case(self, case: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return a golden case's inputs, and its values by name."""
+        position: dict[str, int] = {}
+        arrays = []
+        for spec in (*case["inputs"], *case["values"]):
+            flat = self.file[f"{case['case']}/{spec['dtype']}"][()]
+            start = position.get(spec["dtype"], 0)
+            size = int(np.prod(spec["shape"], dtype=int))
+            arrays.append(flat[start : start + size].reshape(spec["shape"]))
+            position[spec["dtype"]] = start + size
+        count = len(case["inputs"])
+        names = [spec["name"] for spec in case["values"]]
+        return arrays[:count], dict(zip(names, arrays[count:], strict=True))
+
+
+def weights(like: Any, i: int) -> Any:
+    return np.cos(np.arange(like.size) + 1.0 + i).reshape(like.shape).astype(like.dtype)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_reader_written_from_the_page_computes_what_the_file_says(path: Path) -> None:
+    reader = Reader(path)
+    trace, record = reader.trace("cube")
+    assert trace["results"]["dict"]["cube"] == {"output": 0}
+    count = reader.manifest["modules"][0]["attributes"]["count"]["variable"]
+    for case in record["golden"]:
+        inputs, expected = reader.case(case)
+        outputs, updates, [(node, given)] = reader.run(trace["graph"], inputs)
+        for i, output in enumerate(outputs):
+            np.testing.assert_array_equal(output, expected[f"output {i}"])
+        assert updates == {count: reader.variables[count] + 2}
+        # the gradient of t1: through the custom gradient for output 0, plainly for output 1
+        saved = given[node["results"] + node["arguments"] :]
+        upstream = weights(outputs[0], 0)
+        (through,), _, _ = reader.run(node["backward"], [*saved, upstream])
+        plain = weights(outputs[1], 1)
+        while plain.ndim > inputs[0].ndim:
+            plain = plain.sum(axis=0)
+        np.testing.assert_allclose(through + plain, expected["gradient of input 0"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_files_of_every_version_load_and_verify_for_ever(path: Path) -> None:
+    report = gt.saving.verify(path)
+    assert report.ok, report.table()
+    loaded = gt.load(path)
+    assert loaded.cube(2.0)["cube"].item() == 8.0
+    assert loaded.scale.numpy().tolist() == [0.5, -1.5, 2.0]
+    assert loaded.wave.dtype == np.complex128
+    assert loaded.parts[0] is loaded.scale
+    assert loaded.this is loaded
+    assert type(loaded.net) is gt.layers.Sequential
+    x = gt.constant(2.0)
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded.cube(x)["cube"]
+    assert tape.gradient(y, x).item() == 40.0
+
+
+def test_there_is_a_file_of_the_present_version() -> None:
+    major, minor = schema.VERSION
+    assert HERE / "golden" / f"v{major}_{minor}.h5" in GOLDEN
+
+
+# -- the words of the page -------------------------------------------------------------------------
+
+
+def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
+    page = re.sub(r"\s+", " ", PAGE.read_text())
+    major, minor = schema.VERSION
+    assert f"# The file format, version {major}.{minor}" in page
+    assert f"more than {schema.MAX_OBJECTS:,} objects" in page
+    assert f"deeper than {schema.MAX_DEPTH};" in page
+    assert f"a rank above {schema.MAX_RANK}" in page
+    assert f"texts above {schema.MAX_TEXT:,} bytes" in page
+    assert f"({schema.MAX_BYTES // 2**30} GiB" in page
+    assert schema.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
+    assert schema.IDENTIFIER.pattern.removesuffix(r"\Z") in page
+    listed = page.partition("nor be one of")[2].partition(". `config`")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == schema.RESERVED
+    listed = page.partition("one of these dtypes:")[2].partition(".")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == schema.DTYPES
+
+
+def test_the_page_names_every_key_of_the_json_and_no_other() -> None:
+    page = PAGE.read_text()
+    reader = Reader(GOLDEN[-1])
+    documents = [reader.manifest, reader.trace("cube")[0]]
+    found: set[str] = set()
+    free = {
+        "attributes",
+        "functions",
+        "signatures",
+        "digests",
+        "config",
+        "dict",
+        "untraced",
+        "params",
+    }
+
+    def visit(tree: Any, keyed: bool) -> None:
+        if isinstance(tree, list):
+            for item in tree:
+                visit(item, False)
+        elif isinstance(tree, dict):
+            for key, item in tree.items():
+                if not keyed:
+                    found.add(key)
+                visit(item, not keyed and key in free and isinstance(item, dict))
+
+    for document in documents:
+        visit(document, False)
+    missing = {key for key in found if f"`{key}`" not in page and f'"{key}"' not in page}
+    assert not missing
