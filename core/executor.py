@@ -70,7 +70,7 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     for variable, symbol in program.updates.items():
         lines.append(f"    {_bind(scope, 'w', variable.set_array)}({names[symbol]})")
     lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")
-    exec(compile("\n".join(lines), f"<{program.name}>", "exec"), scope)
+    exec(compile("\n".join(lines), f"<{program.name!r}>", "exec"), scope)
     return scope["run"]
 
 
