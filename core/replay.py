@@ -48,7 +48,7 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 
 
 def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
-    """Return a graph's constants on the backend that its inputs or variables are on."""
+    """Return a graph's constants on the backend and device that its inputs or variables are on."""
     constants = graph.constants
     if not constants:
         return constants
@@ -60,6 +60,8 @@ def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
         moved = {}
         for symbol, constant in constants.items():
             owner = backend_for_type(type(constant))
-            moved[symbol] = constant if owner is here else here.asarray(owner.to_numpy(constant))
+            if owner is not here:
+                constant = here.asarray(owner.to_numpy(constant), device=here.device(array))
+            moved[symbol] = constant
         return moved
     return constants

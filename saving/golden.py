@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend_of
+from ..core.backend import backend, backend_of
 from ..core.convert import constant
 from ..core.dtypes import is_differentiable
 from ..core.errors import GradtapeError
 from ..core.function import ConcreteFunction
 from ..core.spec import TensorSpec
+from ..core.state import init_scope
 from ..core.table import ops
 from ..core.tape import GradientTape
 from ..core.tensor import Tensor
@@ -82,6 +83,17 @@ def evaluate(
     The gradient is that of a weighted sum of the floating outputs, the second one that of a
     weighted sum of the first; weights are fixed by position, so that nothing cancels.
     """
+    with init_scope(), _beside(variables), frozen_state(variables), np.errstate(all="ignore"):
+        return _evaluated(run, concrete, inputs, variables, names)
+
+
+def _evaluated(
+    run: Any,
+    concrete: ConcreteFunction,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    variables: Sequence[Variable],
+    names: dict[int, str],
+) -> dict[str, np.ndarray[Any, Any]]:
     tensors = [constant(array) for array in inputs]
     iterator = iter(tensors)
     args, kwargs = pack_like(
@@ -95,19 +107,18 @@ def evaluate(
     for variable in variables:
         if variable.trainable and is_differentiable(variable.dtype) and id(variable) in used:
             sources[f"variable {names[id(variable)]}"] = variable
-    with frozen_state(variables), np.errstate(all="ignore"):
-        with GradientTape() as outer:
-            outer.watch(list(sources.values()))
-            with GradientTape() as inner:
-                inner.watch(list(sources.values()))
-                returned = run(*args, **kwargs)
-                outputs = [x for x in flatten(returned) if isinstance(x, (Tensor, Variable))]
-                target = _weighted_sum(outputs)
-            first = {} if target is None else inner.gradient(target, sources)
-            present = {k: g for k, g in first.items() if g is not None}
-            target = _weighted_sum(list(present.values()))
-        second = {} if target is None else outer.gradient(target, sources)
-        result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
+    with GradientTape() as outer:
+        outer.watch(list(sources.values()))
+        with GradientTape() as inner:
+            inner.watch(list(sources.values()))
+            returned = run(*args, **kwargs)
+            outputs = [x for x in flatten(returned) if isinstance(x, (Tensor, Variable))]
+            target = _weighted_sum(outputs)
+        first = {} if target is None else inner.gradient(target, sources)
+        present = {k: g for k, g in first.items() if g is not None}
+        target = _weighted_sum(list(present.values()))
+    second = {} if target is None else outer.gradient(target, sources)
+    result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
     result |= {f"gradient of {k}": _thinned(g) for k, g in present.items()}
     result |= {f"second gradient of {k}": _thinned(g) for k, g in second.items() if g is not None}
     return result
@@ -161,13 +172,23 @@ def _weighted_sum(tensors: Sequence[Any]) -> Tensor | None:
         real = x
         if x.dtype.kind == "c":
             real = ops["real"](x) + ops["imag"](x)
-        term = ops["sum"](real * Tensor(_beside(real, weights)), axis=None, keepdims=False)
+        term = ops["sum"](real * Tensor(_like(real, weights)), axis=None, keepdims=False)
         total = term if total is None else total + term
     return total
 
 
-def _beside(x: Tensor | Variable, weights: np.ndarray[Any, Any]) -> Any:
-    return backend_of(x.array).asarray(weights.astype(x.dtype))
+def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
+    """Make new tensors where the variables are."""
+    if not variables:
+        return nullcontext()
+    array = variables[0].array
+    owner = backend_of(array)
+    return backend(f"{owner.name}:{owner.device(array)}")
+
+
+def _like(x: Tensor | Variable, weights: np.ndarray[Any, Any]) -> Any:
+    owner = backend_of(x.array)
+    return owner.asarray(weights.astype(x.dtype), device=owner.device(x.array))
 
 
 def why(error: Exception) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.function import ConcreteFunction, RestoredFunction
 from ..core.module import Module
 from ..core.registry import registry
+from ..core.state import init_scope
 from ..core.variable import Variable
 from .errors import (
     DamagedFile,
@@ -67,7 +68,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
     FileMissing, NotAGradtapeFile, NewerFormat, DamagedFile, UnsafeFile, MissingPlugin, MissingOp
         All of them are :class:`gradtape.saving.LoadError`.
     """
-    with SafeFile(path, max_bytes) as file:
+    with SafeFile(path, max_bytes) as file, init_scope():
         return build(open_contents(file)).modules[0]
 
 

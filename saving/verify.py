@@ -14,6 +14,7 @@ from ..core.backend import backend as select_backend
 from ..core.backend import current_backend
 from ..core.function import ConcreteFunction, RestoredFunction
 from ..core.spec import TensorSpec
+from ..core.state import init_scope
 from ..core.tree import flatten, pack_like
 from ..core.variable import Variable
 from .golden import evaluate, why
@@ -115,7 +116,7 @@ def verify(
         If the file cannot be loaded.
     """
     selected = select_backend(backend) if backend else contextlib.nullcontext()
-    with SafeFile(path, max_bytes) as file, selected:
+    with init_scope(), SafeFile(path, max_bytes) as file, selected:
         contents = open_contents(file)
         built = build(contents)
         report = Report(file.path, backend or current_backend().name)

@@ -16,6 +16,7 @@ from ..core.function import ConcreteFunction, Function, RestoredFunction
 from ..core.module import Module
 from ..core.op import Op
 from ..core.registry import registry
+from ..core.state import init_scope
 from ..core.variable import Variable
 from .errors import SaveError
 from .golden import evaluate, packed, sample_inputs, why
@@ -83,7 +84,8 @@ def save(
             f"save: expected a gradtape.Module, got {type(module).__name__}; "
             "assign what you want to save to an attribute of a Module"
         )
-    contents = _Contents(module, signatures or {}, golden)
+    with init_scope():  # what a surrounding tape or trace has no business with
+        contents = _Contents(module, signatures or {}, golden)
     _write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
 
 
@@ -130,9 +132,12 @@ class _Contents:
         digests |= {name: text_digest(text) for name, text in self.texts.items()}
         manifest["digests"] = dict(sorted(digests.items()))
         self.manifest = dump(manifest, "the module tree")
-        # groups count too, but there are fewer of them than datasets
-        if 2 * len(digests) > MAX_OBJECTS:
-            raise SaveError(f"{len(digests):,} arrays and functions are more than a file may hold")
+        objects = {path[:i] for path in digests for i, c in enumerate(f"{path}/") if c == "/"}
+        if len(objects) + 1 > MAX_OBJECTS:
+            raise SaveError(
+                f"{len(objects):,} groups and datasets are more than a file may hold "
+                f"({MAX_OBJECTS:,})"
+            )
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -204,7 +209,7 @@ class _Contents:
                     f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a "
                     "file; use letters, digits, '_', '.', '-' and spaces"
                 )
-        if dataset.count("/") > MAX_DEPTH:
+        if dataset.count("/") - 1 > MAX_DEPTH:
             raise SaveError(f"{dataset[:80]}...: nested deeper than {MAX_DEPTH} groups")
         self.datasets[dataset] = np.asarray(variable.numpy())
         return {
@@ -278,11 +283,14 @@ class _Contents:
         concrete: ConcreteFunction,
     ) -> None:
         cases = []
+        run = function.original
+        if isinstance(run, Function):  # the Python code itself: no trace is made for the samples
+            run = run.python_function
         for i, inputs in enumerate(sample_inputs(concrete, number)):
             names = self._labels
             variables = self._variables
             try:
-                values = evaluate(function.original, concrete, inputs, variables, names)
+                values = evaluate(run, concrete, inputs, variables, names)
             except Exception as error:  # the samples are ours, not the user's: not every one fits
                 trace.setdefault("not_sampled", why(error))
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from fresh_process import assert_same_bits, probe, probe_isolated, run_isolated
 
 import gradtape as gt
+from gradtape.core.extend import Backend
 
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
@@ -429,3 +431,128 @@ def test_a_fresh_process_imports_nothing_that_made_the_file(tmp_path: Path) -> N
         tmp_path / "a.h5",
     )
     assert "test_round" not in printed
+
+
+# -- surroundings ----------------------------------------------------------------------------------
+
+
+def test_random_functions_are_saved_with_the_state_of_their_generator(tmp_path: Path) -> None:
+    class Draws(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.generator = gt.random.Generator(5)
+
+        @gt.function(input_signature=[gt.TensorSpec([None])])
+        def own(self, x: Any) -> Any:
+            return x + self.generator.normal((3,))
+
+        @gt.function(input_signature=[gt.TensorSpec([None])])
+        def shared(self, x: Any) -> Any:
+            return x * gt.random.uniform((3,))
+
+    gt.random.set_seed(1)
+    module = Draws()
+    x = np.ones(3, "float32")
+    module.own(x)
+    loaded = reloaded(module, tmp_path)
+    assert gt.saving.verify(tmp_path / "model.h5").ok
+    for _ in range(2):
+        for name in ("own", "shared"):
+            assert_same_bits([getattr(loaded, name)(x).numpy()], [getattr(module, name)(x).numpy()])
+
+
+def test_saving_makes_no_further_traces(tmp_path: Path) -> None:
+    class General(gt.Module):
+        @gt.function
+        def f(self, x: Any) -> Any:
+            return x * 2.0
+
+    module = General()
+    module.f.get_concrete_function(gt.TensorSpec(None))
+    gt.save(module, tmp_path / "a.h5")
+    assert len(module.f.concrete_functions) == 1
+
+
+def test_saving_and_loading_inside_a_tape_or_a_trace(tmp_path: Path) -> None:
+    module = Affine(2, 2)
+    module(np.ones((1, 2), "float32"))
+    path = tmp_path / "a.h5"
+    with gt.GradientTape() as tape:
+        gt.save(module, path)
+        loaded = gt.load(path)
+        assert gt.saving.verify(path).ok
+    assert tape.watched_variables() == ()
+
+    @gt.function
+    def traced(x: Any) -> Any:
+        gt.save(module, path)
+        kept.append(gt.load(path))
+        return x * 1.0
+
+    kept: list[Any] = []
+    traced(1.0)
+    assert_same_bits([kept[0].weight.numpy()], [loaded.weight.numpy()])
+
+
+@pytest.mark.parametrize("depth", [1, 30, 61, 62, 63, 64, 65, 100])
+def test_a_chain_of_modules_loads_whenever_it_could_be_saved(depth: int, tmp_path: Path) -> None:
+    root = link = gt.Module(name="m")
+    for _ in range(depth):
+        link.next = gt.Module(name="m")
+        link = link.next
+    link.w = gt.Variable(1.0)
+    path = tmp_path / "a.h5"
+    if depth < 64:
+        gt.save(root, path)
+        assert len(gt.load(path).variables) == 1
+    else:
+        with pytest.raises(gt.saving.SaveError, match="nested deeper than 64"):
+            gt.save(root, path)
+
+
+def test_a_module_on_another_backend_is_saved_loaded_and_verified_there(tmp_path: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
+    try:
+        import pretend_gpu
+    finally:
+        sys.path.pop(0)
+    library = pretend_gpu.make("pretend_saving")
+
+    class PretendBackend(Backend):
+        name = "pretend_saving"
+        array_module = "pretend_saving"
+        xp = library
+
+        def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+            with library.cuda.Device(int(device or 0)):
+                return library.array(value, dtype=dtype)
+
+        def to_numpy(self, array: Any) -> Any:
+            return library.asnumpy(array)
+
+        def device(self, array: Any) -> str:
+            return str(array.device.id)
+
+    class Plugin:
+        @staticmethod
+        @gt.hookimpl
+        def gradtape_backends() -> Any:
+            return [PretendBackend()]
+
+    gt.register_plugin(Plugin(), name="pretend_saving")
+    try:
+        module = Affine(4, 3)
+        x = np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)
+        expected = module(x).numpy()
+        module.to("pretend_saving:1")
+        gt.save(module, tmp_path / "a.h5")
+        report = gt.saving.verify(tmp_path / "a.h5", "pretend_saving")
+        assert report.ok, report.table()
+        assert len(report.checks) == 2
+        assert gt.saving.verify(tmp_path / "a.h5").ok
+        with gt.backend("pretend_saving:1"):
+            loaded = gt.load(tmp_path / "a.h5")
+            assert type(loaded.weight.array) is library.ndarray
+            np.testing.assert_allclose(loaded(gt.constant(x)).numpy(), expected, rtol=1e-6)
+    finally:
+        gt.unregister_plugin("pretend_saving")
