@@ -101,7 +101,8 @@ def _as_rows(x: Array, axis: int, *channels: Array) -> Array | None:
     rank = x.ndim
     if axis not in (-1, rank - 1) or not x.size or x.dtype.char not in "fd":
         return None
-    if any(c.dtype is not x.dtype or c.ndim != 1 for c in channels):
+    # equal, not identical: h5py, for one, makes dtypes of its own
+    if any(c.dtype != x.dtype or c.ndim != 1 for c in channels):
         return None
     return x if rank == 2 else x.reshape(-1, x.shape[-1])
 
@@ -139,7 +140,7 @@ def _batch_norm_gradient(
     epsilon: float = 1e-3,
 ) -> tuple[Array, Array, Array]:
     rows = _as_rows(x, axis, gy, gamma, mean) if gy.ndim == 1 else _as_rows(x, axis, gamma, mean)
-    if rows is None or gy.dtype is not x.dtype:
+    if rows is None or gy.dtype != x.dtype:
         return normalization.backward(
             np, gy, gmean, gvariance, x, gamma, mean, variance, axis=axis, epsilon=epsilon
         )
