@@ -174,12 +174,13 @@ class SafeFile:
             dataset = self._dataset(path)
             if dataset.dtype.name not in DTYPES:
                 raise DamagedFile("not an array of numbers")
-            value = np.empty(dataset.shape, dataset.dtype)
+            # NumPy's own dtype object, which fast paths tell by identity; HDF5 converts byte orders
+            value = np.empty(dataset.shape, np.dtype(dataset.dtype.name))
             if value.size:
                 dataset.read(h5s.ALL, h5s.ALL, value)
             if value.dtype == np.bool_ and np.any(value.view(np.uint8) > 1):
                 raise DamagedFile("a boolean is neither 0 nor 1")
-            return value.astype(value.dtype.newbyteorder("="), copy=False)
+            return value
 
         result: np.ndarray[Any, Any] = self._guarded(path, read)
         return result

@@ -369,6 +369,7 @@ def test_variables_of_every_dtype_keep_their_bits(dtype: str, tmp_path: Path) ->
     loaded = reloaded(module, tmp_path)
     assert_same_bits([v.numpy() for v in loaded.variables], [v.numpy() for v in module.variables])
     assert loaded.matrix.name == "m"
+    assert loaded.matrix.array.dtype is np.dtype(dtype)  # what fast paths test for
 
 
 def test_special_values_keep_their_bits(tmp_path: Path) -> None:
