@@ -8,7 +8,7 @@ from typing import Any
 
 from .backend import Backend, backend_for_type, current_backend
 from .graph import Graph, Node, Read, Symbol
-from .op import BinaryOp, Op
+from .op import BinaryOp, Op, unsure
 from .optimize import forward_only
 from .replay import local_constants, replay
 from .tensor import Tensor
@@ -67,6 +67,9 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
         ]
         if free:
             lines.append(f"    del {', '.join(free)}")
+    for variable, symbol in program.updates.items():
+        if unsure(symbol.shape):
+            lines.append(f"    {_bind(scope, 'a', variable.check_shape)}({names[symbol]}.shape)")
     for variable, symbol in program.updates.items():
         lines.append(f"    {_bind(scope, 'w', variable.set_array)}({names[symbol]})")
     lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")

@@ -43,6 +43,8 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
             outputs = [op.variable.value]
         values.update(zip(node.outputs, outputs, strict=True))
     for variable, symbol in graph.updates.items():
+        variable.check_shape(values[symbol].shape)
+    for variable, symbol in graph.updates.items():
         variable.assign(Tensor(values[symbol].array))
     return [values[symbol] for symbol in graph.outputs]
 

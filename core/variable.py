@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .convert import as_tensor, constant
 from .dtypes import is_differentiable
+from .spec import Shape, TensorSpec
 from .state import active_graph, active_tapes
 from .tensor import Operators, Tensor, next_id
 
@@ -140,13 +141,7 @@ class Variable(Operators):
 
     def _checked(self, value: Tensor, method: str) -> Any:
         array = value.array
-        if array.shape is not None and tuple(array.shape) != tuple(self._array.shape):
-            unknown = None in array.shape and len(array.shape) == len(self._array.shape)
-            if not unknown:
-                raise ValueError(
-                    f"{method}: variable {self.name!r} has shape {self.shape}, "
-                    f"the value has {tuple(array.shape)}"
-                )
+        self.check_shape(array.shape, method)
         if array.dtype != self._array.dtype:
             if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
                 raise TypeError(
@@ -159,6 +154,14 @@ class Variable(Operators):
 
             check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
         return array
+
+    def check_shape(self, shape: Shape, method: str = "assign") -> None:
+        """Raise ``ValueError`` if a value of ``shape``, as far as that is known, does not fit."""
+        own = self._array.shape
+        if shape != own and not TensorSpec(own, self.dtype).admits(shape):
+            raise ValueError(
+                f"{method}: variable {self.name!r} has shape {self.shape}, the value has {shape}"
+            )
 
     def _set(self, array: Any) -> None:
         graph = active_graph.get()

@@ -584,6 +584,28 @@ def test_a_wrong_assignment_is_found_while_tracing() -> None:
         gt.function(lambda x: gt.Variable(1).assign(x))(gt.constant(1.5))
 
 
+@pytest.mark.parametrize("spec", [gt.TensorSpec([None]), gt.TensorSpec(None)], ids=str)
+def test_a_wrong_assignment_is_found_at_run_time_if_the_shape_was_unknown(spec) -> None:
+    first, v = gt.Variable(0.0), gt.Variable([1.0, 2.0], name="w")
+
+    @gt.function(input_signature=[spec])
+    def f(x):
+        first.assign(5.0)
+        v.assign(x * 1.0)
+
+    def taped(x):
+        with gt.GradientTape():
+            f(x)
+
+    for run in (f, taped):
+        with pytest.raises(ValueError, match=r"assign.*'w' has shape \(2,\).*\(3,\)"):
+            run(gt.constant([1.0, 2.0, 3.0]))
+        assert first.item() == 0.0
+        np.testing.assert_array_equal(v, [1.0, 2.0])
+    f(gt.constant([3.0, 4.0]))
+    np.testing.assert_array_equal(v, [3.0, 4.0])
+
+
 def test_assigning_in_a_gradient_function_is_refused() -> None:
     v = gt.Variable(1.0, trainable=False, name="count")
 
