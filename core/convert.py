@@ -128,8 +128,9 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return ``array`` in this machine's byte order, the only one that dtypes are compared in."""
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    """Return ``array`` with NumPy's own dtype object: native byte order, and quick to compare."""
+    plain = np.dtype(array.dtype.type)
+    return array if array.dtype is plain else array.astype(plain)
 
 
 def _made_of_python_numbers(value: Any) -> bool:

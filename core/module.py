@@ -17,6 +17,8 @@ from .variable import Variable
 __all__ = ["Module"]
 
 _CALLS = "_gradtape_calls"
+# Types of attributes that hold nothing to track.
+_PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 class Module:
@@ -90,22 +92,29 @@ class Module:
         queue: list[tuple[str, Module]] = [("", self)]
         while queue:
             prefix, module = queue.pop(0)
-            below: list[tuple[str, Variable | Module]] = []
+            below: list[tuple[str, Module]] = []
             for path, leaf in module.own_leaves():
-                if id(leaf) not in seen:
-                    seen.add(id(leaf))
-                    below.append((prefix + path, leaf))
-            yield from (pair for pair in below if isinstance(pair[1], Variable))
-            for path, leaf in below:
+                if id(leaf) in seen:
+                    continue
+                seen.add(id(leaf))
                 if isinstance(leaf, Module):
-                    yield path, leaf
-                    queue.append((path + "/", leaf))
+                    below.append((prefix + path, leaf))
+                else:
+                    yield prefix + path, leaf
+            yield from below
+            queue += [(path + "/", leaf) for path, leaf in below]
 
     def own_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
         """Yield ``(path, variable or module)`` found directly in this module's attributes."""
-        for attribute in sorted(vars(self)):
-            if not attribute.startswith("_gradtape"):
-                yield from _leaves(attribute, vars(self)[attribute], set())
+        # training loops ask for a model's variables at every step, so this is kept lean
+        state = vars(self)
+        for attribute in sorted(state):
+            value = state[attribute]
+            if isinstance(value, (Variable, Module)):
+                if not attribute.startswith("_gradtape"):
+                    yield attribute, value
+            elif type(value) not in _PLAIN and not attribute.startswith("_gradtape"):
+                yield from _leaves(attribute, value, frozenset())
 
     def functions(self) -> dict[str, Function | RestoredFunction]:
         """Return the methods (and attributes) that are decorated with ``gradtape.function``."""
@@ -177,17 +186,22 @@ def _batch(shape: tuple[int, ...]) -> tuple[int | None, ...]:
     return (None, *shape[1:]) if shape else ()
 
 
-def _leaves(path: str, value: Any, inside: set[int]) -> Iterator[tuple[str, Variable | Module]]:
+def _leaves(
+    path: str, value: Any, inside: frozenset[int]
+) -> Iterator[tuple[str, Variable | Module]]:
     if isinstance(value, (Variable, Module)):
         yield path, value
     elif isinstance(value, (list, tuple, dict)) and id(value) not in inside:
-        inside = inside | {id(value)}
+        inside |= {id(value)}
         if isinstance(value, dict):
             items = sorted(value.items(), key=lambda item: str(item[0]))
         else:
             items = list(enumerate(value))
         for key, item in items:
-            yield from _leaves(f"{path}/{key}", item, inside)
+            if isinstance(item, (Variable, Module)):
+                yield f"{path}/{key}", item
+            elif type(item) not in _PLAIN:
+                yield from _leaves(f"{path}/{key}", item, inside)
 
 
 def _noting(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -486,6 +486,11 @@ def _seeds(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:
             raise ValueError("gradient: output_gradients contains None; pass zeros instead")
         seed = as_tensor(leaf)
         if seed.dtype != target.dtype and is_differentiable(target.dtype):
+            if seed.dtype.kind == "c" and target.dtype.kind != "c":
+                raise TypeError(
+                    f"gradient: output_gradients has dtype {seed.dtype}, its target is real "
+                    f"({target.dtype}); pass the real part"
+                )
             seed = seed.astype(target.dtype)
         shape, want = seed.shape, target.shape
         if shape != want and not unsure(shape) and not unsure(want):

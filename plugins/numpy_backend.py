@@ -30,7 +30,10 @@ class NumpyBackend(Backend):
         """Return a new array."""
         if device not in (None, "cpu"):
             raise ValueError(f"the numpy backend has the device 'cpu' only, not {device!r}")
-        return np.array(value, dtype=dtype)
+        array = np.array(value, dtype=dtype)
+        # one dtype object per type: other libraries make equal ones, which are slower to compare
+        plain = np.dtype(array.dtype.type)
+        return array if array.dtype is plain else array.astype(plain)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """Return ``array`` itself."""
