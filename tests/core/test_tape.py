@@ -110,6 +110,20 @@ def test_wrong_output_gradients(seed, message: str) -> None:
     np.testing.assert_array_equal(tape.gradient(y, x), [2.0, 4.0])  # the tape is not used up
 
 
+def test_output_gradients_take_the_dtype_of_the_target() -> None:
+    x = gt.constant(2.0)
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        z = y * 1j
+    for seed in (2, np.float64(2.0), gt.constant(2, dtype="int8")):
+        got = tape.gradient(y, x, output_gradients=seed)
+        assert (got.dtype, got.item()) == (np.float32, 8.0)
+    with pytest.raises(TypeError, match=r"complex64.*real \(float32\)"):
+        tape.gradient(y, x, output_gradients=1j)
+    assert tape.gradient(z, x, output_gradients=1j).item() == 4.0
+
+
 def test_unconnected_gradients() -> None:
     x, other = gt.constant([1.0, 2.0]), gt.Variable(np.zeros((2, 3)))
     with gt.GradientTape(persistent=True) as tape:
