@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.backend import backend_of, to_numpy
+from ...core.backend import backend_of, current_backend, current_device, to_numpy
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, Module, TensorSpec, init_scope, ops
+from ...core.op import is_transformed
 from ...core.tensor import Tensor
 from ...core.variable import Variable
 from .families import op
@@ -240,13 +241,25 @@ def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
 
 # -- the generator that module-level functions share -----------------------------------------------
 
+class SharedGenerator(Generator):
+    """A generator whose numbers are made on the current backend, wherever its state is."""
+
+    def next_key(self) -> Any:
+        """Return a new key, on the current backend and device."""
+        key = super().next_key()
+        if is_transformed(key.array):  # a trace has no backend
+            return key
+        device = current_device()
+        return key.to(current_backend().name + (f":{device}" if device else ""))
+
+
 _shared: Generator | None = None
 
 
 def _generator() -> Generator:
     global _shared
     if _shared is None:
-        _shared = Generator(name="shared")
+        _shared = SharedGenerator(name="shared")
     return _shared
 
 

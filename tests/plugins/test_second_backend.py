@@ -75,6 +75,19 @@ def test_a_device_is_chosen_by_number() -> None:
     assert x.to("pretend").device == "pretend:1"
 
 
+def test_random_numbers_are_made_on_the_selected_backend() -> None:
+    gt.random.set_seed(5)
+    with gt.backend("pretend"):
+        there = gt.random.normal((3,))
+        order = gt.random.permutation(4)
+    assert there.device.startswith("pretend")
+    assert order.device.startswith("pretend")
+    gt.random.set_seed(5)
+    here = gt.random.normal((3,))
+    assert here.device == "numpy:cpu"
+    np.testing.assert_array_equal(here, there.to("numpy"))
+
+
 def test_ops_and_gradients_stay_on_the_backend() -> None:
     x = gt.constant([0.5, 2.0]).to("pretend")
     with gt.GradientTape() as tape:
