@@ -37,7 +37,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             "this tape is not persistent and gradient() has freed its records; "
             "call explain() first, or make it with persistent=True"
         )
-    elif source.id not in tape._roots and source.id not in tape.records:
+    elif source.id not in tape._roots and source.id not in tape._all:
         watched = [v.name for v in tape.watched_variables()]
         reasons.append(
             f"{name} was never watched; call tape.watch(...) before using it "

@@ -85,6 +85,9 @@ class GradientTape:
         #   [(input id, rule, values, keywords, tensor to unbroadcast to), ...]
         #   Joint
         # Ops add to it themselves where that is worth it.
+        self._all: dict[int, Any] = {}
+        # what ops see of it: nothing unless the tape is recording (a task that was started inside
+        # the with block may outlive it, and still has the tape among its active ones)
         self.records: dict[int, Any] = {}
         self._roots: set[int] = set()
         self._variables: dict[int, Variable] = {}
@@ -110,12 +113,12 @@ class GradientTape:
         self._pause()
 
     def _resume(self) -> None:
-        self._recording = True
+        self._recording, self.records = True, self._all
         active_tapes.set((*active_tapes.get(), self))
 
     def _pause(self) -> None:
         # by identity, not by position: tapes may be closed in any order
-        self._recording = False
+        self._recording, self.records = False, {}
         active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
 
     @contextmanager
@@ -141,7 +144,8 @@ class GradientTape:
         """Forget everything recorded and watched, as if the tape had just been entered."""
         if not self._entered:
             raise RuntimeError("reset: this tape has not been entered; use it in a with statement")
-        self.records, self._roots = {}, set()
+        self._all, self._roots = {}, set()
+        self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
         self._was_reset, self._used = True, False
 
@@ -167,7 +171,7 @@ class GradientTape:
 
     def _watch_id(self, id: int, dtype: Any) -> None:
         if is_differentiable(dtype):
-            self.records.setdefault(id)
+            self._all.setdefault(id)
             self._roots.add(id)
 
     def watched_variables(self) -> tuple[Variable, ...]:
@@ -179,7 +183,7 @@ class GradientTape:
 
     def accessed(self, variable: Variable) -> None:
         """Take note that a trainable variable was read (called by the variable)."""
-        if self._watch_accessed and variable.id not in self._variables:
+        if self._watch_accessed and self._recording and variable.id not in self._variables:
             self._variables[variable.id] = variable
             self._watch_id(variable.id, variable.dtype)
 
@@ -358,19 +362,19 @@ class GradientTape:
                     grads[target.id] = g if known is None else known + g
             useful = None if self._roots <= wanted else self._reachable(wanted)
             # a persistent tape keeps its records; another gives up each as it is used
-            records = self.records.copy() if self._persistent else self.records
+            records = self._all.copy() if self._persistent else self._all
             _run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
             if not self._persistent:
-                self.records.clear()
+                self._all.clear()
         found = [grads.get(id) for id in sources]
         return [None if g is None else Tensor(g) if type(g) is not Tensor else g for g in found]
 
     def _reachable(self, sources: set[int]) -> set[int]:
         """Return the ids of all tensors that the sources influence."""
         reached = set(sources)
-        for output, record in self.records.items():
+        for output, record in self._all.items():
             if type(record) is tuple:
                 if record[0] in reached:
                     reached.add(output)

@@ -341,6 +341,30 @@ def test_asyncio_tasks_keep_their_tapes_apart() -> None:
     assert asyncio.run(main()) == [0.0, 3.0, 12.0, 27.0, 48.0]
 
 
+def test_a_task_that_outlives_the_tape_records_no_more() -> None:
+    x, v = gt.constant(3.0), gt.Variable(2.0)
+
+    async def main() -> None:
+        ended = asyncio.Event()
+
+        async def work() -> tuple[gt.Tensor, gt.Tensor]:
+            before = x * x
+            await ended.wait()
+            return before, before * v
+
+        with gt.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0)
+        ended.set()
+        before, after = await task
+        assert tape.gradient(before, x).item() == 6.0
+        assert tape.gradient(after, x) is None
+        assert tape.watched_variables() == ()
+
+    asyncio.run(main())
+
+
 def test_fanning_in_and_out() -> None:
     x = gt.constant(2.0)
     with gt.GradientTape() as tape:
