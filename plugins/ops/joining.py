@@ -26,6 +26,9 @@ def _along(shape: Any, axis: int, name: str) -> int:
     return along
 
 
+_MOST_OUTPUTS = 2**16
+
+
 # -- concatenate -----------------------------------------------------------------------------------
 
 
@@ -159,7 +162,15 @@ def _unstack_kernel(xp: Any, x: Any, *, axis: int, num: int) -> tuple[Any, ...]:
     return tuple(x[(*before, i, ...)] for i in range(num))
 
 
+def _checked_count(count: int, name: str) -> int:
+    """Return a number of outputs, which may come from a file, if a graph may hold so many."""
+    if not 0 <= count <= _MOST_OUTPUTS:
+        raise ValueError(f"{name}: {count} parts are more than a graph may hold ({_MOST_OUTPUTS})")
+    return count
+
+
 def _unstack_spec(x: TensorSpec, *, axis: int, num: int) -> list[tuple[Any, Any]]:
+    _checked_count(num, "unstack")
     if x.shape is None:
         return [(None, x.dtype)] * num
     along = _along(x.shape, axis, "unstack")
@@ -239,6 +250,7 @@ def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
 
 def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, Any]]:
     count = len(sections) + 1 if isinstance(sections, tuple) else sections
+    _checked_count(count, "split")
     if x.shape is None:
         return [(None, x.dtype)] * count
     along = _along(x.shape, axis, "split")

@@ -138,6 +138,8 @@ def _expand_kernel(xp: Any, x: Any, *, axis: Any) -> Any:
 
 def _expanded(shape: Any, axis: Any) -> Any:
     rank = len(shape) + (len(axis) if isinstance(axis, tuple) else 1)
+    if rank > 64:  # NumPy's limit too
+        raise ValueError(f"expand_dims: the result would have {rank} dimensions, the most are 64")
     new = reduced_axes(axis, rank, "expand_dims")
     sizes = iter(shape)
     return tuple(1 if i in new else next(sizes) for i in range(rank))
@@ -381,6 +383,8 @@ def _tile_spec(x: Any, *, reps: tuple[int, ...]) -> tuple[Any, Any]:
     if x.shape is None:
         return None, x.dtype
     times, sizes = _tiling(x.shape, reps)
+    # a file may say anything: a size times a tuple would be a tuple of that size
+    times = [operator.index(t) for t in times]
     return tuple(None if n is None else n * t for t, n in zip(times, sizes, strict=True)), x.dtype
 
 
@@ -417,6 +421,7 @@ def tile(x: Any, reps: int | Sequence[int]) -> Any:
 
 
 def _repeat_spec(x: Any, *, repeats: int, axis: int | None) -> tuple[Any, Any]:
+    repeats = operator.index(repeats)  # a size times a tuple would be a tuple of that size
     if x.shape is None:
         return (None if axis is not None else (None,)), x.dtype
     if axis is None:

@@ -192,7 +192,7 @@ def test_lies_in_a_graph(name: str, path: Path) -> None:
 def test_parameters_that_would_allocate_much_allocate_nothing_at_load(path: Path) -> None:
     """Shape rules see what strangers wrote; none of them may build what it describes."""
     huge = 2**45
-    ops = gt.core.registry.registry().ops
+    ops = gt.registry().ops
     candidates = [
         ("tile", {"reps": {"tuple": [huge, huge]}}),
         ("repeat", {"repeats": huge, "axis": 0}),
