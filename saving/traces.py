@@ -65,11 +65,12 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
     for args, kwargs in seen:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        choices: list[Any] = [None]
-        if "training" in signature.parameters:
-            choices = [False, True]
+        takes_training = "training" in signature.parameters
+        choices: list[Any] = [False, True] if takes_training else [None]
+        if takes_training and type(bound.arguments["training"]) is not bool:
+            choices.append(bound.arguments["training"])  # None, say, which may mean either
         for choice in choices:
-            if choice is not None:
+            if takes_training:
                 bound.arguments["training"] = choice
             tree = (bound.args, bound.kwargs)
             key = (structure(tree), *(_kind(leaf) for leaf in flatten(tree)))
@@ -91,22 +92,25 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
     """Trace a callable of a layer's configuration, for any shape if it can be.
 
     What it is given depends on the layer's variables and on its input: it is traced for the common
-    floating dtypes, and for those that the layer has or has met.
+    floating dtypes, and for those that the layer has or has met; for integers (the number of a
+    step, say) only if it takes nothing else.
     """
     if isinstance(function, RestoredFunction):
         return SavedFunction(
             function.name, function.signature, function.concrete_functions, function
         )
     seen = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
-    dtypes = {np.dtype("float32"), np.dtype("float64")}
+    dtypes: set[np.dtype[Any]] = {np.dtype("float32"), np.dtype("float64")}
     held = [v.dtype for v in module.variables] + [x.dtype for x in seen]
     dtypes |= {dtype for dtype in held if dtype.kind in "fc"}
     shapes = dict.fromkeys([vars(module).get("_gradtape_output"), *(x.shape for x in seen)])
     shapes.pop(None, None)
     traced = function if isinstance(function, Function) else Function(function)
-    concrete = []
+    concrete: list[ConcreteFunction] = []
     reason: Exception | None = None
-    for dtype in sorted(dtypes, key=str):
+    for dtype in [*sorted(dtypes, key=str), np.dtype("int64")]:
+        if concrete and dtype.kind == "i":
+            break
         try:
             concrete.append(traced.get_concrete_function(TensorSpec(None, dtype)))
         except Exception as error:

@@ -211,3 +211,31 @@ def test_a_layer_that_was_not_built_yet_can_be_saved(tmp_path: Path) -> None:
     net = layers.Sequential([layers.Dense(2), layers.BatchNorm()])
     gt.save(net, tmp_path / "net.h5")
     assert gt.load(tmp_path / "net.h5")(np.ones((1, 3), "float32")).shape == (1, 2)
+
+
+@pytest.mark.parametrize("kind", ["floats", "integers"])
+def test_a_learning_rate_schedule_is_saved_as_a_graph(kind: str, tmp_path: Path) -> None:
+    def by_division(step: Any) -> Any:
+        return 0.1 / (1.0 + step)
+
+    def by_table(step: Any) -> Any:
+        return gt.take(gt.constant([0.1, 0.01, 0.001, 0.0001]), step)
+
+    schedule = {"floats": by_division, "integers": by_table}[kind]
+    trainer = Trainer(layers.Dense(3), gt.training.SGD(schedule))
+    data = batches(4)
+
+    def train_dense(trainer: Any, data: Any) -> list[Any]:
+        for x, _ in data:
+            with gt.GradientTape() as tape:
+                loss = gt.sum(gt.square(trainer.net(x)))
+            variables = trainer.net.trainable_variables
+            trainer.optimizer.apply_gradients(
+                zip(tape.gradient(loss, variables), variables, strict=True)
+            )
+        return [v.numpy() for v in variables]
+
+    train_dense(trainer, data[:2])
+    gt.save(trainer, tmp_path / "a.h5")
+    loaded = gt.load(tmp_path / "a.h5")
+    assert_same_bits(train_dense(loaded, data[2:]), train_dense(trainer, data[2:]))

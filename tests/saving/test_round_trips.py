@@ -557,3 +557,16 @@ def test_a_module_on_another_backend_is_saved_loaded_and_verified_there(tmp_path
             np.testing.assert_allclose(loaded(gt.constant(x)).numpy(), expected, rtol=1e-6)
     finally:
         gt.unregister_plugin("pretend_saving")
+
+
+def test_training_may_be_none(tmp_path: Path) -> None:
+    class Late(gt.Module):
+        def __call__(self, x: Any, training: Any = None) -> Any:
+            return x * (3.0 if training else 2.0 if training is None else 1.0)
+
+    module = Late()
+    module(np.ones(2, "float32"))
+    loaded = reloaded(module, tmp_path)
+    x = np.ones(1, "float32")
+    assert [loaded(x, training=t).item() for t in (None, False, True)] == [2.0, 1.0, 3.0]
+    assert loaded(x).item() == 2.0
