@@ -189,7 +189,8 @@ def _power_base(g: Any, x: Any, y: Any) -> Any:
             return F.zeros_like(g)
         return g * y if y == 1 else g * (y * x ** (y - 1))
     # y - 1 would give 0 * inf where both are 0
-    return g * (y * x ** F.where(y == 0, 1, y - 1))
+    both = F.logical_and(x == 0, y == 0)
+    return g * (y * x ** F.where(both, 1, y - 1))
 
 
 def _power_exponent(g: Any, x: Any, out: Any) -> Any:
