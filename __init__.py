@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from . import datasets, layers, saving, training
     from .core.hookspecs import hookimpl
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
-    from .plugins.ops import linalg, nn, random
+    from .plugins.ops import fft, linalg, nn, random
     from .plugins.ops.creation import *
     from .plugins.ops.elementwise import *
     from .plugins.ops.indexing import *
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .plugins.ops.reductions import *
     from .plugins.ops.scans import *
     from .plugins.ops.shape import *
+    from .plugins.ops.special import *
     from .saving import load, save
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "datasets",
     "default_dtype",
     "disable_plugin",
+    "fft",
     "function",
     "hookimpl",
     "init_scope",
@@ -88,7 +90,7 @@ _NAMES = {
     "save": ".saving",
     "unregister_plugin": ".core.registry",
 }
-_OP_MODULES = ("linalg", "nn", "random")
+_OP_MODULES = ("fft", "linalg", "nn", "random")
 # Families whose public names stand directly under `gradtape`.
 _FLAT = (
     "creation",
@@ -99,6 +101,7 @@ _FLAT = (
     "reductions",
     "scans",
     "shape",
+    "special",
 )
 _FLAT_NAMES = {
     "clip_by_norm": "nn",

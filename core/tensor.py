@@ -213,7 +213,8 @@ class Operators:
             return func(*args, **kwargs)
         import gradtape  # NumPy's functions are served by ours of the same name
 
-        module = gradtape.linalg if func.__module__ == "numpy.linalg" else gradtape
+        family = func.__module__.rpartition(".")[2]
+        module = getattr(gradtape, family) if family in ("fft", "linalg") else gradtape
         ours = getattr(module, func.__name__, None)
         if ours is None:
             raise _no_counterpart(func)

@@ -8,6 +8,7 @@ from . import (
     decompositions,
     einsum,
     elementwise,
+    fft,
     indexing,
     joining,
     like,
@@ -19,6 +20,7 @@ from . import (
     reductions,
     scans,
     shape,
+    special,
 )
 from .families import OPS
 
@@ -27,6 +29,7 @@ __all__ = [
     "decompositions",
     "einsum",
     "elementwise",
+    "fft",
     "gradtape_ops",
     "indexing",
     "joining",
@@ -39,6 +42,7 @@ __all__ = [
     "reductions",
     "scans",
     "shape",
+    "special",
 ]
 
 
