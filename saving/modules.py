@@ -86,16 +86,16 @@ def signatures_of(module: Module) -> dict[str, RestoredFunction]:
 
 
 def attributes_of(
-    module: Module, number_of: Callable[[Variable | Module], dict[str, int]]
+    module: Module, number_of: Callable[[Variable | Module], dict[str, int] | None]
 ) -> dict[str, Any]:
     """Return a module's attributes as JSON: what it tracks, and plain values.
 
+    They are in the order in which they were set, which is the order of a layer's weights.
     Attributes of other kinds (arrays, functions, objects) are not part of a file.
     """
     result = {}
     restored = signatures_of(module)
-    for name in sorted(vars(module)):
-        value = vars(module)[name]
+    for name, value in vars(module).items():
         if name.startswith("_gradtape") or (name == "signatures" and restored):
             continue
         where = f"{type(module).__name__}.{name}"
@@ -115,7 +115,9 @@ def attributes_of(
     return result
 
 
-def _encode_attribute(value: Any, number_of: Callable[[Any], dict[str, int]], where: str) -> Any:
+def _encode_attribute(
+    value: Any, number_of: Callable[[Any], dict[str, int] | None], where: str
+) -> Any:
     if isinstance(value, (Variable, Module)):
         return number_of(value)
     if isinstance(value, (list, tuple)):

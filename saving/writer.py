@@ -184,9 +184,10 @@ class _Contents:
             record["untraced"] = untraced
         return record
 
-    def _number_of(self, item: Variable | Module) -> dict[str, int]:
+    def _number_of(self, item: Variable | Module) -> dict[str, int] | None:
         if isinstance(item, Module):
-            return {"module": self._module_numbers[id(item)]}
+            number = self._module_numbers.get(id(item))
+            return None if number is None else {"module": number}  # a class may hide a module
         return {"variable": self._variable_number(item)}
 
     # -- variables and constants ---------------------------------------------------------------

@@ -570,3 +570,17 @@ def test_training_may_be_none(tmp_path: Path) -> None:
     x = np.ones(1, "float32")
     assert [loaded(x, training=t).item() for t in (None, False, True)] == [2.0, 1.0, 3.0]
     assert loaded(x).item() == 2.0
+
+
+def test_a_module_that_a_class_hides_is_left_out(tmp_path: Path) -> None:
+    class Hiding(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.shown, self.hidden = gt.Variable(1.0), Affine(1, 1)
+
+        def own_leaves(self) -> Any:
+            return [("shown", self.shown)]
+
+    loaded = reloaded(Hiding(), tmp_path)
+    assert [v.item() for v in loaded.variables] == [1.0]
+    assert not hasattr(loaded, "hidden")
