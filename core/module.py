@@ -108,13 +108,16 @@ class Module:
         """Yield ``(path, variable or module)`` found directly in this module's attributes."""
         # training loops ask for a model's variables at every step, so this is kept lean
         state = vars(self)
-        for attribute in sorted(state):
+        for attribute in self._attribute_order():
             value = state[attribute]
             if isinstance(value, (Variable, Module)):
                 if not attribute.startswith("_gradtape"):
                     yield attribute, value
             elif type(value) not in _PLAIN and not attribute.startswith("_gradtape"):
                 yield from _leaves(attribute, value, frozenset())
+
+    def _attribute_order(self) -> list[str]:
+        return sorted(vars(self))
 
     def functions(self) -> dict[str, Function | RestoredFunction]:
         """Return the methods (and attributes) that are decorated with ``gradtape.function``."""

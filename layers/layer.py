@@ -60,6 +60,10 @@ class Layer(Module):
             cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
 
+    def _attribute_order(self) -> list[str]:
+        # weights in the order in which they were made, as in Keras: kernel, then bias
+        return list(vars(self))
+
     def build(self, input_shape: Any) -> None:
         """Make the weights for inputs of ``input_shape`` (unknown sizes are ``None``)."""
 

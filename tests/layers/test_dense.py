@@ -38,7 +38,7 @@ def test_dense_has_kernel_and_bias_of_keras() -> None:
     assert layer.built
     assert layer.kernel.shape == (5, 3)
     assert layer.bias.shape == (3,)
-    assert [v.name for v in layer.trainable_variables] == ["bias", "kernel"]
+    assert [v.name for v in layer.trainable_variables] == ["kernel", "bias"]
     limit = np.sqrt(6 / 8)
     assert np.abs(layer.kernel.numpy()).max() <= limit
     assert not layer.bias.numpy().any()
@@ -234,7 +234,7 @@ def test_sequential_applies_its_layers_and_passes_training_on() -> None:
     kernel = model.layers[2].kernel.numpy()
     np.testing.assert_allclose(at_rest.numpy(), np.exp(x) @ kernel, rtol=1e-5)
     np.testing.assert_allclose(training.numpy(), np.exp(2 * x) @ kernel, rtol=1e-5)
-    assert list(model.named_variables) == ["layers/2/bias", "layers/2/kernel"]
+    assert list(model.named_variables) == ["layers/2/kernel", "layers/2/bias"]
 
 
 def test_sequential_refuses_what_cannot_be_called() -> None:
@@ -373,7 +373,7 @@ def test_a_layer_restored_by_setting_variables_works_on() -> None:
         setattr(twin, name, gt.Variable(variable.numpy(), name=name))
     assert twin.built
     np.testing.assert_array_equal(twin(x).numpy(), expected)
-    assert sorted(twin.named_variables) == ["bias", "kernel"]
+    assert list(twin.named_variables) == ["kernel", "bias"]
     model = layers.Sequential.from_config({"name": "model"})
     model.layers = [twin, layers.Activation("tanh")]
     np.testing.assert_allclose(model(x).numpy(), np.tanh(expected), rtol=1e-6)
