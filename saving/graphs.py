@@ -159,7 +159,7 @@ def spec_record(shape: Shape, dtype: Any, name: str | None = None) -> dict[str, 
 
 
 def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:
-    """Return a function's parameters as JSON; a default that files do not hold is left out."""
+    """Return a function's parameters as JSON; a default that files do not hold becomes None."""
     result = []
     for parameter in signature.parameters.values():
         record: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind.name.lower()}
@@ -175,10 +175,8 @@ def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def decode_signature(records: Any, where: str) -> inspect.Signature:
+def decode_signature(records: list[Any], where: str) -> inspect.Signature:
     """Return a signature; refuse one that Python would not accept."""
-    if type(records) is not list:
-        raise DamagedFile(f"{where}: no list of parameters")
     parameters = []
     for record in records:
         kind = _KINDS.get(take(record, "kind", str, where))

@@ -99,9 +99,7 @@ class SafeFile:
             raise type(error)(f"{self.path}: {where}{error}") from None
         except MemoryError:
             raise UnsafeFile(f"{self.path}: {place} does not fit into memory") from None
-        except (
-            Exception
-        ) as error:  # h5py raises what it likes: OSError, RuntimeError, KeyError, ...
+        except Exception as error:  # OSError, RuntimeError, KeyError: h5py raises what it likes
             raise DamagedFile(
                 f"{self.path}: {place or 'the file'} cannot be read ({error})"
             ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 from typing import Any
@@ -584,3 +585,47 @@ def test_a_module_that_a_class_hides_is_left_out(tmp_path: Path) -> None:
     loaded = reloaded(Hiding(), tmp_path)
     assert [v.item() for v in loaded.variables] == [1.0]
     assert not hasattr(loaded, "hidden")
+
+
+def test_defaults_are_kept_if_a_file_can_hold_them(tmp_path: Path) -> None:
+    three, how = np.int64(3), {"by": [2.0]}
+
+    class Defaults(gt.Module):
+        @gt.function
+        def f(self, x: Any, n: Any = three, how: Any = how) -> Any:
+            return x * float(n) * how["by"][0]
+
+        @gt.function
+        def g(self, x: Any, key: Any = frozenset()) -> Any:
+            return x * 1.0 if key is None else x
+
+    module = Defaults()
+    module.f(gt.constant(1.0), 3)
+    module.g(gt.constant(1.0), None)
+    loaded = reloaded(module, tmp_path)
+    assert loaded.f(2.0, 3).item() == 12.0
+    assert loaded.g(2.0).item() == 2.0  # a default that a file cannot hold is None there
+
+
+def test_a_loaded_module_can_be_copied_and_called_and_saved(tmp_path: Path) -> None:
+    module = Affine(2, 2)
+    x = np.ones((1, 2), "float32")
+    module(x)
+    loaded = reloaded(module, tmp_path)
+    twin = copy.copy(loaded)
+    assert_same_bits([twin(x).numpy()], [module(x).numpy()])
+    again = reloaded(loaded, tmp_path)
+    assert_same_bits([again(x, training=True).numpy()], [module(x, training=True).numpy()])
+    assert "affine" in repr(again)
+    with pytest.raises(AttributeError):
+        _ = loaded._private
+
+
+def test_deep_values_are_refused_when_saving(tmp_path: Path) -> None:
+    module, nested = gt.Module(name="m"), []
+    module.nested = nested
+    for _ in range(70):
+        nested.append([])
+        nested = nested[0]
+    with pytest.raises(gt.saving.SaveError, match="nested deeper than 64"):
+        gt.save(module, tmp_path / "a.h5")
