@@ -8,6 +8,7 @@ computed then, gradients of gradients included.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -29,6 +30,8 @@ from ..core.variable import Variable
 
 __all__ = ["evaluate", "frozen_state", "packed", "sample_inputs", "unpacked", "why"]
 
+# The folders in front of the name of a Python file.
+_FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
 # Sizes that stand for unknown ones; shapes that stand for unknown rank.
 _UNKNOWN_SIZE = 3
 _MOST_ELEMENTS = 2**14
@@ -192,6 +195,6 @@ def _like(x: Tensor | Variable, weights: np.ndarray[Any, Any]) -> Any:
 
 
 def why(error: Exception) -> str:
-    """Return an exception as a short reason."""
+    """Return an exception as a short reason for strangers: it names no folder of this machine."""
     kind = "" if isinstance(error, GradtapeError) else f"{type(error).__name__}: "
-    return f"{kind}{error}"[:300]
+    return _FOLDERS.sub("", f"{kind}{error}")[:300]

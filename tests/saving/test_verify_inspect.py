@@ -270,3 +270,20 @@ def test_a_submodule_that_cannot_be_traced_alone_says_why(tmp_path: Path) -> Non
     with pytest.raises(TypeError, match="only inside"):
         loaded.inner(np.ones(2, "float32"))
     assert "__call__: not in the file" in gt.saving.inspect_text(tmp_path / "a.h5")
+
+
+def test_reasons_in_a_file_name_no_folder_of_the_machine(tmp_path: Path) -> None:
+    class Choosy(gt.Module):
+        def __call__(self, x: Any) -> Any:
+            return x * 2.0 if x[0] > 0 else x
+
+    class Outer(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.choosy = Choosy()
+
+    outer = Outer()
+    outer.choosy(np.ones(2, "float32"))
+    gt.save(outer, tmp_path / "a.h5")
+    assert "test_verify_inspect.py:" in gt.saving.inspect_text(tmp_path / "a.h5")
+    assert str(Path(__file__).parent).encode() not in (tmp_path / "a.h5").read_bytes()
