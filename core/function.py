@@ -9,6 +9,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from .closure import Closure
 from .convert import as_tensor
 from .graph import Graph
 from .op import SCALARS, is_transformed
@@ -231,8 +232,9 @@ class Function:
 
     def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
         graph = Graph(self.name)
+        closure = Closure(graph)
         names = self._positional
-        with tracing_into(graph):
+        with tracing_into(graph, closure):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):
                 if isinstance(leaf, TensorSpec):
@@ -241,7 +243,9 @@ class Function:
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
             returned = self.python_function(*traced_args, **traced_kwargs)
-            results = map_structure(lambda leaf: _output(leaf, graph), returned)
+            results = map_structure(lambda leaf: _output(leaf, closure), returned)
+        if closure.tensors:
+            graph.closure = closure
         return ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
 
     def __repr__(self) -> str:
@@ -257,12 +261,13 @@ def _as_declared(args: Any, signature: Any) -> Any:
     return args
 
 
-def _output(leaf: Any, graph: Graph) -> Any:
+def _output(leaf: Any, closure: Closure) -> Any:
     if isinstance(leaf, Variable):
         leaf = leaf.value
     if not isinstance(leaf, Tensor):
         return leaf
-    graph.outputs.append(graph.adopt(leaf.array))
+    graph = closure.graph
+    graph.outputs.append(closure.symbol(leaf, graph.adopt(leaf.array)))
     return Output(len(graph.outputs) - 1)
 
 

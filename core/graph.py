@@ -23,6 +23,7 @@ from .state import active_graph
 from .table import F
 
 if TYPE_CHECKING:
+    from .closure import Closure
     from .variable import Variable
 
 __all__ = ["CustomGradient", "Graph", "Node", "Read", "Refusal", "Symbol", "Written"]
@@ -231,6 +232,8 @@ class Graph:
         Symbol -> array, for arrays that Python code brought in.
     updates
         Variable -> symbol of the value that it has on exit.
+    closure
+        Where constants came from that tapes may follow; ``None`` if there are no such.
     """
 
     def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
@@ -242,6 +245,7 @@ class Graph:
         self.constants: dict[Symbol, Any] = {}
         self.captures: list[Symbol] = []
         self.updates: dict[Variable, Symbol] = {}
+        self.closure: Closure | None = None
         self._captured: dict[Symbol, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
@@ -276,10 +280,14 @@ class Graph:
         """Add an array as a constant."""
         known = self._constant_of.get(id(array))
         if known is None:
-            known = Symbol(self, tuple(array.shape), array.dtype)
-            self._constant_of[id(array)] = known
-            self.constants[known] = array
+            known = self._constant_of[id(array)] = self.another_constant(array)
         return known
+
+    def another_constant(self, array: Any) -> Symbol:
+        """Add an array as a constant of its own, whether it is one already or not."""
+        symbol = Symbol(self, tuple(array.shape), array.dtype)
+        self.constants[symbol] = array
+        return symbol
 
     def add(self, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
         """Append a run of ``op``; return its output symbol, or a list of them."""

@@ -431,11 +431,17 @@ class UnaryOp(Op):
         for tape in active_tapes.get():
             if x.id in tape.records:
                 rule = self.rules and self.rules[0]
-                if not rule or (only := rule.only) is None or result.dtype.kind == "c":
+                records = tape.records
+                if (
+                    not rule
+                    or (only := rule.only) is None
+                    or result.dtype.kind == "c"
+                    or type(records) is not dict  # somebody who wants to know the op
+                ):
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
                 saved = x if only == 0 else output if only == 1 else None
-                tape.records[output.id] = (x.id, rule.fn, saved, None)
+                records[output.id] = (x.id, rule.fn, saved, None)
         return output
 
     def raw(self, x: Any) -> Any:
@@ -496,6 +502,7 @@ class BinaryOp(Op):
                 or dtype.kind == "c"
                 or shape is None
                 or None in shape
+                or type(tape.records) is not dict
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue

@@ -23,6 +23,11 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     values: dict[Symbol, Tensor] = dict(zip(graph.inputs, inputs, strict=True))
     for symbol, array in local_constants(graph, [x.array for x in inputs]).items():
         values[symbol] = Tensor(array)
+    if graph.closure is not None and active_tapes.get():
+        graph.closure.tell()
+        for symbol, tensor in graph.closure.tensors.items():
+            if symbol in values and values[symbol].array is tensor.array:  # on the same backend
+                values[symbol] = tensor
     for node in graph.nodes:
         op = node.op
         given = [values[x] if type(x) is Symbol else x for x in node.inputs]

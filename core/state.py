@@ -53,10 +53,10 @@ def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
 
 
 @contextmanager
-def tracing_into(graph: Graph | None) -> Iterator[None]:
+def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
     """Trace a block into ``graph`` with no tape of the surrounding code looking on."""
     graph_token = active_graph.set(graph)
-    tapes_token = active_tapes.set(())
+    tapes_token = active_tapes.set(recorders)
     try:
         yield
     finally:

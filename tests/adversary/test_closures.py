@@ -1,0 +1,125 @@
+"""Traced functions that use tensors which are not their arguments: a tape follows those too."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import gradtape as gt
+
+
+def test_a_loss_that_closes_over_its_weights_has_their_whole_gradient() -> None:
+    w, x = gt.constant([2.0, 3.0]), gt.constant([1.0, 1.0])
+    loss = gt.function(lambda x: gt.sum(x * w * w))
+    for _ in range(2):  # traced, then called again
+        with gt.GradientTape() as tape:
+            tape.watch([w, x])
+            y = loss(x) + gt.sum(w * w)
+        dw, dx = tape.gradient(y, [w, x])
+        np.testing.assert_allclose(dw, [8.0, 12.0])
+        np.testing.assert_allclose(dx, [4.0, 9.0])
+
+
+def test_a_trace_made_without_a_tape_serves_a_tape_later() -> None:
+    w = gt.constant(3.0)
+    f = gt.function(lambda x: x * w)
+    assert f(gt.constant(2.0)).item() == 6.0
+    with gt.GradientTape() as tape:
+        tape.watch(w)
+        y = f(gt.constant(5.0))
+    assert tape.gradient(y, w).item() == 5.0
+
+
+def test_what_a_trace_computed_from_outer_tensors_alone_is_differentiated() -> None:
+    w = gt.constant([0.2, 0.7])
+    f = gt.function(lambda x: gt.sum(x * gt.sin(w * 3.0)))
+    with gt.GradientTape() as outer:
+        outer.watch(w)
+        with gt.GradientTape() as tape:
+            tape.watch(w)
+            y = f(gt.constant([1.0, 2.0]))
+        dw = tape.gradient(y, w)
+    np.testing.assert_allclose(dw, 3 * np.cos(3 * w.numpy()) * [1, 2], rtol=1e-6)
+    np.testing.assert_allclose(
+        outer.gradient(dw, w), -9 * np.sin(3 * w.numpy()) * [1, 2], rtol=1e-5
+    )
+
+
+def test_stopped_and_plain_uses_of_one_array_are_told_apart() -> None:
+    w = gt.constant(3.0)
+    f = gt.function(lambda x: x * gt.stop_gradient(w) * w)
+    with gt.GradientTape() as tape:
+        tape.watch(w)
+        y = f(gt.constant(2.0))
+    assert tape.gradient(y, w).item() == 6.0
+
+
+def test_an_intermediate_result_is_a_closure_like_any_other() -> None:
+    w = gt.constant(3.0)
+    with gt.GradientTape() as tape:
+        tape.watch(w)
+        h = w * w
+        y = gt.function(lambda: h * 2.0)()
+    assert tape.gradient(y, w).item() == 12.0
+
+
+def test_an_outer_tensor_that_is_returned_is_itself() -> None:
+    w = gt.constant([1.0, 2.0])
+    f = gt.function(lambda: {"w": w, "parts": gt.split(w, 2)})
+    with gt.GradientTape() as tape:
+        tape.watch(w)
+        out = f()
+        y = gt.sum(out["w"]) + out["parts"][1]
+    np.testing.assert_allclose(tape.gradient(y, w), [1.0, 2.0])
+
+
+def test_a_tape_inside_the_function_shows_outer_tensors_to_the_tape_outside() -> None:
+    w, x = gt.constant(2.0), gt.constant(5.0)
+
+    @gt.function
+    def slope(x: gt.Tensor) -> gt.Tensor:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x * w
+        return tape.gradient(y, x)
+
+    with gt.GradientTape() as tape:
+        tape.watch([w, x])
+        s = slope(x)
+    assert [g.item() for g in tape.gradient(s, [w, x])] == [10.0, 4.0]
+
+
+def test_custom_gradients_keep_their_rule_for_outer_tensors() -> None:
+    @gt.custom_gradient
+    def product(a: gt.Tensor, b: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return a * b, lambda g: (g * 100.0, g * 1000.0)
+
+    w = gt.constant(3.0)
+    f = gt.function(lambda x: product(x, w) + product(w, w))
+    with gt.GradientTape() as tape:
+        tape.watch(w)
+        y = f(gt.constant(2.0))
+    assert y.item() == 15.0
+    assert tape.gradient(y, w).item() == 2100.0
+
+
+def test_a_paused_tape_sees_nothing_of_a_closure() -> None:
+    w = gt.constant(3.0)
+    f = gt.function(lambda x: x * (w * w))
+    with gt.GradientTape() as seen, gt.GradientTape() as paused:
+        seen.watch(w)
+        paused.watch(w)
+        with paused.stop_recording():
+            y = f(gt.constant(2.0))
+    assert seen.gradient(y, w).item() == 12.0
+    assert paused.gradient(y, w) is None
+
+
+def test_a_persistent_tape_counts_each_call_of_a_closure() -> None:
+    w = gt.constant(3.0)
+    f = gt.function(lambda x: x * (w * w))
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(w)
+        a = f(gt.constant(2.0))
+        b = f(gt.constant(5.0))
+    assert tape.gradient([a, b], w).item() == 42.0
+    assert tape.gradient(a, w).item() == 12.0
