@@ -34,8 +34,9 @@ __all__ = ["evaluate", "frozen_state", "packed", "sample_inputs", "unpacked", "w
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
 # Sizes that stand for unknown ones; shapes that stand for unknown rank.
 _UNKNOWN_SIZE = 3
-_MOST_ELEMENTS = 2**14
 _UNKNOWN_RANK: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3))
+# Of a larger array, only some elements are stored.
+_MOST_ELEMENTS = 2**14
 
 
 def sample_inputs(concrete: ConcreteFunction, seed: int) -> Iterator[list[np.ndarray[Any, Any]]]:

@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import copy
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fresh_process import assert_same_bits, probe, probe_isolated, run_isolated
+from saved_modules import Affine, reloaded
 
 import gradtape as gt
-from gradtape.core.extend import Backend
 
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 float32 float64 complex64 complex128"
 ).split()
-
-
-def reloaded(module: gt.Module, path: Path, **settings: Any) -> Any:
-    gt.save(module, path / "model.h5", **settings)
-    return gt.load(path / "model.h5")
-
-
-class Affine(gt.Module):
-    """Nothing is decorated; ``training`` changes what it does."""
-
-    def __init__(self, inputs: int, outputs: int, seed: int = 0) -> None:
-        super().__init__()
-        random = np.random.default_rng(seed)
-        self.weight = gt.Variable(random.standard_normal((inputs, outputs)).astype("float32"))
-        self.shift = gt.Variable(np.ones(outputs, "float32"))
-        self.seen = gt.Variable(0, trainable=False)
-
-    def __call__(self, x: Any, training: bool = False) -> Any:
-        y = gt.matmul(x, self.weight) + self.shift
-        if training:
-            self.seen.assign_add(1)
-            return y * 2.0
-        return gt.tanh(y)
 
 
 # -- modules that were called but never decorated --------------------------------------------------
@@ -433,199 +408,3 @@ def test_a_fresh_process_imports_nothing_that_made_the_file(tmp_path: Path) -> N
         tmp_path / "a.h5",
     )
     assert "test_round" not in printed
-
-
-# -- surroundings ----------------------------------------------------------------------------------
-
-
-def test_random_functions_are_saved_with_the_state_of_their_generator(tmp_path: Path) -> None:
-    class Draws(gt.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.generator = gt.random.Generator(5)
-
-        @gt.function(input_signature=[gt.TensorSpec([None])])
-        def own(self, x: Any) -> Any:
-            return x + self.generator.normal((3,))
-
-        @gt.function(input_signature=[gt.TensorSpec([None])])
-        def shared(self, x: Any) -> Any:
-            return x * gt.random.uniform((3,))
-
-    gt.random.set_seed(1)
-    module = Draws()
-    x = np.ones(3, "float32")
-    module.own(x)
-    loaded = reloaded(module, tmp_path)
-    assert gt.saving.verify(tmp_path / "model.h5").ok
-    for _ in range(2):
-        for name in ("own", "shared"):
-            assert_same_bits([getattr(loaded, name)(x).numpy()], [getattr(module, name)(x).numpy()])
-
-
-def test_saving_makes_no_further_traces(tmp_path: Path) -> None:
-    class General(gt.Module):
-        @gt.function
-        def f(self, x: Any) -> Any:
-            return x * 2.0
-
-    module = General()
-    module.f.get_concrete_function(gt.TensorSpec(None))
-    gt.save(module, tmp_path / "a.h5")
-    assert len(module.f.concrete_functions) == 1
-
-
-def test_saving_and_loading_inside_a_tape_or_a_trace(tmp_path: Path) -> None:
-    module = Affine(2, 2)
-    module(np.ones((1, 2), "float32"))
-    path = tmp_path / "a.h5"
-    with gt.GradientTape() as tape:
-        gt.save(module, path)
-        loaded = gt.load(path)
-        assert gt.saving.verify(path).ok
-    assert tape.watched_variables() == ()
-
-    @gt.function
-    def traced(x: Any) -> Any:
-        gt.save(module, path)
-        kept.append(gt.load(path))
-        return x * 1.0
-
-    kept: list[Any] = []
-    traced(1.0)
-    assert_same_bits([kept[0].weight.numpy()], [loaded.weight.numpy()])
-
-
-@pytest.mark.parametrize("depth", [1, 30, 61, 62, 63, 64, 65, 100])
-def test_a_chain_of_modules_loads_whenever_it_could_be_saved(depth: int, tmp_path: Path) -> None:
-    root = link = gt.Module(name="m")
-    for _ in range(depth):
-        link.next = gt.Module(name="m")
-        link = link.next
-    link.w = gt.Variable(1.0)
-    path = tmp_path / "a.h5"
-    if depth < 64:
-        gt.save(root, path)
-        assert len(gt.load(path).variables) == 1
-    else:
-        with pytest.raises(gt.saving.SaveError, match="nested deeper than 64"):
-            gt.save(root, path)
-
-
-def test_a_module_on_another_backend_is_saved_loaded_and_verified_there(tmp_path: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-    try:
-        import pretend_gpu
-    finally:
-        sys.path.pop(0)
-    library = pretend_gpu.make("pretend_saving")
-
-    class PretendBackend(Backend):
-        name = "pretend_saving"
-        array_module = "pretend_saving"
-        xp = library
-
-        def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-            with library.cuda.Device(int(device or 0)):
-                return library.array(value, dtype=dtype)
-
-        def to_numpy(self, array: Any) -> Any:
-            return library.asnumpy(array)
-
-        def device(self, array: Any) -> str:
-            return str(array.device.id)
-
-    class Plugin:
-        @staticmethod
-        @gt.hookimpl
-        def gradtape_backends() -> Any:
-            return [PretendBackend()]
-
-    gt.register_plugin(Plugin(), name="pretend_saving")
-    try:
-        module = Affine(4, 3)
-        x = np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)
-        expected = module(x).numpy()
-        module.to("pretend_saving:1")
-        gt.save(module, tmp_path / "a.h5")
-        report = gt.saving.verify(tmp_path / "a.h5", "pretend_saving")
-        assert report.ok, report.table()
-        assert len(report.checks) == 2
-        assert gt.saving.verify(tmp_path / "a.h5").ok
-        with gt.backend("pretend_saving:1"):
-            loaded = gt.load(tmp_path / "a.h5")
-            assert type(loaded.weight.array) is library.ndarray
-            np.testing.assert_allclose(loaded(gt.constant(x)).numpy(), expected, rtol=1e-6)
-    finally:
-        gt.unregister_plugin("pretend_saving")
-
-
-def test_training_may_be_none(tmp_path: Path) -> None:
-    class Late(gt.Module):
-        def __call__(self, x: Any, training: Any = None) -> Any:
-            return x * (3.0 if training else 2.0 if training is None else 1.0)
-
-    module = Late()
-    module(np.ones(2, "float32"))
-    loaded = reloaded(module, tmp_path)
-    x = np.ones(1, "float32")
-    assert [loaded(x, training=t).item() for t in (None, False, True)] == [2.0, 1.0, 3.0]
-    assert loaded(x).item() == 2.0
-
-
-def test_a_module_that_a_class_hides_is_left_out(tmp_path: Path) -> None:
-    class Hiding(gt.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.shown, self.hidden = gt.Variable(1.0), Affine(1, 1)
-
-        def own_leaves(self) -> Any:
-            return [("shown", self.shown)]
-
-    loaded = reloaded(Hiding(), tmp_path)
-    assert [v.item() for v in loaded.variables] == [1.0]
-    assert not hasattr(loaded, "hidden")
-
-
-def test_defaults_are_kept_if_a_file_can_hold_them(tmp_path: Path) -> None:
-    three, how = np.int64(3), {"by": [2.0]}
-
-    class Defaults(gt.Module):
-        @gt.function
-        def f(self, x: Any, n: Any = three, how: Any = how) -> Any:
-            return x * float(n) * how["by"][0]
-
-        @gt.function
-        def g(self, x: Any, key: Any = frozenset()) -> Any:
-            return x * 1.0 if key is None else x
-
-    module = Defaults()
-    module.f(gt.constant(1.0), 3)
-    module.g(gt.constant(1.0), None)
-    loaded = reloaded(module, tmp_path)
-    assert loaded.f(2.0, 3).item() == 12.0
-    assert loaded.g(2.0).item() == 2.0  # a default that a file cannot hold is None there
-
-
-def test_a_loaded_module_can_be_copied_and_called_and_saved(tmp_path: Path) -> None:
-    module = Affine(2, 2)
-    x = np.ones((1, 2), "float32")
-    module(x)
-    loaded = reloaded(module, tmp_path)
-    twin = copy.copy(loaded)
-    assert_same_bits([twin(x).numpy()], [module(x).numpy()])
-    again = reloaded(loaded, tmp_path)
-    assert_same_bits([again(x, training=True).numpy()], [module(x, training=True).numpy()])
-    assert "affine" in repr(again)
-    with pytest.raises(AttributeError):
-        _ = loaded._private
-
-
-def test_deep_values_are_refused_when_saving(tmp_path: Path) -> None:
-    module, nested = gt.Module(name="m"), []
-    module.nested = nested
-    for _ in range(70):
-        nested.append([])
-        nested = nested[0]
-    with pytest.raises(gt.saving.SaveError, match="nested deeper than 64"):
-        gt.save(module, tmp_path / "a.h5")
