@@ -105,14 +105,19 @@ _FLAT = (
 )
 _FLAT_NAMES = {
     "clip_by_norm": "nn",
+    "cross": "linalg",
     "dot": "linalg",
     "einsum": "linalg",
+    "inner": "linalg",
+    "kron": "linalg",
     "matmul": "linalg",
     "matrix_transpose": "linalg",
     "one_hot": "nn",
     "outer": "linalg",
     "tensordot": "linalg",
     "trace": "linalg",
+    "vdot": "linalg",
+    "vecdot": "linalg",
 }
 
 

@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
-from .decompositions import cholesky, det, inv, norm, slogdet, solve, trace
+from .decompositions import cholesky, det, inv, slogdet, solve, trace
 from .einsum import einsum
+from .factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from .indexing import diagonal
-from .products import dot, matmul, outer, tensordot
+from .least_squares import lstsq, matrix_rank, pinv
+from .matrix_functions import expm, matrix_power, multi_dot, solve_triangular
+from .norms import matrix_norm, norm, vector_norm
+from .products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from .shape import matrix_transpose
 
 __all__ = [
     "cholesky",
+    "cross",
     "det",
     "diagonal",
     "dot",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
     "einsum",
+    "expm",
+    "inner",
     "inv",
+    "kron",
+    "lstsq",
     "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
+    "multi_dot",
     "norm",
     "outer",
+    "pinv",
+    "qr",
     "slogdet",
     "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
     "tensordot",
     "trace",
+    "vdot",
+    "vecdot",
+    "vector_norm",
 ]

@@ -16,7 +16,7 @@ from ...core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
 from .families import as_axis, op, reduced_axes
 from .joining import common_dtype
 
-__all__ = ["dot", "matmul", "outer", "tensordot"]
+__all__ = ["cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
 
 
 def as_like(g: Any, like: Any) -> Any:
@@ -155,6 +155,115 @@ def outer(x: Any, y: Any) -> Any:
     """Return the products of each element of ``x`` with each of ``y``, as a matrix."""
     column = ops["reshape"](x, shape=(-1, 1))
     return ops["multiply"](column, ops["reshape"](y, shape=(1, -1)))
+
+
+def vdot(a: Any, b: Any) -> Any:
+    """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size."""
+    x, y = (ops["reshape"](t, shape=(-1,)) for t in (as_tensor(a), as_tensor(b)))
+    if x.shape != y.shape and None not in (*x.shape, *y.shape):
+        raise ValueError(f"vdot: a has {x.shape[0]} elements, b has {y.shape[0]}")
+    return matmul(ops["conj"](x) if x.dtype.kind == "c" else x, y)
+
+
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+    """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast."""
+    x1, x2 = as_tensor(x1), as_tensor(x2)
+    left = ops["conj"](x1) if x1.dtype.kind == "c" else x1
+    return ops["sum"](ops["multiply"](left, x2), axis=as_axis(axis, "vecdot"), keepdims=False)
+
+
+def inner(a: Any, b: Any) -> Any:
+    """Return the sums of products over the last axes of ``a`` and ``b``, for all pairs of rows.
+
+    Raises
+    ------
+    ValueError
+        If the last axes differ in size.
+    """
+    a, b = as_tensor(a), as_tensor(b)
+    if a.ndim == 0 or b.ndim == 0:
+        return ops["multiply"](a, b)
+    return tensordot(a, b, axes=(-1, -1))
+
+
+def kron(a: Any, b: Any) -> Any:
+    """Return the Kronecker product: blocks of ``b``, each scaled by an element of ``a``.
+
+    Parameters
+    ----------
+    a, b
+        Tensors of known rank; the one with fewer axes gets axes of size 1 in front.
+
+    Returns
+    -------
+    A tensor whose sizes are the products of theirs.
+    """
+    a, b = as_tensor(a), as_tensor(b)
+    rank = max(a.ndim, b.ndim)
+    missing = [tuple(range(rank - x.ndim)) for x in (a, b)]
+    a, b = (ops["expand_dims"](x, axis=m) if m else x for x, m in zip((a, b), missing))
+    blocks = ops["multiply"](
+        ops["expand_dims"](a, axis=tuple(range(1, 2 * rank, 2))) if rank else a,
+        ops["expand_dims"](b, axis=tuple(range(0, 2 * rank, 2))) if rank else b,
+    )
+    return ops["merge_pairs"](blocks)
+
+
+def _merged(shape: Any) -> Any:
+    if shape is None:
+        return None
+    pairs = zip(shape[::2], shape[1::2], strict=True)
+    return tuple(None if None in pair else pair[0] * pair[1] for pair in pairs)
+
+
+op(
+    "merge_pairs",
+    lambda xp, x: xp.reshape(x, _merged(x.shape)),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
+    infer=lambda x: (_merged(x.shape), x.dtype),
+    holomorphic=True,
+    doc="Join each pair of neighbouring axes to one.",
+)
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Any:
+    """Return the cross product of vectors of three elements.
+
+    Parameters
+    ----------
+    a, b
+        Tensors; their vectors are along one axis, the other axes broadcast.
+    axisa, axisb, axisc
+        The axis of the vectors in ``a``, in ``b``, and in the result.
+    axis
+        If given, it stands for all three.
+
+    Raises
+    ------
+    ValueError
+        If vectors do not have three elements.
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    sides = []
+    for name, x, along in (("a", as_tensor(a), axisa), ("b", as_tensor(b), axisb)):
+        if x.shape is not None:
+            (place,) = reduced_axes(as_axis(along, "cross"), len(x.shape), "cross")
+            if x.shape[place] not in (3, None):
+                raise ValueError(
+                    f"cross: vectors must have 3 elements, got shape {x.shape} for {name} "
+                    f"with axis {along}"
+                )
+        last = as_axis(along, "cross") == -1
+        sides.append(x if last else ops["moveaxis"](x, source=(along,), destination=(-1,)))
+    turned = [[ops["roll"](x, shift=-n, axis=-1) for n in (1, 2)] for x in sides]
+    (a1, a2), (b1, b2) = turned
+    result = ops["subtract"](ops["multiply"](a1, b2), ops["multiply"](a2, b1))
+    if axisc == -1:
+        return result
+    return ops["moveaxis"](result, source=(-1,), destination=(as_axis(axisc, "cross"),))
 
 
 # -- tensordot -------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_single_precision_stays_single(sample, dtype):
 
 
 def test_one_trace_with_unknown_sizes_gives_values_and_gradients(sample):
-    name, ours, x, arguments = sample
+    _, ours, x, _ = sample
 
     def run(x):
         with gt.GradientTape() as tape:
