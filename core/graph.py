@@ -165,7 +165,8 @@ class Refusal:
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {self.reason}"
+        reason = self.reason.rstrip(".")  # what to do follows, in a sentence of its own
+        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {reason}"
 
 
 class CustomGradient:

@@ -57,7 +57,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     """
     bounds = [x for x in (start, stop, step) if x is not None]
     if dtype is None:
-        dtype = np.result_type(*(host_array(x) for x in bounds))
+        # Python integers are weak, the step by default too
+        dtype = np.result_type(*(x if type(x) is int else host_array(x) for x in bounds))
     return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
 
 

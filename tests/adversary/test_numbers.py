@@ -28,3 +28,10 @@ def test_zero_to_the_power_of_zero_has_no_slope() -> None:
         tape.watch(x)
         z = x**y
     np.testing.assert_array_equal(tape.gradient(z, x), [0.0, 1.0, 0.0])
+
+
+def test_ranges_of_python_floats_have_the_default_dtype() -> None:
+    assert gt.arange(3.0).dtype == np.float32
+    assert gt.arange(0, 1, 0.25).dtype == np.float32
+    assert gt.arange(3).dtype == np.int64
+    assert gt.arange(np.float64(3.0)).dtype == np.float64
