@@ -50,7 +50,7 @@ def chain(length: int) -> tuple[float, float]:
 
 
 def traced_bytes(length: int) -> tuple[int, int]:
-    """Return the bytes allocated by a chain at its end, and after its gradient, as Python counts."""
+    """Return the bytes that Python holds at the end of a chain, and after its gradient."""
     x = gt.constant(np.ones(8, np.float32))
     with gt.GradientTape() as tape:  # whatever is made once is made here
         tape.watch(x)

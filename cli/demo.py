@@ -1,0 +1,117 @@
+"""``gradtape demo``: train on handwritten digits, save, verify in a new process, draw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from .. import saving, training
+from ..core.convert import constant
+from ..core.custom import custom_gradient
+from ..core.module import Module
+from ..core.tensor import Tensor
+from ..datasets import load_digits
+from ..layers import BatchNorm, Dense
+from ..plugins.ops import nn, random
+from .curves import draw
+
+__all__ = ["Digits", "run"]
+
+CLIP = 0.05
+BATCH = 32
+
+
+@custom_gradient
+def clip_gradient(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """Return ``x``; on the way back its gradient is scaled down to a norm of at most ``CLIP``."""
+    return x, lambda g: nn.clip_by_norm(g, CLIP)
+
+
+class Digits(Module):
+    """Dense, BatchNorm, relu, a custom gradient, Dense: images of 64 pixels to 10 logits."""
+
+    def __init__(self, units: int = 128) -> None:
+        super().__init__()
+        self.hidden = Dense(units)
+        self.norm = BatchNorm()
+        self.output = Dense(10)
+
+    def __call__(self, x: Tensor, training: bool = False) -> Tensor:
+        """Return the logits of images of shape ``(n, 64)``."""
+        h = nn.relu(self.norm(self.hidden(x), training=training))
+        return self.output(clip_gradient(h))
+
+
+def run(out: str, epochs: int = 30, seed: int = 0) -> int:
+    """Run the demo and return its exit code.
+
+    Parameters
+    ----------
+    out
+        The folder to write ``digits.h5`` and ``training.png`` to; made if it is not there.
+    epochs
+        How often to go through the training images.
+    seed
+        Decides the first weights and the order of the images.
+    """
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    model_file, picture = folder / "digits.h5", folder / "training.png"
+
+    random.set_seed(seed)
+    (x, y), (x_test, y_test) = load_digits()
+    # the test images are not looked at until the end; these tell how the training goes
+    last = len(x) // 10
+    train, validation = (x[:-last], y[:-last]), (x[-last:], y[-last:])
+    print(
+        f"Handwritten digits (UCI, CC BY 4.0): {len(train[0]):,} images to train on, "
+        f"{last} to validate, {len(x_test)} to test"
+    )
+    model = Digits()
+    start = time.perf_counter()
+    history = training.fit(
+        model,
+        train,
+        epochs=epochs,
+        batch_size=BATCH,
+        optimizer=training.Adam(1e-3),
+        validation_data=validation,
+        seed=seed,
+    )
+    seconds = time.perf_counter() - start
+    if history.interrupted:
+        print("interrupted: going on with the weights trained so far", file=sys.stderr)
+    model(constant(x_test[:1]))  # an interrupted first epoch may not have run it at inference
+    accuracy = training.evaluate(model, (x_test, y_test))["accuracy"]
+    print(f"\n{model.summary()}\n")
+    print(f"trained in {seconds:.1f} s; accuracy on the test images: {accuracy:.2%}")
+
+    saving.save(model, model_file)
+    print(f"saved to {model_file}\n\na new process checks the file, without the model's source:")
+    sys.stdout.flush()
+    # isolated: it sees neither this process nor this folder, only what is installed
+    command = [sys.executable, "-I", "-m", "gradtape", "verify", str(model_file)]
+    verified = subprocess.run(command, check=False)
+    print()
+    if history.history:
+        draw_curves(history.history, accuracy, picture)
+    if verified.returncode:
+        print(f"gradtape demo: the file {model_file} failed its verification", file=sys.stderr)
+    return verified.returncode
+
+
+def draw_curves(history: dict[str, list[float]], accuracy: float, picture: Path) -> None:
+    """Draw the training curves, or say what is missing to do so."""
+    try:
+        draw({name: np.array(values) for name, values in history.items()}, accuracy, picture)
+    except ModuleNotFoundError as error:
+        if error.name != "matplotlib":
+            raise
+        print('for a picture of the training curves: pip install "gradtape[plot]"')
+    else:
+        print(f"training curves: {picture}")
