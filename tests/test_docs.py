@@ -1,0 +1,44 @@
+"""Every Python block of the README and of docs/ runs, each page in one namespace of its own."""
+
+from __future__ import annotations
+
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = page.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
+    for match in BLOCK.finditer(text):
+        line = text[: match.start()].count("\n") + 1
+        # the line numbers of a traceback are those of the page
+        code = compile("\n" * line + match[1], str(page), "exec")
+        exec(code, vars(module))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_has_code() -> None:
+    assert len(BLOCK.findall(PAGES[0].read_text(encoding="utf-8"))) >= 2
