@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .backend import shape_witness
+from .checks import check_rules
 from .convert import as_tensor
 from .errors import GradientError, PluginError, TraceError
 from .graph import CustomGradient, Graph, Refusal, Symbol
@@ -302,6 +303,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
                 f"{op.rules_provider or op.provider}; pass override=True to replace it"
             )
         op.vjp, op.rules = joint_rule(op, fn), None
+        check_rules(op)
         op.rules_provider = getattr(fn, "__module__", "?")
         return fn
 
@@ -336,7 +338,13 @@ def joint_rule(op: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
                 f"op {op.name!r}: its gradient rule {fn.__name__!r} returned {len(listed)} "
                 f"gradients for {len(inputs)} inputs"
             )
-        return [x.array if type(x) is Tensor and not tensors else x for x in listed]
+        found = [x.array if type(x) is Tensor and not tensors else x for x in listed]
+        if not op.broadcasts:
+            return found
+        return [
+            F.unbroadcast_like(gx, x) if wanted and gx is not None else gx
+            for gx, x, wanted in zip(found, inputs, needed, strict=True)
+        ]
 
     return vjp
 

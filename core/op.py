@@ -78,12 +78,13 @@ class Rule:
     dtype alone (``x_like``), parameters of the op. A tape keeps alive no more than that.
     """
 
-    __slots__ = ("broadcasts", "fn", "fn_complex", "keywords", "only", "pick")
+    __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "only", "pick")
 
     def __init__(self, op: Op, target: str, fn: Callable[..., Any]) -> None:
         self.fn = fn
         self.fn_complex = _conjugated(fn) if op.holomorphic else fn
         self.broadcasts = op.broadcasts
+        self.checked = False
         slots: list[int] = []
         likes: set[int] = set()
         keywords: list[str] = []
@@ -251,6 +252,12 @@ class Op:
             fn = gradients[name]
             rules.append(None if fn is None else Rule(self, name, fn))
         self.rules = tuple(rules)
+
+    def replace_vjp(self, vjp: Callable[..., Any]) -> None:
+        """Put another function, which reads the same of inputs and outputs, in ``vjp``'s place."""
+        known, names = self._shapes_only
+        self._shapes_only = (vjp if known is self.vjp else known, names)
+        self.vjp = vjp
 
     @property
     def differentiable(self) -> bool:

@@ -15,6 +15,7 @@ import pluggy
 from . import backend as backend_module
 from . import hookspecs, table
 from .backend import Backend
+from .checks import check_rules
 from .errors import PluginError, UnknownOp
 from .executor import plain
 from .op import Op
@@ -61,6 +62,11 @@ class PluginInfo:
     backends: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     executors: list[str] = field(default_factory=list)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it ships with gradtape, whose suite tests what it provides."""
+        return self.distribution == "gradtape"
 
     def __str__(self) -> str:
         where = f" ({self.distribution} {self.version})" if self.distribution else ""
@@ -185,6 +191,11 @@ class Registry:
                 f"environment variable {DISABLE}={info.name} (or {other.name}), or with "
                 f"gradtape.disable_plugin({info.name!r})"
             )
+        if kind == "op" and "::" not in name and not info.ours:
+            raise PluginError(
+                f"{info}: bare op names are gradtape's own; call the op "
+                f"'{info.distribution or info.name}::{name}'"
+            )
         if kind in ("rule", "kernel"):
             op_name = name if kind == "rule" else name[0]
             if op_name not in ops:
@@ -197,6 +208,8 @@ class Registry:
             self.ops[name] = item
             item.provider = item.rules_provider = info
             info.ops.append(name)
+            if not info.ours:
+                check_rules(item)
             if item.differentiable:
                 info.rules.append(name)
         elif kind == "backend":
@@ -215,6 +228,8 @@ class Registry:
                 op.set_gradients(item)
             else:
                 op.vjp, op.rules = joint_rule(op, item), None
+            if not info.ours:
+                check_rules(op)
             op.rules_provider = info
             info.rules.append(name)
         elif kind == "module":
