@@ -133,8 +133,12 @@ class Layer(Module):
 def _building(call: Any) -> Callable[..., Any]:
     """Return ``__call__`` for a layer's ``call``: inputs become tensors, the first builds it."""
 
-    first = next(iter(list(inspect.signature(call).parameters)[1:]), "")
-
+    parameters = inspect.signature(call).parameters
+    first = next(iter(list(parameters)[1:]), "")
+    # every layer may be called as layer(x, training=True), also one to which it makes no difference
+    indifferent = "training" not in parameters and all(
+        p.kind is not p.VAR_KEYWORD for p in parameters.values()
+    )
     traced = isinstance(call, Function)
 
     @functools.wraps(call)
@@ -145,6 +149,8 @@ def _building(call: Any) -> Callable[..., Any]:
             inputs = _as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
+        if kwargs and indifferent:
+            kwargs.pop("training", None)
         if traced:
             return call.__get__(self)(inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)

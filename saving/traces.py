@@ -62,10 +62,13 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
     original = python_call.__get__(module)
     signature = inspect.signature(original)
     variants: dict[Any, tuple[Any, Any]] = {}
+    takes_training = "training" in signature.parameters
+    others = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for args, kwargs in seen:
+        if not takes_training and not others:  # a layer to which it makes no difference
+            kwargs = {name: x for name, x in kwargs.items() if name != "training"}
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        takes_training = "training" in signature.parameters
         choices: list[Any] = [False, True] if takes_training else [None]
         if takes_training and type(bound.arguments["training"]) is not bool:
             choices.append(bound.arguments["training"])  # None, say, which may mean either
