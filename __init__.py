@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .plugins.ops.scans import *
     from .plugins.ops.shape import *
     from .plugins.ops.special import *
+    from .plugins.ops.updates import *
     from .saving import load, save
 
 __all__ = [
@@ -102,6 +103,7 @@ _FLAT = (
     "scans",
     "shape",
     "special",
+    "updates",
 )
 _FLAT_NAMES = {
     "clip_by_norm": "nn",

@@ -1,8 +1,12 @@
-"""``x[index]`` as an op: integers, slices, ``None``, ``...``, integer and boolean arrays."""
+"""``x[index]`` as an op: integers, slices, ``None``, ``...``, integer and boolean arrays.
+
+``x.at[index]`` changes the same elements, in a new tensor.
+"""
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +14,13 @@ import numpy as np
 
 from .backend import backend_of, to_numpy
 from .convert import as_tensor
-from .op import is_transformed
-from .table import ops
+from .op import SCALARS, is_transformed
+from .spec import broadcast_shapes
+from .table import F, ops
 from .tensor import Tensor
 from .variable import Variable
 
-__all__ = ["decode_index", "getitem"]
+__all__ = ["At", "Place", "decode_index", "getitem"]
 
 
 def getitem(x: Any, index: Any) -> Tensor:
@@ -26,6 +31,20 @@ def getitem(x: Any, index: Any) -> Tensor:
     IndexError
         If an index is of another kind, too many are given, or one is out of range.
     """
+    template, arrays = _encode_index(x, index)
+    try:
+        result: Tensor = ops["getitem"](x, *arrays, index=template)
+    except IndexError as error:
+        raise _misfit(x, index, error) from None
+    return result
+
+
+def _misfit(x: Any, index: Any, error: IndexError) -> IndexError:
+    return IndexError(f"getitem: index {index!r} does not fit shape {x.shape}: {error}")
+
+
+def _encode_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Tensor]]:
+    """Return an index as a parameter of ops, and the arrays in it."""
     parts = index if isinstance(index, tuple) else (index,)
     template: list[Any] = []
     arrays: list[Tensor] = []
@@ -42,12 +61,101 @@ def getitem(x: Any, index: Any) -> Tensor:
             array = _index_array(part, x.array)
             template.append(("array", len(arrays)))
             arrays.append(array)
-    try:
-        result: Tensor = ops["getitem"](x, *arrays, index=tuple(template))
-    except IndexError as error:
-        shape = x.shape
-        raise IndexError(f"getitem: index {index!r} does not fit shape {shape}: {error}") from None
-    return result
+    return tuple(template), arrays
+
+
+class At:
+    """``x.at``: index it to say which elements to change."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+
+    def __getitem__(self, index: Any) -> Place:
+        return Place(as_tensor(self._x), index)
+
+
+class Place:
+    """Elements of a tensor; each method returns a new tensor in which they are changed.
+
+    Values broadcast to the shape of ``x[index]`` and take the dtype of ``x``. Gradients reach
+    them, and the elements that stay.
+    """
+
+    __slots__ = ("_index", "_x")
+
+    def __init__(self, x: Tensor, index: Any) -> None:
+        self._x = x
+        self._index = index
+
+    def get(self) -> Tensor:
+        """Return the elements: ``x[index]``."""
+        return getitem(self._x, self._index)
+
+    def set(self, values: Any) -> Tensor:
+        """Replace the elements; where an index is repeated, the last value stays.
+
+        Raises
+        ------
+        ValueError
+            If the values do not broadcast to the shape of ``x[index]``.
+        TypeError
+            If they are of a higher kind than ``x``: floats for integers, say.
+        IndexError
+            If the index does not fit.
+        """
+        template, arrays, fitted = self._fit(values, "set")
+        result: Tensor = ops["index_set"](self._x, fitted, *arrays, index=template)
+        return result
+
+    def add(self, values: Any) -> Tensor:
+        """Add to the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        template, arrays, fitted = self._fit(values, "add")
+        return self._x + ops["index_add_like"](fitted, self._x, *arrays, index=template)
+
+    def subtract(self, values: Any) -> Tensor:
+        """Subtract from the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        template, arrays, fitted = self._fit(values, "subtract")
+        return self._x - ops["index_add_like"](fitted, self._x, *arrays, index=template)
+
+    def apply(self, fn: Callable[[Tensor], Any]) -> Tensor:
+        """Replace the elements by ``fn(x[index])``; a repeated index makes no difference."""
+        return self.set(fn(self.get()))
+
+    def _fit(self, values: Any, method: str) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
+        x, name = self._x, f"at[...].{method}"
+        template, arrays = _encode_index(x, self._index)
+        try:  # on bare arrays: only the shape of what is picked matters, which no tape need follow
+            picked = F.getitem(x.array, *[part.array for part in arrays], index=template)
+        except IndexError as error:
+            raise _misfit(x, self._index, error) from None
+        if type(values) not in SCALARS:
+            values = as_tensor(values)
+            shape = broadcast_shapes(values.shape, picked.shape, op=name)
+            if None not in (shape, picked.shape) and len(shape or ()) > len(picked.shape):
+                raise ValueError(
+                    f"{name}: values of shape {values.shape} do not fit shape {picked.shape}"
+                )
+        kind = values if type(values) in SCALARS else values.dtype
+        if not np.can_cast(np.result_type(kind, x.dtype), x.dtype, "same_kind"):
+            raise TypeError(
+                f"{name}: values of dtype {np.result_type(kind)} do not go into a tensor of "
+                f"{x.dtype}; cast one with astype"
+            )
+        return template, arrays, ops["broadcast_like"](values, Tensor(picked))
 
 
 def _bound(n: Any) -> int | None:

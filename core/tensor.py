@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .methods import Methods, counterpart
 from .table import ops
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ _ABOUT = frozenset(
 )
 
 
-class Operators:
-    """Python's operators and NumPy's common methods, each one op; for tensors and variables."""
+class Operators(Methods):
+    """Python's operators, each one op, and NumPy's protocols; for tensors and variables."""
 
     __slots__ = ()
     # Binary operators between an ndarray and a tensor are ours, on either side.
@@ -151,41 +152,6 @@ class Operators:
 
         return getitem(self, index)
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Sum over ``axis`` (all axes by default)."""
-        return ops["sum"](self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Mean over ``axis`` (all axes by default)."""
-        return ops["mean"](self, axis=axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Maximum over ``axis`` (all axes by default)."""
-        return ops["max"](self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        """Minimum over ``axis`` (all axes by default)."""
-        return ops["min"](self, axis=axis, keepdims=keepdims)
-
-    def reshape(self, *shape: Any) -> Tensor:
-        """Return the same elements in another shape; one dimension may be -1."""
-        new = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return ops["reshape"](self, shape=tuple(int(n) for n in new))
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """Permute the axes (reverse them by default)."""
-        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-        return ops["transpose"](self, axes=tuple(order) if order else None)
-
-    @property
-    def T(self) -> Tensor:
-        """The tensor with its axes reversed."""
-        return ops["transpose"](self, axes=None)
-
-    def astype(self, dtype: Any) -> Tensor:
-        """Return the tensor cast to ``dtype``."""
-        return ops["cast"](self, dtype=np.dtype(dtype).name)
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or kwargs:
@@ -197,10 +163,10 @@ class Operators:
         if name in _BITWISE:
             return _of_booleans(_BITWISE[name], *inputs)
         try:
-            op = ops[name]
-        except LookupError:
-            raise _no_counterpart(ufunc) from None
-        return op(*inputs)
+            function: Any = ops[name]
+        except LookupError:  # another name for an op, or a function made of several
+            function = counterpart(ufunc)
+        return function(*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func.__name__ in _ABOUT:
@@ -211,14 +177,7 @@ class Operators:
                 (args, kwargs),
             )
             return func(*args, **kwargs)
-        import gradtape  # NumPy's functions are served by ours of the same name
-
-        family = func.__module__.rpartition(".")[2]
-        module = getattr(gradtape, family) if family in ("fft", "linalg") else gradtape
-        ours = getattr(module, func.__name__, None)
-        if ours is None:
-            raise _no_counterpart(func)
-        return ours(*args, **kwargs)
+        return counterpart(func)(*args, **kwargs)
 
 
 class Tensor(Operators):
@@ -389,13 +348,6 @@ class Tensor(Operators):
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
         return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
-
-
-def _no_counterpart(function: Any) -> TypeError:
-    return TypeError(
-        f"numpy.{function.__name__} has no gradtape counterpart; "
-        "use .numpy() to compute it outside the tape"
-    )
 
 
 def _of_booleans(name: str, *operands: Any) -> Tensor:

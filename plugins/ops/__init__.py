@@ -26,6 +26,7 @@ from . import (
     scans,
     shape,
     special,
+    updates,
 )
 from .families import OPS
 
@@ -53,6 +54,7 @@ __all__ = [
     "scans",
     "shape",
     "special",
+    "updates",
 ]
 
 

@@ -1,0 +1,217 @@
+"""``Methods``: NumPy's array methods for tensors and variables, each a call of the function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .table import ops
+
+if TYPE_CHECKING:
+    from .indexing import At
+    from .tensor import Tensor
+
+__all__ = ["Methods", "counterpart"]
+
+
+def counterpart(function: Any) -> Any:
+    """Return our function of the same name and place as one of NumPy's.
+
+    Raises
+    ------
+    TypeError
+        If there is none.
+    """
+    import gradtape  # its functions are found when they are first used
+
+    family = (getattr(function, "__module__", None) or "").rpartition(".")[2]
+    module = getattr(gradtape, family) if family in ("fft", "linalg") else gradtape
+    ours = getattr(module, function.__name__, None)
+    if ours is None:
+        raise TypeError(
+            f"numpy.{function.__name__} has no gradtape counterpart; "
+            "use .numpy() to compute it outside the tape"
+        )
+    return ours
+
+
+def _public(name: str) -> Any:
+    import gradtape
+
+    return getattr(gradtape, name)
+
+
+class Methods:
+    """NumPy's methods of arrays, apart from operators; the functions of these names tell more."""
+
+    __slots__ = ()
+
+    @property
+    def at(self) -> At:
+        """The elements to change in a new tensor: ``x.at[index].set(values)``, ``.add(values)``."""
+        from .indexing import At
+
+        return At(self)
+
+    # -- reductions ------------------------------------------------------------------------------
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Sum over ``axis`` (all axes by default)."""
+        return ops["sum"](self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Mean over ``axis`` (all axes by default)."""
+        return ops["mean"](self, axis=axis, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Product over ``axis`` (all axes by default)."""
+        return ops["prod"](self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Maximum over ``axis`` (all axes by default)."""
+        return ops["max"](self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Minimum over ``axis`` (all axes by default)."""
+        return ops["min"](self, axis=axis, keepdims=keepdims)
+
+    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+        """Variance over ``axis`` (all axes by default)."""
+        return ops["var"](self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+        """Standard deviation over ``axis`` (all axes by default)."""
+        return ops["std"](self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Whether any element is true, over ``axis`` (all axes by default)."""
+        return ops["any"](self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Whether all elements are true, over ``axis`` (all axes by default)."""
+        return ops["all"](self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Index of the largest element along ``axis`` (in the flattened tensor by default)."""
+        return ops["argmax"](self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Index of the smallest element along ``axis`` (in the flattened tensor by default)."""
+        return ops["argmin"](self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None) -> Tensor:
+        """Running sum along ``axis`` (of the flattened tensor by default)."""
+        return _public("cumsum")(self, axis)
+
+    def cumprod(self, axis: int | None = None) -> Tensor:
+        """Running product along ``axis`` (of the flattened tensor by default)."""
+        return _public("cumprod")(self, axis)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Sum of a diagonal."""
+        return self.diagonal(offset, axis1, axis2).sum(axis=-1)
+
+    def dot(self, other: Any) -> Tensor:
+        """Dot product with another array."""
+        return _public("dot")(self, other)
+
+    # -- shape -----------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """Return the same elements in another shape; one dimension may be -1."""
+        new = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return ops["reshape"](self, shape=tuple(int(n) for n in new))
+
+    def ravel(self) -> Tensor:
+        """Return the elements along one axis."""
+        return ops["reshape"](self, shape=(-1,))
+
+    def flatten(self) -> Tensor:
+        """Return the elements along one axis."""
+        return ops["reshape"](self, shape=(-1,))
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """Return the tensor without axes of size 1 (those of ``axis``, or all)."""
+        return _public("squeeze")(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """Return the tensor with two axes exchanged."""
+        return _public("swapaxes")(self, axis1, axis2)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Permute the axes (reverse them by default)."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return ops["transpose"](self, axes=tuple(order) if order else None)
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its axes reversed."""
+        return ops["transpose"](self, axes=None)
+
+    @property
+    def mT(self) -> Tensor:
+        """The tensor with its last two axes exchanged."""
+        return ops["swapaxes"](self, axis1=-1, axis2=-2)
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+        """Return entries picked by index along ``axis`` (of the flattened tensor by default)."""
+        return _public("take")(self, indices, axis)
+
+    def compress(self, condition: Any, axis: int | None = None) -> Tensor:
+        """Return the entries along ``axis`` for which a condition holds."""
+        return _public("compress")(condition, self, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+        """Return the tensor with each element several times in a row."""
+        return _public("repeat")(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Return a diagonal, as the last axis."""
+        return _public("diagonal")(self, offset, axis1, axis2)
+
+    def nonzero(self) -> tuple[Tensor, ...]:
+        """Return the indices of the elements that are not 0, a vector per axis."""
+        return _public("nonzero")(self)
+
+    def argsort(self, axis: int = -1) -> Tensor:
+        """Return the indices that sort along ``axis``; equal elements keep their order."""
+        return ops["argsort"](self, axis=axis)
+
+    def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
+        """Return where values would go into this sorted vector."""
+        return _public("searchsorted")(self, values, side, sorter)
+
+    # -- elements --------------------------------------------------------------------------------
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Return the tensor cast to ``dtype``."""
+        return ops["cast"](self, dtype=np.dtype(dtype).name)
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        """Limit the elements to an interval; ``None`` is no bound."""
+        return _public("clip")(self, min, max)
+
+    def round(self, decimals: int = 0) -> Tensor:
+        """Round the elements, halves to even."""
+        return ops["round"](self, decimals=decimals)
+
+    def conj(self) -> Tensor:
+        """Return the complex conjugate."""
+        return ops["conj"](self)
+
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugate."""
+        return ops["conj"](self)
+
+    @property
+    def real(self) -> Tensor:
+        """The real part."""
+        return ops["real"](self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part."""
+        return ops["imag"](self)
