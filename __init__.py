@@ -32,16 +32,21 @@ if TYPE_CHECKING:
     from .core.hookspecs import hookimpl
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
     from .plugins.ops import fft, linalg, nn, random
+    from .plugins.ops.arrangement import *
+    from .plugins.ops.calculus import *
     from .plugins.ops.creation import *
     from .plugins.ops.elementwise import *
     from .plugins.ops.indexing import *
     from .plugins.ops.joining import *
     from .plugins.ops.like import *
     from .plugins.ops.linalg import *
+    from .plugins.ops.padding import *
     from .plugins.ops.reductions import *
     from .plugins.ops.scans import *
+    from .plugins.ops.selection import *
     from .plugins.ops.shape import *
     from .plugins.ops.special import *
+    from .plugins.ops.statistics import *
     from .plugins.ops.updates import *
     from .saving import load, save
 
@@ -94,15 +99,20 @@ _NAMES = {
 _OP_MODULES = ("fft", "linalg", "nn", "random")
 # Families whose public names stand directly under `gradtape`.
 _FLAT = (
+    "arrangement",
+    "calculus",
     "creation",
     "elementwise",
     "indexing",
     "joining",
     "like",
+    "padding",
     "reductions",
     "scans",
+    "selection",
     "shape",
     "special",
+    "statistics",
     "updates",
 )
 _FLAT_NAMES = {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
 from . import (
+    arrangement,
+    calculus,
     creation,
     decompositions,
     einsum,
@@ -20,17 +22,22 @@ from . import (
     nn,
     normalization,
     norms,
+    padding,
     products,
     random,
     reductions,
     scans,
+    selection,
     shape,
     special,
+    statistics,
     updates,
 )
 from .families import OPS
 
 __all__ = [
+    "arrangement",
+    "calculus",
     "creation",
     "decompositions",
     "einsum",
@@ -48,12 +55,15 @@ __all__ = [
     "nn",
     "normalization",
     "norms",
+    "padding",
     "products",
     "random",
     "reductions",
     "scans",
+    "selection",
     "shape",
     "special",
+    "statistics",
     "updates",
 ]
 

@@ -1,4 +1,4 @@
-"""Ops that move elements without computing: reshaping, reordering, repeating, padding."""
+"""Ops that move elements without computing: reshaping, reordering, repeating."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from .families import as_axis, op, reduced_axes
 
@@ -20,7 +21,6 @@ __all__ = [
     "flip",
     "matrix_transpose",
     "moveaxis",
-    "pad",
     "permute_dims",
     "ravel",
     "repeat",
@@ -370,7 +370,7 @@ def triu(x: Any, k: int = 0) -> Any:
     return ops["triu"](x, k=operator.index(k))
 
 
-# -- repeating and padding -------------------------------------------------------------------------
+# -- repeating -------------------------------------------------------------------------------------
 
 
 def _tiling(shape: Any, reps: tuple[int, ...]) -> tuple[list[int], list[int]]:
@@ -462,115 +462,38 @@ op(
 )
 
 
-def repeat(x: Any, repeats: int, axis: int | None = None) -> Any:
-    """Return ``x`` with each element ``repeats`` times in a row, along ``axis``.
-
-    Without ``axis``, the flattened array is repeated.
-
-    Raises
-    ------
-    TypeError
-        If ``repeats`` is not one integer; for a number per element, take with repeated indices.
-    """
-    try:
-        times = operator.index(repeats)
-    except TypeError:
-        raise TypeError(
-            f"repeat: repeats must be one integer, got {repeats!r}; "
-            "for a number per element, use gradtape.take with repeated indices"
-        ) from None
-    if times < 0:
-        raise ValueError(f"repeat: repeats must be at least 0, got {times}")
-    return _repeat(x, repeats=times, axis=as_axis(axis, "repeat"))
-
-
-Widths = tuple[tuple[int, int], ...]
-
-
-def _widths(pad_width: Widths, rank: int, name: str = "pad") -> Widths:
-    if len(pad_width) == 1:
-        return pad_width * rank
-    if len(pad_width) != rank:
-        raise ValueError(
-            f"{name}: {len(pad_width)} pairs of widths do not fit an array of dimension {rank}"
-        )
-    return pad_width
-
-
-def _pad_kernel(xp: Any, x: Any, *, pad_width: Widths, value: Any = 0) -> Any:
-    widths = _widths(pad_width, x.ndim)
-    out = xp.full(
-        tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype
-    )
-    out[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
-    return out
-
-
-def _padded_spec(sign: int) -> Callable[..., tuple[Any, Any]]:
-    def infer(x: Any, *, pad_width: Widths, value: Any = 0) -> tuple[Any, Any]:
-        if x.shape is None:
-            return (None if len(pad_width) == 1 else (None,) * len(pad_width)), x.dtype
-        widths = _widths(pad_width, len(x.shape))
-        sizes = zip(x.shape, widths, strict=True)
-        return tuple(None if n is None else n + sign * (a + b) for n, (a, b) in sizes), x.dtype
-
-    return infer
-
-
-def _unpad_kernel(xp: Any, x: Any, *, pad_width: Widths) -> Any:
-    widths = _widths(pad_width, x.ndim)
-    return x[tuple(slice(a, n - b) for n, (a, b) in zip(x.shape, widths, strict=True))]
-
-
-_pad = op(
-    "pad",
-    _pad_kernel,
-    gradients={"x": lambda g, pad_width: F.unpad(g, pad_width=pad_width)},
-    infer=_padded_spec(1),
-    holomorphic=True,
-    doc="Surround ``x`` with a constant value.",
-)
-op(
-    "unpad",
-    _unpad_kernel,
-    gradients={"x": lambda g, pad_width: F.pad(g, pad_width=pad_width)},
-    infer=_padded_spec(-1),
-    holomorphic=True,
-    doc="Remove what ``pad`` added.",
-)
-
-
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
-    """Return ``x`` surrounded with a constant.
+def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
+    """Return ``x`` with each element ``repeats`` times in a row.
 
     Parameters
     ----------
     x
-        A tensor of any shape and dtype.
-    pad_width
-        A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes.
-    mode
-        ``"constant"``.
-    constant_values
-        The value, a Python number.
+        A tensor of any dtype.
+    repeats
+        One integer; or one for each entry along ``axis``, as a list or an array of known value.
+    axis
+        The axis to repeat along; without it, the flattened array is repeated.
 
     Raises
     ------
+    TypeError
+        If ``repeats`` does not hold integers.
     ValueError
-        If a width is negative, the pairs do not fit the axes, or the mode is another.
+        If one is negative, or their number is not the size of the axis.
     """
-    if mode != "constant":
-        raise ValueError(f"pad: mode {mode!r} is not supported; it must be 'constant'")
-    if np.ndim(constant_values) != 0:
-        raise ValueError(f"pad: constant_values must be one number, got {constant_values!r}")
-    given = np.asarray(pad_width)
-    if given.dtype.kind not in "iu" or given.ndim > 2 or (given.ndim and given.shape[-1] != 2):
-        raise ValueError(
-            "pad: pad_width must be an integer, a pair (before, after), or a pair per axis, "
-            f"got {pad_width!r}"
-        )
-    if (given < 0).any():
-        raise ValueError(f"pad: widths must be at least 0, got {pad_width!r}")
-    pairs = np.broadcast_to(given, (1, 2)) if given.ndim < 2 else given
-    value = np.asarray(constant_values).item()
-    return _pad(x, pad_width=tuple((int(a), int(b)) for a, b in pairs), value=value)
+    along = as_axis(axis, "repeat")
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iu" or counts.ndim > 1:
+        raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
+    if (counts < 0).any():
+        raise ValueError(f"repeat: repeats must be at least 0, got {repeats!r}")
+    if counts.size == 1:
+        return _repeat(x, repeats=int(counts.reshape(())), axis=along)
+    x = as_tensor(x)
+    if along is None:
+        x, along = _reshape(x, shape=(-1,)), 0
+    if x.shape is not None:
+        size = x.shape[reduced_axes(along, len(x.shape), "repeat")[0]]
+        if size not in (counts.size, None):
+            raise ValueError(f"repeat: {counts.size} repeats do not fit an axis of size {size}")
+    return ops["take"](x, np.repeat(np.arange(counts.size), counts), axis=along)

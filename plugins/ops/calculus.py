@@ -1,0 +1,418 @@
+"""Differences, integrals, interpolation and weighted means, made of other ops."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ...core.convert import as_tensor
+from ...core.extend import broadcast_shapes, ops
+from .arrangement import axis_of, part_of
+from .families import as_axis, reduced_axes
+from .products import matmul
+from .selection import searchsorted
+
+__all__ = ["average", "corrcoef", "cov", "diff", "ediff1d", "gradient", "interp", "trapezoid"]
+
+LATER, EARLIER = slice(1, None), slice(None, -1)
+
+
+def _inexact(x: Any) -> Any:
+    x = as_tensor(x)
+    return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
+
+
+def _needs_axis(x: Any, name: str) -> Any:
+    x = as_tensor(x)
+    if x.shape == ():
+        raise ValueError(f"{name}: at least one axis is needed, got shape ()")
+    return x
+
+
+def _step(x: Any, axis: int) -> Any:
+    later, earlier = part_of(x, axis, LATER), part_of(x, axis, EARLIER)
+    return ops["not_equal"](later, earlier) if x.dtype.kind == "b" else later - earlier
+
+
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Return the differences between neighbours along an axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis.
+    n
+        How often to take differences.
+    axis
+        The axis along which elements are neighbours.
+    prepend, append
+        Values to put before and after ``x`` first: numbers, or tensors that fit but for the size
+        of ``axis``.
+
+    Returns
+    -------
+    A tensor with ``axis`` shorter by ``n``. Booleans give whether neighbours differ.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is negative, or ``x`` has no axes.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    times = operator.index(n)
+    if times < 0:
+        raise ValueError(f"diff: n must be at least 0, got {n}")
+    x = _needs_axis(x, "diff")
+    along = axis_of(x, axis, "diff")
+    parts = [_edge(prepend, x, along), x, _edge(append, x, along)]
+    parts = [part for part in parts if part is not None]
+    if len(parts) > 1 and times:
+        x = ops["concatenate"](*parts, axis=along)
+    for _ in range(times):
+        x = _step(x, along)
+    return x
+
+
+def _edge(value: Any, x: Any, axis: int) -> Any:
+    """Return what goes before or after ``x``; a number is repeated along the other axes."""
+    if value is None:
+        return None
+    value = as_tensor(value)
+    if value.shape != ():
+        return value
+    if x.shape is not None and None not in x.shape:
+        along = axis % len(x.shape)
+        shape = tuple(1 if i == along else n for i, n in enumerate(x.shape))
+        return ops["broadcast_to"](value, shape=shape)
+    like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
+    return ops["broadcast_like"](value, ops["cast"](like, dtype=value.dtype.name))
+
+
+def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """Return the differences between neighbours in the flattened ``x``, with more at the ends."""
+    steps = _step(ops["reshape"](x, shape=(-1,)), 0)
+    ends = [None if y is None else ops["reshape"](y, shape=(-1,)) for y in (to_begin, to_end)]
+    parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
+    return ops["concatenate"](*parts, axis=0) if len(parts) > 1 else steps
+
+
+def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return derivatives of sampled values: central differences inside, one-sided at the ends.
+
+    Parameters
+    ----------
+    x
+        The samples, a tensor of at least one axis.
+    varargs
+        Their spacing: nothing for 1, one number for all axes, or for each axis a number or a
+        vector of coordinates. Gradients reach them.
+    axis
+        The axis or axes to differentiate along; all by default.
+    edge_order
+        The order of accuracy at the ends, 1 or 2.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``; for several axes a tuple of them.
+
+    Raises
+    ------
+    ValueError
+        If an axis has too few samples, coordinates do not fit, or ``edge_order`` is another.
+    TypeError
+        If the number of spacings is not 1 or that of the axes.
+
+    Notes
+    -----
+    Second-order accurate for uneven coordinates too, as in NumPy.
+    """
+    x = _needs_axis(_inexact(x), "gradient")
+    given = as_axis(axis, "gradient")
+    axes = reduced_axes(given, x.ndim, "gradient")
+    if len(varargs) not in (0, 1, len(axes)):
+        raise TypeError(
+            f"gradient: {len(varargs)} spacings for {len(axes)} axes; give one, or one for each"
+        )
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
+    spacings = [h if isinstance(h, (int, float)) else as_tensor(h) for h in varargs or (1.0,)]
+    if len(spacings) == 1:
+        if getattr(spacings[0], "ndim", 0) and len(axes) > 1:
+            raise TypeError("gradient: coordinates for one axis do not serve several; give each")
+        spacings = spacings * len(axes)
+    slopes = [_slope(x, along, h, edge_order) for along, h in zip(axes, spacings, strict=True)]
+    return slopes[0] if isinstance(given, int) or len(slopes) == 1 else tuple(slopes)
+
+
+def _slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
+    size = x.shape[axis]
+    if size is not None and size < order + 1:
+        raise ValueError(
+            f"gradient: at least {order + 1} samples are needed along axis {axis}, "
+            f"got shape {x.shape}"
+        )
+    even = getattr(spacing, "ndim", 0) == 0
+    steps = spacing if even else _steps(spacing, x, axis)
+
+    def at(i: int, j: int | None) -> Any:
+        return part_of(x, axis, slice(i, j))
+
+    def width(i: int, j: int | None) -> Any:
+        return steps if even else part_of(steps, axis, slice(i, j))
+
+    before, after = width(0, -1), width(1, None)
+    rise_after = (part_of(x, axis, slice(2, None)) - at(1, -1)) / after
+    rise_before = (at(1, -1) - part_of(x, axis, slice(None, -2))) / before
+    # each side's slope weighs as the width of the other
+    if even:
+        inner = (rise_before + rise_after) * 0.5
+    else:
+        inner = (rise_before * after + rise_after * before) / (before + after)
+    first = (at(1, 2) - at(0, 1)) / width(0, 1)
+    last = (at(-1, None) - at(-2, -1)) / width(-1, None)
+    if order == 2:
+        # what the slope changes from one side to the other, continued to the end
+        h, k = width(0, 1), width(1, 2)
+        second = (at(2, 3) - at(1, 2)) / k
+        first = first - (second - first) * (h / (h + k))
+        h, k = width(-1, None), width(-2, -1)
+        second = (at(-2, -1) - at(-3, -2)) / k
+        last = last + (last - second) * (h / (h + k))
+    return ops["concatenate"](first, inner, last, axis=axis)
+
+
+def _steps(coordinates: Any, x: Any, axis: int) -> Any:
+    """Return the distances between coordinates along an axis of ``x``."""
+    if coordinates.ndim != 1:
+        raise ValueError(
+            f"gradient: coordinates are a number or a vector, got shape {coordinates.shape}"
+        )
+    if None not in (coordinates.shape[0], x.shape[axis]) and (
+        coordinates.shape[0] != x.shape[axis]
+    ):
+        raise ValueError(
+            f"gradient: {coordinates.shape[0]} coordinates do not fit axis {axis} of {x.shape}"
+        )
+    shape = tuple(-1 if i == axis else 1 for i in range(x.ndim))
+    return ops["reshape"](_step(coordinates, 0), shape=shape)
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """Integrate sampled values by the trapezoidal rule.
+
+    Parameters
+    ----------
+    y
+        The samples.
+    x
+        Where they are: a vector, or a tensor that broadcasts with ``y``; gradients reach it.
+    dx
+        Their distance, if ``x`` is not given.
+    axis
+        The axis to integrate along.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` does not fit ``y``.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    y = _needs_axis(y, "trapezoid")
+    along = axis_of(y, axis, "trapezoid")
+    width = dx
+    if x is not None:
+        x = as_tensor(x)
+        if x.ndim == 1:
+            width = _step(x, 0)
+            if y.ndim > 1:
+                shape = [1] * y.ndim
+                shape[along] = -1
+                width = ops["reshape"](width, shape=tuple(shape))
+        else:
+            width = _step(x, along)
+    middle = (part_of(y, along, LATER) + part_of(y, along, EARLIER)) * 0.5
+    return ops["sum"](width * middle, axis=along, keepdims=False)
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
+) -> Any:
+    """Interpolate linearly between sampled values.
+
+    Parameters
+    ----------
+    x
+        Where to interpolate, of any shape.
+    xp
+        The coordinates of the samples, a vector in ascending order (in any order with ``period``).
+    fp
+        The samples, a vector of the same size.
+    left, right
+        The values beyond the first and last coordinate; by default those of the ends.
+    period
+        The period of the coordinates, if the values repeat.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``. Gradients reach ``x``, ``xp`` and ``fp``; on a coordinate the
+    slope of ``x`` is that of the piece after it.
+
+    Raises
+    ------
+    ValueError
+        If ``xp`` and ``fp`` are no vectors of one size, have no elements, or the period is 0.
+    """
+    x, xp, fp = _inexact(x), _inexact(xp), _inexact(fp)
+    shapes = (xp.shape, fp.shape)
+    if any(shape is not None and len(shape) != 1 for shape in shapes) or (0,) in shapes:
+        raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
+    broadcast_shapes(*shapes, op="interp")
+    if None not in shapes and shapes[0] != shapes[1]:
+        raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
+    if period is not None:
+        if period == 0:
+            raise ValueError("interp: the period must not be 0")
+        period = abs(period)
+        x, xp = ops["remainder"](x, period), ops["remainder"](xp, period)
+        order = ops["argsort"](xp, axis=-1)
+        xp, fp = (ops["take"](v, order, axis=0) for v in (xp, fp))
+        ends = [(part_of(v, 0, slice(-1, None)), part_of(v, 0, slice(0, 1))) for v in (xp, fp)]
+        xp = ops["concatenate"](ends[0][0] - period, xp, ends[0][1] + period, axis=0)
+        fp = ops["concatenate"](ends[1][0], fp, ends[1][1], axis=0)
+        left = right = None
+    inside = ops["clip"](x, xp[0], xp[-1])
+    # the end of the piece; the last piece for the last coordinate, the only sample for one alone
+    last = ops["size_over"](ops["cast"](xp, dtype="float64"), axis=0)
+    after = ops["cast"](ops["minimum"](searchsorted(xp, inside, "right"), last - 1), dtype="int64")
+    before = ops["maximum"](after - 1, 0)
+    x0, x1, f0, f1 = (
+        ops["take"](v, i, axis=0) for v, i in ((xp, before), (xp, after), (fp, before), (fp, after))
+    )
+    width = x1 - x0
+    share = (inside - x0) / ops["where"](width == 0, 1.0, width)
+    result = f0 + (f1 - f0) * share
+    if left is not None:
+        result = ops["where"](x < xp[0], left, result)
+    return result if right is None else ops["where"](x > xp[-1], right, result)
+
+
+# -- means and covariances -------------------------------------------------------------------------
+
+
+def average(
+    x: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """Return the weighted mean.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis, keepdims
+        As for :func:`gradtape.sum`.
+    weights
+        Of the shape of ``x``, or of its sizes along ``axis``; without them, as
+        :func:`gradtape.mean`. Gradients reach them.
+    returned
+        Return the sum of the weights, too.
+
+    Raises
+    ------
+    TypeError
+        If the weights have another shape than ``x``, and no axis is given.
+    ValueError
+        If their shape is not that of ``x`` along ``axis``.
+
+    Notes
+    -----
+    Where weights sum to 0 the result is infinite or nan; NumPy raises there.
+    """
+    x = as_tensor(x)
+    along = as_axis(axis, "average")
+    if weights is None:
+        mean = ops["mean"](x, axis=along, keepdims=keepdims)
+        count = ops["size_over"](_inexact(x), axis=along)
+        return (mean, ops["broadcast_like"](count, mean)) if returned else mean
+    x, weights = _inexact(x), _fitted_weights(as_tensor(weights), x, along)
+    total = ops["sum"](weights, axis=along, keepdims=keepdims)
+    mean = ops["sum"](x * weights, axis=along, keepdims=keepdims) / total
+    return (mean, ops["broadcast_like"](total, mean)) if returned else mean
+
+
+def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
+    if weights.shape == x.shape or x.shape is None or weights.shape is None:
+        return weights
+    if axis is None:
+        raise TypeError(
+            f"average: weights of shape {weights.shape} for shape {x.shape} need an axis"
+        )
+    axes = reduced_axes(axis, x.ndim, "average")
+    want = tuple(x.shape[i] for i in axes)
+    fits = len(want) == len(weights.shape) and all(
+        n == m or None in (n, m) for n, m in zip(want, weights.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
+        )
+    order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
+    others = tuple(i for i in range(x.ndim) if i not in axes)
+    return ops["expand_dims"](ops["transpose"](weights, axes=order), axis=others)
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+) -> Any:
+    """Return the covariance matrix of variables.
+
+    Parameters
+    ----------
+    m
+        Observations: a row per variable, or a vector of one.
+    y
+        More variables, of the same form.
+    rowvar
+        Whether variables are rows (else columns).
+    bias
+        Divide by n instead of n - 1.
+    ddof
+        Divide by ``n - ddof``, whatever ``bias`` says.
+
+    Returns
+    -------
+    A matrix; of one variable its variance, without axes.
+
+    Raises
+    ------
+    ValueError
+        If ``m`` has more than two axes.
+    """
+    x = _variables(m, rowvar, "cov")
+    if y is not None:
+        x = ops["concatenate"](x, _variables(y, rowvar, "cov"), axis=0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    centred = x - ops["mean"](x, axis=1, keepdims=True)
+    freedom = ops["size_over"](x, axis=1) - ddof
+    result = matmul(centred, ops["conj"](ops["transpose"](centred, axes=None))) / freedom
+    return ops["squeeze"](result, axis=None)
+
+
+def _variables(m: Any, rowvar: bool, name: str) -> Any:
+    x = _inexact(m)
+    if x.ndim > 2:
+        raise ValueError(f"{name}: at most two axes are meant, got shape {x.shape}")
+    if x.ndim < 2:
+        return ops["reshape"](x, shape=(1, -1))
+    return x if rowvar else ops["transpose"](x, axes=None)
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    """Return the correlation coefficients of variables: see :func:`cov` for the arguments."""
+    c = cov(x, y, rowvar)
+    if c.shape == ():
+        return c / c
+    scale = ops["sqrt"](ops["real"](ops["diagonal"](c, offset=0)))
+    return c / (ops["expand_dims"](scale, axis=1) * scale)

@@ -1,0 +1,307 @@
+"""Padding, in every mode of NumPy's that has a gradient."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.convert import as_tensor
+from ...core.extend import NONDIFF, F, ops
+from .families import op
+from .indexing import scatter_add
+
+__all__ = ["pad"]
+
+Widths = tuple[tuple[int, int], ...]
+PICKING = ("edge", "reflect", "symmetric", "wrap")
+STATISTICS = ("maximum", "mean", "median", "minimum")
+MODES = ("constant", "linear_ramp", *PICKING, *STATISTICS)
+
+
+def _widths(pad_width: Widths, rank: int, name: str = "pad") -> Widths:
+    if len(pad_width) == 1:
+        return pad_width * rank
+    if len(pad_width) != rank:
+        raise ValueError(
+            f"{name}: {len(pad_width)} pairs of widths do not fit an array of dimension {rank}"
+        )
+    return pad_width
+
+
+def _padded_spec(sign: int) -> Callable[..., tuple[Any, Any]]:
+    def infer(x: Any, *, pad_width: Widths, **params: Any) -> tuple[Any, Any]:
+        if x.shape is None:
+            return (None if len(pad_width) == 1 else (None,) * len(pad_width)), x.dtype
+        widths = _widths(pad_width, len(x.shape))
+        sizes = zip(x.shape, widths, strict=True)
+        return tuple(None if n is None else n + sign * (a + b) for n, (a, b) in sizes), x.dtype
+
+    return infer
+
+
+# -- a constant ------------------------------------------------------------------------------------
+
+
+def _pad_kernel(xp: Any, x: Any, *, pad_width: Widths, value: Any = 0) -> Any:
+    widths = _widths(pad_width, x.ndim)
+    out = xp.full(
+        tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype
+    )
+    out[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
+    return out
+
+
+def _unpad_kernel(xp: Any, x: Any, *, pad_width: Widths) -> Any:
+    widths = _widths(pad_width, x.ndim)
+    return x[tuple(slice(a, n - b) for n, (a, b) in zip(x.shape, widths, strict=True))]
+
+
+_pad = op(
+    "pad",
+    _pad_kernel,
+    gradients={"x": lambda g, pad_width: F.unpad(g, pad_width=pad_width)},
+    infer=_padded_spec(1),
+    holomorphic=True,
+    doc="Surround ``x`` with a constant value.",
+)
+op(
+    "unpad",
+    _unpad_kernel,
+    gradients={"x": lambda g, pad_width: F.pad(g, pad_width=pad_width)},
+    infer=_padded_spec(-1),
+    holomorphic=True,
+    doc="Remove what ``pad`` added.",
+)
+
+# -- elements of the array itself ------------------------------------------------------------------
+
+
+def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
+    """Return where each element of a padded axis comes from: NumPy pads the positions."""
+    return np.pad(np.arange(size), width, mode=mode)  # type: ignore[call-overload]
+
+
+def _pick_kernel(xp: Any, x: Any, *, pad_width: Widths, mode: str) -> Any:
+    for axis, width in enumerate(_widths(pad_width, x.ndim)):
+        if width != (0, 0):
+            sources = _sources(x.shape[axis], width, mode)
+            x = xp.take(x, xp.asarray(sources), axis=axis)
+    return x
+
+
+def _unpick_kernel(xp: Any, g: Any, like: Any, *, pad_width: Widths, mode: str) -> Any:
+    widths = _widths(pad_width, g.ndim)
+    for axis in range(g.ndim - 1, -1, -1):
+        if widths[axis] == (0, 0):
+            continue
+        size = like.shape[axis]
+        sources = xp.asarray(_sources(size, widths[axis], mode))
+        out = xp.zeros((*g.shape[:axis], size, *g.shape[axis + 1 :]), dtype=g.dtype)
+
+        def pick(x: Any, sources: Any = sources, axis: int = axis) -> Any:
+            return xp.take(x, sources, axis=axis)
+
+        g = scatter_add(xp, out, (*(slice(None),) * axis, sources), g, pick)
+    return g
+
+
+_pad_picked = op(
+    "pad_picked",
+    _pick_kernel,
+    gradients={
+        "x": lambda g, x_like, pad_width, mode: F.unpad_picked_like(
+            g, x_like, pad_width=pad_width, mode=mode
+        )
+    },
+    infer=_padded_spec(1),
+    holomorphic=True,
+    doc="Surround ``x`` with its own elements: by mode edge, reflect, symmetric or wrap.",
+)
+op(
+    "unpad_picked_like",
+    _unpick_kernel,
+    gradients={
+        "g": lambda g, pad_width, mode: F.pad_picked(g, pad_width=pad_width, mode=mode),
+        "like": NONDIFF,
+    },
+    infer=lambda g, like, pad_width, mode: (like.shape, g.dtype),
+    holomorphic=True,
+    doc="Add to each element of ``like`` what ``pad_picked`` made of it: its adjoint.",
+)
+
+# -- ramps and statistics --------------------------------------------------------------------------
+
+
+def _ramp_kernel(xp: Any, x: Any, *, axis: int, width: tuple[int, int]) -> Any:
+    ramp = np.pad(np.ones(x.shape[axis]), width, mode="linear_ramp")
+    shape = [1] * x.ndim
+    shape[axis] = ramp.size
+    # the share of an integer's edge is a fraction
+    dtype = x.dtype if "float" in str(x.dtype) or "complex" in str(x.dtype) else xp.float64
+    return xp.reshape(xp.asarray(ramp, dtype=dtype), tuple(shape))
+
+
+def _ramp_spec(x: Any, *, axis: int, width: tuple[int, int]) -> tuple[Any, Any]:
+    size = x.shape[axis]
+    sizes: list[int | None] = [1] * len(x.shape)
+    sizes[axis] = None if size is None else size + sum(width)
+    return tuple(sizes), x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+
+
+op(
+    "pad_ramp",
+    _ramp_kernel,
+    gradients={"x": NONDIFF},
+    infer=_ramp_spec,
+    doc="Return 1 along an axis of ``x``, falling to 0 along the widths by which it is padded.",
+)
+
+
+def _only(axis: int, width: tuple[int, int], rank: int) -> Widths:
+    return tuple(width if i == axis else (0, 0) for i in range(rank))
+
+
+def _ramped(x: Any, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
+    share = ops["pad_ramp"](x, axis=axis, width=width)
+    edges = _pad_picked(x, pad_width=_only(axis, width, x.ndim), mode="edge")
+    result = edges * share
+    for side, end in enumerate(ends):
+        if end:
+            part = tuple(n if i == side else 0 for i, n in enumerate(width))
+            # 1 - share, on this side alone
+            rest = ops["pad_ramp"](x, axis=axis, width=part)
+            rest = _pad(1.0 - rest, pad_width=_only(axis, _other(width, side), x.ndim))
+            result = result + end * rest
+    return result if x.dtype.kind in "fc" else ops["cast"](ops["floor"](result), dtype=x.dtype.name)
+
+
+def _other(width: tuple[int, int], side: int) -> tuple[int, int]:
+    return (0, width[1]) if side == 0 else (width[0], 0)
+
+
+def _with_statistics(
+    x: Any, axis: int, width: tuple[int, int], mode: str, lengths: tuple[Any, Any]
+) -> Any:
+    parts = [x]
+    for side, (count, length) in enumerate(zip(width, lengths, strict=True)):
+        if not count:
+            continue
+        size = x.shape[axis]
+        near = x
+        if length is not None and (size is None or length < size):
+            cut = slice(None, length) if side == 0 else slice(-length, None)
+            near = x[(*(slice(None),) * axis, cut)]
+        value = _statistic(near, axis, mode)
+        value = ops["repeat"](value, repeats=count, axis=axis)
+        parts = [value, *parts] if side == 0 else [*parts, value]
+    return ops["concatenate"](*parts, axis=axis) if len(parts) > 1 else x
+
+
+def _statistic(x: Any, axis: int, mode: str) -> Any:
+    if mode in ("maximum", "minimum"):
+        return ops[mode[:3]](x, axis=axis, keepdims=True)
+    if mode == "mean":
+        value = ops["mean"](x, axis=axis, keepdims=True)
+    else:
+        from .statistics import median  # which imports this module's neighbours
+
+        value = median(x, axis=axis, keepdims=True)
+    if x.dtype.kind in "iu":
+        value = ops["cast"](ops["round"](value), dtype=x.dtype.name)
+    return value
+
+
+# -- the public function ---------------------------------------------------------------------------
+
+
+def pad(
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    constant_values: Any = 0,
+    end_values: Any = 0,
+    stat_length: Any = None,
+) -> Any:
+    """Return ``x`` surrounded with more elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    pad_width
+        A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes.
+    mode
+        What to add: a ``"constant"``; elements of ``x``, which are its ``"edge"``, its mirror
+        image without the edge (``"reflect"``) or with it (``"symmetric"``), or its other end
+        (``"wrap"``); a ``"linear_ramp"`` from the edge; or, along each axis, the ``"maximum"``,
+        ``"mean"``, ``"median"`` or ``"minimum"``.
+    constant_values
+        For ``"constant"``: the value, a Python number.
+    end_values
+        For ``"linear_ramp"``: where the ramp ends; given as ``pad_width`` is.
+    stat_length
+        For statistics: from how many elements next to the edge they are taken, all by default;
+        given as ``pad_width`` is.
+
+    Raises
+    ------
+    ValueError
+        If a width is negative, the pairs do not fit the axes, the mode is another, or an axis
+        without elements should be padded with elements.
+
+    Notes
+    -----
+    Gradients go back to the elements that the padding was made of.
+    """
+    if mode not in MODES:
+        raise ValueError(f"pad: mode {mode!r} is not supported; modes are {', '.join(MODES)}")
+    widths = _pairs(pad_width, "pad_width")
+    if mode == "constant":
+        if np.ndim(constant_values) != 0:
+            raise ValueError(f"pad: constant_values must be one number, got {constant_values!r}")
+        return _pad(x, pad_width=widths, value=np.asarray(constant_values).item())
+    if mode in PICKING:
+        return _pad_picked(x, pad_width=widths, mode=mode)
+    x = as_tensor(x)
+    rank = x.ndim
+    lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
+    ends = _number_pairs(end_values)
+    for axis, width in enumerate(_widths(widths, rank)):
+        if x.shape[axis] == 0 and any(width):
+            raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
+        if not any(width):
+            continue
+        if mode == "linear_ramp":
+            x = _ramped(x, axis, width, _widths(ends, rank)[axis])
+        else:
+            near = (None, None) if lengths is None else _widths(lengths, rank)[axis]
+            x = _with_statistics(x, axis, width, mode, near)
+    return x
+
+
+def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
+    """Return what a user gave per axis and side as pairs: one for all axes, or one for each."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu" or array.ndim > 2 or (array.ndim and array.shape[-1] != 2):
+        raise ValueError(
+            f"pad: {argument} must be an integer, a pair (before, after), or a pair per axis, "
+            f"got {given!r}"
+        )
+    if (array < least).any():
+        raise ValueError(f"pad: {argument} must be at least {least}, got {given!r}")
+    pairs = np.broadcast_to(array, (1, 2)) if array.ndim < 2 else array
+    return tuple((operator.index(a), operator.index(b)) for a, b in pairs)
+
+
+def _number_pairs(given: Any) -> Any:
+    array = np.asarray(given)
+    if array.dtype.kind not in "iufc" or array.ndim > 2 or (array.ndim and array.shape[-1] != 2):
+        raise ValueError(
+            f"pad: end_values must be a number, a pair (before, after), or a pair per axis, "
+            f"got {given!r}"
+        )
+    pairs = np.broadcast_to(array, (1, 2)) if array.ndim < 2 else array
+    return tuple((a.item(), b.item()) for a, b in pairs)

@@ -1,0 +1,421 @@
+"""Order statistics, and reductions that skip nan, made of other ops.
+
+Gradients are those of the ops underneath. An order statistic's goes to the elements that it was
+interpolated from; nan that is skipped has none.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.convert import as_tensor
+from ...core.extend import NONDIFF, F, ops
+from .families import Axis, as_axis, op, reduced_axes, reduced_shape
+from .indexing import sort, take_along_axis
+from .scans import cumprod, cumsum
+from .shape import one_axis
+
+__all__ = [
+    "median",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "percentile",
+    "ptp",
+    "quantile",
+]
+
+# -- order statistics ------------------------------------------------------------------------------
+
+
+def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:
+    if x.shape is None:
+        return None, x.dtype
+    kept = len(x.shape) - count
+    last = x.shape[kept:]
+    return (*x.shape[:kept], None if None in last else prod(last)), x.dtype
+
+
+_flat_last = op(
+    "flatten_last",
+    lambda xp, x, *, count: xp.reshape(
+        x, (*x.shape[: x.ndim - count], prod(x.shape[x.ndim - count :]))
+    ),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
+    infer=_flat_last_spec,
+    holomorphic=True,
+    doc="Join the last ``count`` axes into one.",
+)
+
+
+def _rank_kernel(xp: Any, x: Any, *, q: Any, method: str = "linear") -> Any:
+    size = x.shape[-1]
+    if size == 0:
+        raise ValueError("a quantile of no elements is not defined")
+    # NumPy's own rule for every method, read off from numbers that are their own positions
+    position = np.quantile(np.arange(float(size)), np.asarray(q), method=method)  # type: ignore[call-overload]
+    return xp.asarray(position, dtype=xp.float64)
+
+
+_rank = op(
+    "quantile_rank",
+    _rank_kernel,
+    gradients={"x": NONDIFF},
+    infer=lambda x, q, method: (np.shape(q), np.dtype(np.float64)),
+    doc="Return the places, in the sorted last axis of ``x``, from which quantiles are taken.",
+)
+
+
+def _lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
+    """Return ``x`` with the axes to reduce as its last one, and these axes."""
+    if axis is None:
+        return ops["reshape"](x, shape=(-1,)), None
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    if x.shape is not None:
+        reduced_axes(axes, len(x.shape), name)
+    if axes != (-1,):
+        x = ops["moveaxis"](x, source=axes, destination=tuple(range(-len(axes), 0)))
+    return (x if len(axes) == 1 else _flat_last(x, count=len(axes))), axis
+
+
+def _kept(result: Any, x: Any, axis: Axis, extra: int) -> Any:
+    """Put back the axes that were reduced, with size 1; ``extra`` new ones come first."""
+    if axis is not None:
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        places = tuple(n + extra if n >= 0 else n for n in axes)
+    else:
+        places = tuple(range(extra, extra + x.ndim))
+    return ops["expand_dims"](result, axis=places) if places else result
+
+
+def _fractions(q: Any, name: str, scale: float = 1.0) -> Any:
+    values = np.asarray(q, np.float64) / scale
+    if not ((values >= 0.0) & (values <= 1.0)).all():
+        what = "Percentiles" if scale != 1.0 else "Quantiles"
+        raise ValueError(f"{name}: {what.lower()} must be in the range [0, {scale:g}], got {q!r}")
+    return values
+
+
+def _interpolated(lines: Any, place: Any, halves: bool = False) -> Any:
+    """Return the elements of sorted lines at fractional places, given for all lines together."""
+    lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
+    below, above = (ops["take"](lines, i, axis=-1) for i in (lower, upper))
+    if halves:
+        return (below + above) * 0.5
+    share = place - ops["floor"](place)
+    return below + (above - below) * _like_float(share, lines)
+
+
+def _like_float(x: Any, like: Any) -> Any:
+    return ops["cast_like"](x, like) if like.dtype.kind in "fc" else x
+
+
+def _quantiles(
+    x: Any, q: Any, axis: Axis, keepdims: bool, name: str, method: str, halves: bool = False
+) -> Any:
+    x = as_tensor(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
+    lines, axis = _lines(x, axis, name)
+    lines = sort(lines, axis=-1)
+    ranks = _rank(lines, q=_nested(q), method=method)
+    discrete = method in _DISCRETE
+    if discrete:
+        result = ops["take"](lines, ops["cast"](ranks, dtype="int64"), axis=-1)
+    else:
+        result = _interpolated(lines, ranks, halves)
+    if x.dtype.kind == "f":  # nan is sorted to the end, and makes every quantile nan
+        last = ops["take"](lines, np.full((1,) * q.ndim, -1), axis=-1)
+        result = ops["where"](ops["isnan"](last), last, result)
+    if q.ndim:
+        places = tuple(range(q.ndim))
+        result = ops["moveaxis"](
+            result, source=tuple(n - q.ndim for n in places), destination=places
+        )
+    return _kept(result, x, axis, q.ndim) if keepdims else result
+
+
+_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+
+
+def _nested(q: Any) -> Any:
+    return tuple(_nested(row) for row in q) if q.ndim else q.item()
+
+
+def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the median: the middle element, or the mean of the two in the middle.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    axis, keepdims
+        As for :func:`gradtape.sum`.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, ``float64`` for integers; nan if there is nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If there are no elements.
+    """
+    half = np.asarray(0.5)
+    return _quantiles(x, half, as_axis(axis, "median"), keepdims, "median", "linear", halves=True)
+
+
+def quantile(
+    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Any:
+    """Return the values below which fractions ``q`` of the elements are.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    q
+        A number from 0 to 1, or an array of them, of known value.
+    axis, keepdims
+        As for :func:`gradtape.sum`.
+    method
+        How to choose between two elements, by NumPy's names.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
+    nan if there is nan.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is out of range, the method is unknown, or there are no elements.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    """
+    values = _fractions(q, "quantile")
+    return _quantiles(x, values, as_axis(axis, "quantile"), keepdims, "quantile", method)
+
+
+def percentile(
+    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Any:
+    """Return the values below which ``q`` percent of the elements are: see :func:`quantile`."""
+    values = _fractions(q, "percentile", 100.0)
+    return _quantiles(x, values, as_axis(axis, "percentile"), keepdims, "percentile", method)
+
+
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the range ("peak to peak"): the largest element less the smallest."""
+    along = as_axis(axis, "ptp")
+    return ops["max"](x, axis=along, keepdims=keepdims) - ops["min"](
+        x, axis=along, keepdims=keepdims
+    )
+
+
+# -- skipping nan ----------------------------------------------------------------------------------
+
+
+def _skipping(x: Any, fill: float) -> tuple[Any, Any]:
+    """Return where ``x`` is nan (None if it cannot be), and ``x`` with ``fill`` there."""
+    x = as_tensor(x)
+    if x.dtype.kind not in "fc":
+        return None, x
+    missing = ops["isnan"](x)
+    return missing, ops["where"](missing, fill, x)
+
+
+def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Sum the elements that are not nan; as :func:`gradtape.sum`."""
+    _, filled = _skipping(x, 0.0)
+    return ops["sum"](filled, axis=as_axis(axis, "nansum"), keepdims=keepdims)
+
+
+def nanprod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Multiply the elements that are not nan; as :func:`gradtape.prod`."""
+    _, filled = _skipping(x, 1.0)
+    return ops["prod"](filled, axis=as_axis(axis, "nanprod"), keepdims=keepdims)
+
+
+def nancumsum(x: Any, axis: int | None = None) -> Any:
+    """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`."""
+    return cumsum(_skipping(x, 0.0)[1], axis)
+
+
+def nancumprod(x: Any, axis: int | None = None) -> Any:
+    """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`."""
+    return cumprod(_skipping(x, 1.0)[1], axis)
+
+
+def _nan_extreme(name: str, x: Any, axis: Any, keepdims: bool, fill: float) -> Any:
+    along = as_axis(axis, f"nan{name}")
+    missing, filled = _skipping(x, fill)
+    result = ops[name](filled, axis=along, keepdims=keepdims)
+    if missing is None:
+        return result
+    nothing = ops["all"](missing, axis=along, keepdims=keepdims)
+    return ops["where"](nothing, float("nan"), result)
+
+
+def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`."""
+    return _nan_extreme("max", x, axis, keepdims, -float("inf"))
+
+
+def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the smallest element that is not nan, nan if there is none; as
+    :func:`gradtape.min`.
+    """
+    return _nan_extreme("min", x, axis, keepdims, float("inf"))
+
+
+def _nan_position(name: str, fill: float) -> Any:
+    def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
+        missing = xp.isnan(x)
+        if xp.any(xp.all(missing, axis=axis)):
+            raise ValueError("there are only nan to choose from")
+        filled = xp.where(missing, xp.asarray(fill, dtype=x.dtype), x)
+        return xp.asarray(getattr(xp, name)(filled, axis=axis, keepdims=keepdims))
+
+    return op(
+        f"nan{name}",
+        kernel,
+        gradients={"x": NONDIFF},
+        infer=lambda x, axis, keepdims: (
+            reduced_shape(x.shape, axis, keepdims, f"nan{name}"),
+            np.dtype(np.intp),
+        ),
+        doc=f"Return the {name} of the elements that are not nan.",
+    )
+
+
+_nanargmax = _nan_position("argmax", -float("inf"))
+_nanargmin = _nan_position("argmin", float("inf"))
+
+
+def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the index of the largest element that is not nan; it has no gradient.
+
+    Raises
+    ------
+    ValueError
+        If all of the elements to choose from are nan.
+    """
+    x = as_tensor(x)
+    along = None if axis is None else one_axis(axis, "nanargmax")
+    known = ops["argmax"] if x.dtype.kind != "f" else _nanargmax
+    return known(x, axis=along, keepdims=bool(keepdims))
+
+
+def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+    """Return the index of the smallest element that is not nan; as :func:`nanargmax`."""
+    x = as_tensor(x)
+    along = None if axis is None else one_axis(axis, "nanargmin")
+    known = ops["argmin"] if x.dtype.kind != "f" else _nanargmin
+    return known(x, axis=along, keepdims=bool(keepdims))
+
+
+def _count(missing: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
+    """Return how many are not missing, in the real dtype of ``like``."""
+    present = ops["cast"](ops["logical_not"](missing), dtype=_real_name(like.dtype))
+    return ops["sum"](present, axis=axis, keepdims=keepdims)
+
+
+def _real_name(dtype: Any) -> str:
+    name = np.empty(0, dtype).real.dtype.name
+    return "float32" if name == "float16" else name  # counts above 65504 are infinite in that
+
+
+def _in_dtype(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
+
+
+def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Average the elements that are not nan, nan if there are none; as :func:`gradtape.mean`."""
+    along = as_axis(axis, "nanmean")
+    missing, filled = _skipping(x, 0.0)
+    if missing is None:
+        return ops["mean"](filled, axis=along, keepdims=keepdims)
+    total = ops["sum"](filled, axis=along, keepdims=keepdims)
+    return _in_dtype(total / _count(missing, filled, along, keepdims), filled.dtype)
+
+
+def nanvar(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
+
+    It is nan where there are no more than ``ddof`` of them.
+    """
+    along = as_axis(axis, "nanvar")
+    missing, filled = _skipping(x, 0.0)
+    if missing is None:
+        return ops["var"](filled, axis=along, ddof=ddof, keepdims=keepdims)
+    mean = ops["sum"](filled, axis=along, keepdims=True) / _count(missing, filled, along, True)
+    apart = ops["where"](missing, 0.0, filled - mean)
+    squares = apart * ops["conj"](apart) if apart.dtype.kind == "c" else apart * apart
+    freedom = _count(missing, filled, along, keepdims) - ddof
+    freedom = ops["where"](freedom > 0, freedom, float("nan"))
+    total = ops["sum"](ops["real"](squares), axis=along, keepdims=keepdims)
+    return _in_dtype(total / freedom, np.empty(0, filled.dtype).real.dtype)
+
+
+def nanstd(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`."""
+    variance = nanvar(x, axis, ddof, keepdims)
+    equal = variance == 0  # where the gradient is 0, a subgradient
+    return ops["where"](equal, 0.0, ops["sqrt"](ops["where"](equal, 1.0, variance)))
+
+
+def _nan_quantiles(x: Any, q: Any, axis: Axis, keepdims: bool, name: str) -> Any:
+    x = as_tensor(x)
+    if x.dtype.kind != "f":
+        return _quantiles(x, q, axis, keepdims, name, "linear")
+    if q.ndim > 1:
+        raise ValueError(f"{name}: q must be a number or a vector, got shape {q.shape}")
+    lines, axis = _lines(x, axis, name)
+    lines = sort(lines, axis=-1)  # nan last
+    count = _count(ops["isnan"](lines), lines, -1, True)
+    place = ops["maximum"](count - 1, 0) * as_tensor(np.atleast_1d(q).astype(count.dtype))
+    lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
+    below, above = (take_along_axis(lines, i, -1) for i in (lower, upper))
+    result = below + (above - below) * _like_float(place - ops["floor"](place), lines)
+    if q.ndim:
+        result = ops["moveaxis"](result, source=(-1,), destination=(0,))
+    else:
+        result = ops["squeeze"](result, axis=-1)
+    return _kept(result, x, axis, q.ndim) if keepdims else result
+
+
+def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return the median of the elements that are not nan; as :func:`median`."""
+    return _nan_quantiles(x, np.asarray(0.5), as_axis(axis, "nanmedian"), keepdims, "nanmedian")
+
+
+def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return quantiles of the elements that are not nan, by the linear method.
+
+    ``q`` is a number or a vector; see :func:`quantile`.
+    """
+    values = _fractions(q, "nanquantile")
+    return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile")
+
+
+def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return percentiles of the elements that are not nan; see :func:`nanquantile`."""
+    values = _fractions(q, "nanpercentile", 100.0)
+    return _nan_quantiles(x, values, as_axis(axis, "nanpercentile"), keepdims, "nanpercentile")

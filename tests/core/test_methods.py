@@ -1,0 +1,95 @@
+"""NumPy's methods and functions on tensors and variables: same values, same gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+X = np.random.default_rng(0).standard_normal((3, 3))
+WHOLE = np.array([[3, 0, 2], [0, 1, 5]])
+
+METHODS = {
+    "prod": lambda x: x.prod(axis=0),
+    "var": lambda x: x.var(axis=1, ddof=1),
+    "std": lambda x: x.std(),
+    "cumsum": lambda x: x.cumsum(axis=1),
+    "cumprod": lambda x: x.cumprod(),
+    "trace": lambda x: x.trace(1),
+    "dot": lambda x: x.dot(np.ones(3)),
+    "ravel": lambda x: x.ravel(),
+    "flatten": lambda x: x.flatten(),
+    "squeeze": lambda x: x[:, None].squeeze(1),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "mT": lambda x: x[None].mT,
+    "take": lambda x: x.take([0, 0], axis=1),
+    "compress": lambda x: x.compress([True, False, True], axis=0),
+    "repeat": lambda x: x.repeat([1, 0, 2], axis=0),
+    "diagonal": lambda x: x.diagonal(-1),
+    "clip": lambda x: x.clip(-0.5, 0.5),
+    "real": lambda x: x.real,
+    "imag": lambda x: x.imag,
+    "conj": lambda x: x.conj(),
+    "conjugate": lambda x: x.conjugate(),
+}
+WITHOUT_GRADIENT = {
+    "any": lambda x: x.any(axis=0),
+    "all": lambda x: x.all(axis=1),
+    "argmax": lambda x: x.argmax(axis=1),
+    "argmin": lambda x: x.argmin(),
+    "argsort": lambda x: x.argsort(axis=0),
+    "nonzero": lambda x: x.nonzero()[1],
+    "round": lambda x: x.round(),
+    "searchsorted": lambda x: x[0].searchsorted([1, 2], "right"),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_are_numpys_and_followed_by_tapes(name):
+    method, x, v = METHODS[name], gt.constant(X), gt.Variable(X)
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y, z = method(x), method(v)
+    np.testing.assert_allclose(y.numpy(), method(X), rtol=1e-12)
+    np.testing.assert_array_equal(z.numpy(), y.numpy())
+    assert tape.gradient(y, x).shape == tape.gradient(z, v).shape == (3, 3)
+    np.testing.assert_array_equal(gt.function(method)(x).numpy(), y.numpy())
+
+
+@pytest.mark.parametrize("name", WITHOUT_GRADIENT)
+def test_methods_without_gradients(name):
+    method = WITHOUT_GRADIENT[name]
+    for x in (X, WHOLE):
+        np.testing.assert_array_equal(method(gt.constant(x)).numpy(), method(x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.radians,
+        np.degrees,
+        np.fabs,
+        np.conjugate,
+        np.isposinf,
+        np.sinc,
+        np.median,
+        np.nan_to_num,
+        np.fliplr,
+        np.atleast_3d,
+        lambda x: np.pad(x, 1, mode="reflect"),
+        lambda x: np.hstack([x, x]),
+        lambda x: np.partition(x, 1, axis=0)[1],
+        lambda x: np.quantile(x, 0.3, axis=1),
+        lambda x: np.select([x > 0], [x], -1.0),
+        lambda x: np.where(x > 0, x, 0.0).std(),
+    ],
+)
+def test_numpys_functions_reach_ours(function):
+    np.testing.assert_allclose(function(gt.constant(X)).numpy(), function(X), rtol=1e-12)
+    assert isinstance(function(gt.constant(X)), gt.Tensor)
+
+
+def test_an_index_error_of_an_op_is_not_taken_for_a_missing_op():
+    with pytest.raises(TypeError, match=r"numpy\.spacing has no gradtape counterpart"):
+        np.spacing(gt.constant(X))

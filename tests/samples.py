@@ -1,0 +1,108 @@
+"""What every op that stands for a NumPy function must do, for a table of samples.
+
+A sample is ``(ours, NumPy's, inputs)``: two functions of the inputs, which are arrays. Inputs of
+floating dtype are differentiated, and are away from kinks; others stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gradcheck import check_gradients
+
+import gradtape as gt
+
+Sample = tuple[Callable[..., Any], Callable[..., Any], list[Any]]
+
+
+def listed(results: Any) -> list[Any]:
+    """Return one result, or several, as a list of arrays."""
+    several = isinstance(results, (list, tuple))
+    return [np.asarray(y) for y in (results if several else [results])]
+
+
+def check_values(sample: Sample, rtol: float = 1e-13) -> None:
+    """Check values, shapes and dtypes against NumPy's."""
+    ours, theirs, inputs = sample
+    for mine, want in zip(
+        listed(ours(*map(gt.constant, inputs))), listed(theirs(*inputs)), strict=True
+    ):
+        assert mine.shape == want.shape
+        assert mine.dtype == want.dtype
+        np.testing.assert_allclose(mine, want, rtol=rtol)
+
+
+def check_two_orders(sample: Sample) -> None:
+    """Check gradients of first and second order against differences."""
+    ours, _, inputs = sample
+
+    def squared(*xs: Any) -> Any:
+        results = ours(*xs)
+        several = isinstance(results, (list, tuple))
+        return [y * y for y in (results if several else [results])]  # no second order is 0
+
+    check_gradients(squared, *inputs)
+
+
+def check_traces(sample: Sample, unknown: str = "sizes") -> None:
+    """Check that traces agree with eager runs, in values and gradients.
+
+    ``unknown`` is what the trace does not know: ``"nothing"``, ``"sizes"``, or ``"rank"``.
+    """
+    ours, theirs, inputs = sample
+    tensors = [gt.constant(x) for x in inputs]
+    sources = [x for x in tensors if x.dtype.kind in "fc"]
+    known = gt.function(ours)
+    for mine, want in zip(listed(known(*tensors)), listed(ours(*tensors)), strict=True):
+        np.testing.assert_array_equal(mine, want)
+    for symbol, want in zip(
+        known.concrete_functions[0].graph.outputs, listed(theirs(*inputs)), strict=True
+    ):
+        assert symbol.dtype == want.dtype
+        assert len(symbol.shape) == want.ndim
+        assert all(n in (None, m) for n, m in zip(symbol.shape, want.shape, strict=True))
+    if unknown == "nothing":
+        return
+
+    def slopes(*xs: Any) -> list[Any]:
+        watched = [x for x in xs if x.dtype.kind in "fc"]
+        with gt.GradientTape() as tape:
+            tape.watch(watched)
+            results = ours(*xs)
+            several = isinstance(results, (list, tuple))
+            loss = [y * y for y in (results if several else [results])]
+        return [*loss, *tape.gradient(loss, watched, unconnected_gradients="zero")]
+
+    specs = [
+        gt.TensorSpec(None if unknown == "rank" else [None] * np.ndim(x), x.dtype) for x in inputs
+    ]
+    assert sources
+    traced = gt.function(slopes, input_signature=specs)
+    for mine, want in zip(traced(*tensors), slopes(*tensors), strict=True):
+        assert mine.dtype == want.dtype
+        np.testing.assert_allclose(mine.numpy(), want.numpy(), rtol=1e-13, atol=1e-15)
+
+
+def check_dtypes(sample: Sample, *dtypes: str) -> None:
+    """Check the dtypes of results against NumPy's, eager and traced, and those of gradients."""
+    ours, theirs, inputs = sample
+    for dtype in dtypes:
+        xs = [x.astype(dtype) if x.dtype.kind == "f" else x for x in inputs]
+        wanted = listed(theirs(*xs))
+        tensors = [gt.constant(x) for x in xs]
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        with gt.GradientTape() as tape:
+            tape.watch(sources)
+            results = ours(*tensors)
+            several = isinstance(results, (list, tuple))
+            results = list(results) if several else [results]
+        for mine, want in zip(results, wanted, strict=True):
+            assert mine.dtype == want.dtype, f"{dtype} gives {mine.dtype}, NumPy {want.dtype}"
+        for mine, want in zip(listed(gt.function(ours)(*tensors)), wanted, strict=True):
+            assert mine.dtype == want.dtype, f"traced {dtype} gives {mine.dtype}"
+        followed = [y for y in results if y.dtype.kind in "fc"]
+        if followed:
+            for g, x in zip(tape.gradient(followed, sources), sources, strict=True):
+                assert g is None or g.dtype == x.dtype
