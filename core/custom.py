@@ -11,6 +11,7 @@ import numpy as np
 
 from .backend import shape_witness
 from .checks import check_rules
+from .closure import Closure
 from .convert import as_tensor
 from .errors import GradientError, PluginError, TraceError
 from .graph import CustomGradient, Graph, Refusal, Symbol
@@ -192,7 +193,8 @@ def _trace_backward(
 ) -> tuple[Graph | Refusal, tuple[bool, ...], list[Any]]:
     """Trace a gradient function into a graph; say why if that cannot be done."""
     inner = Graph(f"{name}_gradient", parent=graph)
-    with tracing_into(inner):
+    closure = Closure(inner)
+    with tracing_into(inner, closure):
         upstream = [
             Tensor(inner.input(TensorSpec(x.shape, x.dtype, f"g{i}")))
             for i, x in enumerate(results)
@@ -204,7 +206,9 @@ def _trace_backward(
             code = getattr(backward.grad_fn, "__code__", None)
             line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
             return Refusal(name, line, str(error)), (False,) * len(backward.specs), []
-        inner.outputs = [inner.adopt(g.array) for g in grads if g is not None]
+        inner.outputs = [closure.symbol(g, inner.adopt(g.array)) for g in grads if g is not None]
+    if closure.tensors:
+        inner.closure = closure
     inner.inputs = [x for x in inner.inputs if x not in own] + list(own)
     return inner, tuple(g is not None for g in grads), list(inner.captures)
 

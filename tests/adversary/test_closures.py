@@ -123,3 +123,41 @@ def test_a_persistent_tape_counts_each_call_of_a_closure() -> None:
         b = f(gt.constant(5.0))
     assert tape.gradient([a, b], w).item() == 42.0
     assert tape.gradient(a, w).item() == 12.0
+
+
+def test_a_traced_gradient_rule_is_differentiated_by_what_it_closes_over() -> None:
+    w, x = gt.constant(3.0), gt.constant(2.0)
+
+    @gt.custom_gradient
+    def scaled(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return x * w, lambda g: g * w
+
+    slopes = []
+    for f in (scaled, gt.function(lambda x: scaled(x))):
+        with gt.GradientTape() as outer:
+            outer.watch([x, w])
+            with gt.GradientTape() as tape:
+                tape.watch([x, w])
+                y = f(x) * w
+            first = tape.gradient(y, [x, w])
+        second = outer.gradient(first, [x, w])
+        slopes.append([g.item() for g in (*first, *second)])
+    assert slopes[0] == slopes[1] == [9.0, 6.0, 3.0, 6.0]
+
+
+def test_a_traced_gradient_rule_may_return_an_outer_tensor() -> None:
+    w, x = gt.constant(3.0), gt.constant(2.0)
+
+    @gt.custom_gradient
+    def odd(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return x * x, lambda g: w
+
+    f = gt.function(lambda x: odd(x))
+    with gt.GradientTape() as outer:
+        outer.watch(w)
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = f(x)
+        slope = tape.gradient(y, x)
+    assert slope.item() == 3.0
+    assert outer.gradient(slope, w).item() == 1.0
