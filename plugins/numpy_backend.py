@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.extend import Backend, hookimpl
-from . import numpy_kernels, numpy_network_kernels
+from . import numpy_convolution_kernels, numpy_kernels, numpy_network_kernels
 
 _ZERO = bytes(16)
 
@@ -59,5 +59,9 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are quicker on NumPy than the portable ones."""
-    kernels = {**numpy_kernels.KERNELS, **numpy_network_kernels.KERNELS}
+    kernels = {
+        **numpy_convolution_kernels.KERNELS,
+        **numpy_kernels.KERNELS,
+        **numpy_network_kernels.KERNELS,
+    }
     return {(op, "numpy"): kernel for op, kernel in kernels.items()}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
 from . import (
+    activations,
     arrangement,
+    blocks,
     calculus,
+    convolution,
     creation,
     decompositions,
     einsum,
@@ -17,12 +20,14 @@ from . import (
     least_squares,
     like,
     linalg,
+    losses,
     matrices,
     matrix_functions,
     nn,
     normalization,
     norms,
     padding,
+    pooling,
     products,
     random,
     reductions,
@@ -32,12 +37,16 @@ from . import (
     special,
     statistics,
     updates,
+    windows,
 )
 from .families import OPS
 
 __all__ = [
+    "activations",
     "arrangement",
+    "blocks",
     "calculus",
+    "convolution",
     "creation",
     "decompositions",
     "einsum",
@@ -50,12 +59,14 @@ __all__ = [
     "least_squares",
     "like",
     "linalg",
+    "losses",
     "matrices",
     "matrix_functions",
     "nn",
     "normalization",
     "norms",
     "padding",
+    "pooling",
     "products",
     "random",
     "reductions",
@@ -65,6 +76,7 @@ __all__ = [
     "special",
     "statistics",
     "updates",
+    "windows",
 ]
 
 

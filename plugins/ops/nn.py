@@ -10,24 +10,79 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, F, Op, TensorSpec, ops
+from .activations import (
+    gelu,
+    hard_sigmoid,
+    hard_silu,
+    hard_tanh,
+    log_sigmoid,
+    mish,
+    selu,
+    softsign,
+)
+from .blocks import (
+    dropout,
+    embedding_lookup,
+    group_normalization,
+    layer_normalization,
+    segment_sum,
+)
+from .convolution import conv, conv1d, conv2d, conv_transpose, depthwise_conv
 from .elementwise import tanh
 from .families import as_axis, cast_to, elementwise, kind_of, op, reduced_axes
+from .losses import (
+    binary_cross_entropy,
+    categorical_cross_entropy,
+    cosine_similarity,
+    hinge,
+    huber,
+    kl_divergence,
+    sigmoid_cross_entropy_with_logits,
+)
+from .pooling import avg_pool, max_pool
 from .shape import one_axis
 
 __all__ = [
+    "avg_pool",
     "batch_normalization",
+    "binary_cross_entropy",
+    "categorical_cross_entropy",
     "clip_by_norm",
+    "conv",
+    "conv1d",
+    "conv2d",
+    "conv_transpose",
+    "cosine_similarity",
+    "depthwise_conv",
+    "dropout",
     "elu",
+    "embedding_lookup",
+    "gelu",
+    "group_normalization",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "layer_normalization",
     "leaky_relu",
+    "log_sigmoid",
     "log_softmax",
+    "max_pool",
+    "mish",
     "one_hot",
     "relu",
     "relu6",
+    "segment_sum",
+    "selu",
     "sigmoid",
+    "sigmoid_cross_entropy_with_logits",
     "silu",
     "softmax",
     "softmax_cross_entropy_with_logits",
     "softplus",
+    "softsign",
     "sparse_softmax_cross_entropy_with_logits",
     "tanh",
 ]

@@ -241,6 +241,7 @@ def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
 
 # -- the generator that module-level functions share -----------------------------------------------
 
+
 class SharedGenerator(Generator):
     """A generator whose numbers are made on the current backend, wherever its state is."""
 
@@ -256,7 +257,8 @@ class SharedGenerator(Generator):
 _shared: Generator | None = None
 
 
-def _generator() -> Generator:
+def shared() -> Generator:
+    """Return the generator that functions use if they are given none."""
     global _shared
     if _shared is None:
         _shared = SharedGenerator(name="shared")
@@ -265,28 +267,28 @@ def _generator() -> Generator:
 
 def set_seed(seed: int) -> None:
     """Seed the functions of this module: the same seed gives the same numbers again."""
-    _generator().set_seed(seed)
+    shared().set_seed(seed)
 
 
 def normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
 ) -> Any:
     """Return normally distributed numbers; see :meth:`Generator.normal`."""
-    return _generator().normal(shape, mean, stddev, dtype)
+    return shared().normal(shape, mean, stddev, dtype)
 
 
 def uniform(
     shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
 ) -> Any:
     """Return numbers spread evenly over ``[minval, maxval)``; see :meth:`Generator.uniform`."""
-    return _generator().uniform(shape, minval, maxval, dtype)
+    return shared().uniform(shape, minval, maxval, dtype)
 
 
 def permutation(x: Any) -> Any:
     """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
-    return _generator().permutation(x)
+    return shared().permutation(x)
 
 
 def shuffle(x: Any) -> Any:
     """Return the rows of ``x`` in random order."""
-    return _generator().shuffle(x)
+    return shared().shuffle(x)

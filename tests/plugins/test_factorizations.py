@@ -5,7 +5,6 @@ from __future__ import annotations
 import array_api_strict as strict
 import numpy as np
 import pytest
-import scipy.linalg
 from gradcheck import check_gradients
 
 import gradtape as gt
@@ -33,6 +32,13 @@ def hermitian(x):
 
 def numpy_hermitian(x):
     return x + np.conj(np.swapaxes(x, -1, -2))
+
+
+def exponential(x):
+    """The exponential of matrices that have a full set of eigenvectors."""
+    w, v = np.linalg.eig(x)
+    result = (v * np.exp(w)[..., None, :]) @ np.linalg.inv(v)
+    return result if np.iscomplexobj(x) else result.real
 
 
 def rebuilt(fn):
@@ -135,22 +141,22 @@ SAMPLES = {
     ),
     "solve_triangular lower": (
         lambda a, b: linalg.solve_triangular(a, b, lower=True),
-        lambda a, b: scipy.linalg.solve_triangular(a, b, lower=True),
+        lambda a, b: np.linalg.solve(np.tril(a), b),
         [LOWER + 0.3j * LOWER, R(3)],
     ),
     "solve_triangular unit": (
         lambda a, b: linalg.solve_triangular(a, b, unit_diagonal=True),
-        lambda a, b: scipy.linalg.solve_triangular(a, b, unit_diagonal=True),
+        lambda a, b: np.linalg.solve(np.triu(a, 1) + np.eye(3), b),
         [R(3, 3), R(3, 2)],
     ),
     "solve_triangular lower unit": (
         lambda a, b: linalg.solve_triangular(a, b, True, True),
-        lambda a, b: scipy.linalg.solve_triangular(a, b, lower=True, unit_diagonal=True),
+        lambda a, b: np.linalg.solve(np.tril(a, -1) + np.eye(3), b),
         [R(3, 3), C(3, 2)],
     ),
-    "expm": (linalg.expm, scipy.linalg.expm, [R(2, 3, 3)]),
-    "expm large": (linalg.expm, scipy.linalg.expm, [4 * R(2, 2)]),
-    "expm complex": (linalg.expm, scipy.linalg.expm, [C(2, 2)]),
+    "expm": (linalg.expm, exponential, [R(2, 3, 3)]),
+    "expm large": (linalg.expm, exponential, [4 * R(2, 2)]),
+    "expm complex": (linalg.expm, exponential, [C(2, 2)]),
     **{
         f"matrix_power {n}": (
             lambda x, n=n: linalg.matrix_power(x, n),

@@ -1,0 +1,115 @@
+"""Convolutions that are quicker on NumPy than the portable ones: one matrix product for all places.
+
+What each window sees is laid out as a row (a copy that takes as much memory as the windows overlap)
+and multiplied by all filters at once. Filters of single channels are multiplied place by place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from .ops import convolution
+from .ops.windows import Windows
+
+__all__ = ["KERNELS"]
+
+Array = NDArray[Any]
+
+
+def _seen(x: Array, where: Windows, groups: int) -> Array:
+    """Return what windows see, as (windows, places * channels); per group if there are several."""
+    x = np.ascontiguousarray(where.padded(np, x))
+    batch, *inner, each = x.strides
+    channels, places = x.shape[-1] // groups, len(where.kernel)
+    steps = [s * n for s, n in zip(inner, where.strides)]
+    apart = [s * n for s, n in zip(inner, where.dilations)]
+    rows = len(x) * prod(where.out)
+    if groups == 1:
+        shape = (len(x), *where.out, *where.kernel, channels)
+        view = as_strided(x, shape, (batch, *steps, *apart, each), writeable=False)
+        return view.reshape(rows, prod(where.kernel) * channels)
+    shape = (groups, len(x), *where.out, *where.kernel, channels)
+    strides = (each * channels, batch, *steps, *apart, each)
+    view = as_strided(x, shape, strides, writeable=False)
+    return view.reshape(groups, rows, prod(shape[-1 - places :]))
+
+
+def _by_group(w: Array, groups: int) -> Array:
+    """Return filters as (groups, places * channels / groups, filters / groups)."""
+    return w.reshape(-1, groups, w.shape[-1] // groups).transpose(1, 0, 2)
+
+
+def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
+    fits = x.ndim == w.ndim and x.shape[-1] == w.shape[-2] * groups and not w.shape[-1] % groups
+    if not fits or not x.size or not w.size:
+        return convolution.conv_kernel(np, x, w, groups=groups, **settings)
+    where = convolution.windows(x, w, settings)
+    shape = (len(x), *where.out, w.shape[-1])
+    if groups == 1:
+        return (_seen(x, where, 1) @ w.reshape(-1, w.shape[-1])).reshape(shape)
+    if w.shape[-2] == 1:
+        x = where.padded(np, x)[..., None]
+        total = np.zeros((*shape[:-1], groups, w.shape[-1] // groups), np.result_type(x, w))
+        for place, part in where.parts():
+            total += x[(slice(None), *part)] * w[place].reshape(total.shape[-2:])
+        return total.reshape(shape)
+    result = _seen(x, where, groups) @ _by_group(w, groups)
+    return np.ascontiguousarray(result.transpose(1, 0, 2)).reshape(shape)
+
+
+def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:
+    if not x.size or not g.size:
+        return convolution.to_filters(np, g, x, like, groups=groups, **settings)
+    where = convolution.windows(x, like, settings)
+    filters = like.shape[-1]
+    if groups == 1:
+        return (_seen(x, where, 1).T @ g.reshape(-1, filters)).reshape(like.shape)
+    upstream = g.reshape(-1, groups, filters // groups)
+    if like.shape[-2] == 1:
+        x = where.padded(np, x)
+        total = np.empty((*where.kernel, *upstream.shape[1:]), np.result_type(g, x))
+        for place, part in where.parts():
+            seen = x[(slice(None), *part)].reshape(-1, groups)
+            total[place] = np.einsum("ng,ngm->gm", seen, upstream)
+        return total.reshape(like.shape)
+    result = _seen(x, where, groups).transpose(0, 2, 1) @ upstream.transpose(1, 0, 2)
+    return result.transpose(1, 0, 2).reshape(like.shape)
+
+
+def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: Any) -> Array:
+    if (groups != 1 and w.shape[-2] != 1) or not g.size:
+        return convolution.images_of(np, g, w, shape, settings, groups)
+    where = Windows(shape[1:-1], w.shape[:-2], **settings)
+    total = np.zeros((shape[0], *where.padded_sizes, shape[-1]), np.result_type(g, w))
+    rows = g.reshape(-1, g.shape[-1])
+    upstream = g.reshape(*g.shape[:-1], groups, g.shape[-1] // groups)
+    for place, part in where.parts():
+        if groups == 1:
+            back = (rows @ w[place].T).reshape(*g.shape[:-1], shape[-1])
+        else:
+            back = np.einsum("...gm,gm->...g", upstream, w[place].reshape(upstream.shape[-2:]))
+        total[(slice(None), *part)] += back
+    return total[where.inside]
+
+
+def _to_images(g: Array, w: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:
+    return _images(g, w, like.shape, groups, settings)
+
+
+def _conv_transpose(x: Array, w: Array, **settings: Any) -> Array:
+    return _images(x, w, convolution.transpose_shape(x.shape, w.shape, settings), 1, settings)
+
+
+#: Kernels by op.
+KERNELS: dict[str, Callable[..., Any]] = {
+    "conv": _conv,
+    "conv_to_filters": _to_filters,
+    "conv_to_images": _to_images,
+    "conv_transpose": _conv_transpose,
+}

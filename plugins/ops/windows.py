@@ -1,0 +1,130 @@
+"""Windows on spatial axes: where they lie, and what a user may give to describe them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Padding", "Sizes", "Windows", "as_padding", "numbers", "windows_of"]
+
+Sizes = tuple[int, ...]
+Padding = str | tuple[tuple[int, int], ...]
+
+
+class Windows:
+    """Where windows lie on spatial axes of given sizes.
+
+    Attributes
+    ----------
+    out
+        How many windows there are along each axis.
+    pads
+        How many elements are missing before and after each axis.
+    """
+
+    __slots__ = ("dilations", "kernel", "out", "pads", "sizes", "strides")
+
+    def __init__(
+        self, sizes: Sizes, kernel: Sizes, strides: Sizes, padding: Padding, dilations: Sizes
+    ) -> None:
+        self.sizes, self.kernel = sizes, kernel
+        self.strides, self.dilations = strides, dilations
+        spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+        self.pads = _pads(sizes, spans, strides, padding)
+        self.out = tuple(
+            max((n + a + b - span) // s + 1, 0)
+            for n, (a, b), span, s in zip(sizes, self.pads, spans, strides, strict=True)
+        )
+
+    def parts(self) -> Iterator[tuple[Sizes, tuple[slice, ...]]]:
+        """Give each place in a window, and where the padded array has it, for all windows."""
+        for place in product(*map(range, self.kernel)):
+            starts = [i * d for i, d in zip(place, self.dilations, strict=True)]
+            yield (
+                place,
+                tuple(
+                    slice(start, start + (n - 1) * s + 1 if n else start, s)
+                    for start, n, s in zip(starts, self.out, self.strides, strict=True)
+                ),
+            )
+
+    def padded(self, xp: Any, x: Any, value: float = 0.0) -> Any:
+        """Return ``x`` (batch, *sizes, ...) with what windows need beyond its edges."""
+        if not any(map(any, self.pads)):
+            return x
+        rest = x.shape[1 + len(self.sizes) :]
+        padded = xp.full((x.shape[0], *self.padded_sizes, *rest), value, dtype=x.dtype)
+        padded[self.inside] = x
+        return padded
+
+    @property
+    def padded_sizes(self) -> Sizes:
+        """The spatial sizes with padding."""
+        return tuple(n + a + b for n, (a, b) in zip(self.sizes, self.pads, strict=True))
+
+    @property
+    def inside(self) -> tuple[Any, ...]:
+        """The index that takes padding off again."""
+        cuts = (slice(a, a + n) for n, (a, _) in zip(self.sizes, self.pads, strict=True))
+        return (slice(None), *cuts, ...)
+
+
+def _pads(
+    sizes: Sequence[int], spans: Sequence[int], strides: Sequence[int], padding: Padding
+) -> tuple[tuple[int, int], ...]:
+    if padding == "valid":
+        return ((0, 0),) * len(sizes)
+    if not isinstance(padding, str):
+        return padding
+    pads = []
+    for n, span, s in zip(sizes, spans, strides, strict=True):
+        # as many windows as strides fit into the axis; an odd element goes to the end
+        missing = max((-(-n // s) - 1) * s + span - n, 0)
+        pads.append((missing // 2, missing - missing // 2))
+    return tuple(pads)
+
+
+def windows_of(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return how many windows there are along each axis, None where it is unknown."""
+    result: list[int | None] = []
+    for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
+        if n is None or k is None:
+            result.append(None)
+            continue
+        padding = settings["padding"]
+        one = padding if isinstance(padding, str) else (padding[i],)
+        stride, dilation = settings["strides"][i], settings["dilations"][i]
+        result += Windows((n,), (k,), (stride,), one, (dilation,)).out
+    return tuple(result)
+
+
+def numbers(value: Any, count: int, what: str, name: str) -> Sizes:
+    """Return one positive number per spatial axis, from one number or a sequence of them."""
+    try:
+        given = tuple(map(operator.index, value)) if np.ndim(value) else (operator.index(value),)
+    except TypeError:
+        raise TypeError(f"{name}: {what} must be integers, got {value!r}") from None
+    given = given * count if len(given) == 1 else given
+    if len(given) != count or any(n < 1 for n in given):
+        raise ValueError(f"{name}: {what} must be {count} positive integers, got {value!r}")
+    return given
+
+
+def as_padding(padding: Any, count: int, name: str) -> Padding:
+    """Return what a user gave as padding: a name, or a pair of widths per spatial axis."""
+    if isinstance(padding, str):
+        if padding.lower() in ("same", "valid"):
+            return padding.lower()
+    else:
+        given = np.asarray(padding)
+        if given.dtype.kind in "iu" and given.shape in ((), (2,), (count, 2)) and given.min() >= 0:
+            pairs = np.broadcast_to(given, (count, 2))
+            return tuple((int(a), int(b)) for a, b in pairs)
+    raise ValueError(
+        f"{name}: padding must be 'same', 'valid', a number, or {count} pairs (before, after), "
+        f"got {padding!r}"
+    )
