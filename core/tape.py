@@ -405,19 +405,16 @@ def _run_backward(
 ) -> None:
     """Send gradients from outputs to inputs, taking records from the end; sum where they meet."""
     unbroadcast = F.unbroadcast_like
-    last, take = records.popitem, grads.pop
+    last, take, known_of = records.popitem, grads.pop, grads.get
     while records:
         output, record = last()
-        if record is None:
-            continue
         kind = type(record)
-        if kind is Joint:
-            _run_joint(record, grads, wanted, raw, useful)
-            continue
-        g = take(output, None) if output not in wanted else grads.get(output)
-        if g is None:
-            continue
-        if kind is tuple:
+        if kind is tuple:  # the commonest record first
+            g = take(output, None)
+            if g is None:
+                continue
+            if output in wanted:
+                grads[output] = g
             id, rule, saved, like = record
             if useful is not None and id not in useful:
                 continue
@@ -427,8 +424,16 @@ def _run_backward(
                 gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
             if like is not None:
                 gx = unbroadcast(gx, like.array if raw else like)
-            known = grads.get(id)
+            known = known_of(id)
             grads[id] = gx if known is None else known + gx
+            continue
+        if record is None:
+            continue
+        if kind is Joint:
+            _run_joint(record, grads, wanted, raw, useful)
+            continue
+        g = take(output, None) if output not in wanted else known_of(output)
+        if g is None:
             continue
         for id, rule, saved, keywords, like in record:
             if useful is not None and id not in useful:
@@ -441,7 +446,7 @@ def _run_backward(
                 gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
             if like is not None:
                 gx = unbroadcast(gx, like.array if raw else like)
-            known = grads.get(id)
+            known = known_of(id)
             grads[id] = gx if known is None else known + gx
 
 
