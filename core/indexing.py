@@ -40,7 +40,8 @@ def getitem(x: Any, index: Any) -> Tensor:
 
 
 def _misfit(x: Any, index: Any, error: IndexError) -> IndexError:
-    return IndexError(f"getitem: index {index!r} does not fit shape {x.shape}: {error}")
+    reason = str(error).removeprefix("getitem: ")
+    return IndexError(f"getitem: index {index!r} does not fit shape {x.shape}: {reason}")
 
 
 def _encode_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Tensor]]:

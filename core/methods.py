@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .spec import as_shape
 from .table import ops
 
 if TYPE_CHECKING:
@@ -120,8 +121,8 @@ class Methods:
 
     def reshape(self, *shape: Any) -> Tensor:
         """Return the same elements in another shape; one dimension may be -1."""
-        new = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return ops["reshape"](self, shape=tuple(int(n) for n in new))
+        new = shape[0] if len(shape) == 1 else shape
+        return ops["reshape"](self, shape=as_shape(new, "reshape"))
 
     def ravel(self) -> Tensor:
         """Return the elements along one axis."""

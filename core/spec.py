@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .dtypes import as_dtype, default_dtype
 
-__all__ = ["Shape", "TensorSpec", "broadcast_shapes"]
+__all__ = ["Shape", "TensorSpec", "as_shape", "broadcast_shapes"]
 
 # A dimension may be unknown (None inside), and so may the rank (None alone).
 Shape = tuple[int | None, ...] | None
@@ -110,3 +111,28 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
         # A known size above 1 wins over an unknown one, which must be it or 1 at run time.
         result.append(next(iter(fixed)) if fixed else (None if sizes else 1))
     return tuple(result)
+
+
+def as_shape(shape: Any, name: str) -> tuple[int, ...]:
+    """Return what a user gave as a shape (one size or a sequence) as a tuple of ints.
+
+    Raises
+    ------
+    TypeError
+        If a size is no integer; ``None`` is one that a trace does not know.
+    """
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    if isinstance(shape, np.ndarray):
+        sizes = shape.tolist()
+    try:
+        return tuple([operator.index(n) for n in sizes])
+    except TypeError:
+        hint = ""
+        if any(n is None for n in sizes):
+            hint = (
+                "; None is a size that is unknown while a function is traced: let -1 in a shape "
+                "stand for it, or use an op that takes the shape from a tensor (zeros_like, ...)"
+            )
+        raise TypeError(
+            f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"
+        ) from None

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
+from ...core.spec import as_shape
 from .families import as_axis, op, reduced_axes
 
 if TYPE_CHECKING:
@@ -43,19 +44,6 @@ def one_axis(axis: Any, name: str) -> int:
         return operator.index(axis)
     except TypeError:
         raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
-
-
-def as_shape(shape: Any, name: str) -> tuple[int, ...]:
-    """Return what a user gave as a shape (one size or a sequence) as a tuple of ints."""
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if isinstance(shape, np.ndarray):
-        sizes = shape.tolist()
-    try:
-        return tuple(operator.index(n) for n in sizes)
-    except TypeError:
-        raise TypeError(
-            f"{name}: a shape is an integer or a sequence of integers, got {shape!r}"
-        ) from None
 
 
 # -- reshaping -------------------------------------------------------------------------------------
