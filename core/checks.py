@@ -20,6 +20,7 @@ def check_rules(op: Op) -> None:
     for name, rule in zip(op.inputs, op.rules or (), strict=False):
         if rule is not None and not rule.checked:
             _check_rule(op, name, rule)
+    op.rules = op.rules  # the quick paths look at them again
     if op.vjp is not None and not hasattr(op.vjp, "checks"):
         op.replace_vjp(_checked_vjp(op, op.vjp))
 

@@ -186,6 +186,7 @@ class Op:
     __slots__ = (
         "__weakref__",
         "_kernels",
+        "_rules",
         "_shapes_only",
         "batch",
         "broadcasts",
@@ -197,7 +198,7 @@ class Op:
         "kernel",
         "name",
         "provider",
-        "rules",
+        "quick",
         "rules_provider",
         "variadic",
         "vjp",
@@ -232,7 +233,7 @@ class Op:
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None
-        self.rules: tuple[Rule | None, ...] | None = None
+        self.rules = None
         # by the types of the arrays; a unary op has entries by the type alone as well
         self._kernels: dict[Any, Callable[..., Any]] = {}
         if gradients is not None:
@@ -258,6 +259,20 @@ class Op:
         known, names = self._shapes_only
         self._shapes_only = (vjp if known is self.vjp else known, names)
         self.vjp = vjp
+
+    @property
+    def rules(self) -> tuple[Rule | None, ...] | None:
+        """The gradient rules by input, or None if there are none or ``vjp`` serves all inputs."""
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: tuple[Rule | None, ...] | None) -> None:
+        self._rules = rules
+        # per input, what the quick paths need of a rule: which one value it reads, and its function
+        self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
+            (rule.only, rule.fn) if rule is not None and rule.only is not None else None
+            for rule in rules or (None,) * len(self.inputs)
+        )
 
     @property
     def differentiable(self) -> bool:
@@ -436,19 +451,19 @@ class UnaryOp(Op):
             raise
         output = Tensor(result)
         for tape in active_tapes.get():
-            if x.id in tape.records:
-                rule = self.rules and self.rules[0]
-                records = tape.records
+            records = tape.records
+            if x.id in records:
+                quick = self.quick[0]
                 if (
-                    not rule
-                    or (only := rule.only) is None
+                    quick is None
                     or result.dtype.kind == "c"
                     or type(records) is not dict  # somebody who wants to know the op
                 ):
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
+                only, fn = quick
                 saved = x if only == 0 else output if only == 1 else None
-                records[output.id] = (x.id, rule.fn, saved, None)
+                records[output.id] = (x.id, fn, saved, None)
         return output
 
     def raw(self, x: Any) -> Any:
@@ -465,6 +480,7 @@ class BinaryOp(Op):
     __slots__ = ()
 
     def __call__(self, x: Any, y: Any) -> Any:
+        table = None
         if type(x) is Tensor:
             a = x.array
             if type(y) is Tensor:
@@ -488,33 +504,32 @@ class BinaryOp(Op):
             raise
         output = Tensor(result)
         for tape in active_tapes.get():
-            x_live = x is not a and x.id in tape.records
-            y_live = y is not b and y.id in tape.records
+            records = tape.records
+            x_live = x is not a and x.id in records
+            y_live = y is not b and y.id in records
             if x_live is y_live:
                 if x_live:
                     tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
             # one watched operand of the result's own shape and dtype is by far the commonest case
-            rules = self.rules
             if x_live:
-                source, array, rule = x, a, rules and rules[0]
+                source, array, quick = x, a, self.quick[0]
             else:
-                source, array, rule = y, b, rules and rules[1]
-            shape, dtype = array.shape, array.dtype
+                source, array, quick = y, b, self.quick[1]
+            dtype = array.dtype
             if (
-                not rule
-                or (only := rule.only) is None
-                or shape != result.shape
+                quick is None
                 or dtype is not result.dtype
                 or dtype.kind == "c"
-                or shape is None
-                or None in shape
-                or type(tape.records) is not dict
+                or type(records) is not dict
+                # beside a scalar a shape stays what it is
+                or (table is None and (array.shape != result.shape or unsure(array.shape)))
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
+            only, fn = quick
             saved = None if only < 0 else x if only == 0 else y if only == 1 else output
-            tape.records[output.id] = (source.id, rule.fn, saved, None)
+            records[output.id] = (source.id, fn, saved, None)
         return output
 
     def raw(self, x: Any, y: Any) -> Any:
