@@ -24,12 +24,26 @@ from ...core.variable import Variable
 from .families import op
 from .shape import as_shape
 
-__all__ = ["Generator", "normal", "permutation", "set_seed", "shuffle", "uniform"]
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "categorical",
+    "choice",
+    "exponential",
+    "gamma",
+    "normal",
+    "permutation",
+    "randint",
+    "set_seed",
+    "shuffle",
+    "truncated_normal",
+    "uniform",
+]
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
 
 
-def _stream(key: Any) -> np.random.Generator:
+def stream(key: Any) -> np.random.Generator:
     """Return NumPy's generator at the start of a key's own stream."""
     seed, counter = to_numpy(key).astype(np.uint64)
     # the key selects the stream; NumPy would spend longer on mixing a seed than we on drawing
@@ -40,14 +54,14 @@ def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return numbers on the backend and device of ``key``."""
     dtype = np.dtype(dtype)
     wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    numbers = draw(_stream(key), shape, wide)
+    numbers = draw(stream(key), shape, wide)
     if isinstance(key, np.ndarray):
         return np.asarray(numbers, dtype)
     owner = backend_of(key)
     return owner.asarray(np.asarray(numbers), dtype=dtype, device=owner.device(key))
 
 
-def _random_op(name: str, draw: Draw, doc: str) -> None:
+def random_op(name: str, draw: Draw, doc: str) -> None:
     """Make an op that draws numbers, and its variant that takes shape and dtype from a tensor."""
 
     def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: str = "float32") -> Any:
@@ -72,19 +86,19 @@ def _random_op(name: str, draw: Draw, doc: str) -> None:
     )
 
 
-_random_op(
+random_op(
     "random_normal",
     lambda rng, shape, dtype: rng.standard_normal(shape, dtype),
     "standard normal numbers",
 )
-_random_op(
+random_op(
     "random_uniform",
     lambda rng, shape, dtype: rng.random(shape, dtype),
     "numbers spread evenly over [0, 1)",
 )
 op(
     "random_permutation",
-    lambda xp, key, *, n: backend_of(key).asarray(_stream(key).permutation(n), dtype=np.int64),
+    lambda xp, key, *, n: backend_of(key).asarray(stream(key).permutation(n), dtype=np.int64),
     gradients={"key": NONDIFF},
     infer=lambda key, n: ((n,), np.dtype(np.int64)),
     doc="Return the integers below ``n`` in an order determined by ``key``.",
@@ -95,7 +109,8 @@ class Generator(Module):
     """A source of random numbers: a seed, and a count of the draws so far.
 
     Its state is a variable, so it is saved with the module that holds it, and draws inside a traced
-    function differ from call to call. Equal seeds give equal numbers, on every backend.
+    function differ from call to call. Equal seeds give equal numbers, on every backend. Read the
+    state with ``generator.state.numpy()``, and set it with ``generator.state.assign(state)``.
 
     Parameters
     ----------
@@ -148,10 +163,7 @@ class Generator(Module):
         TypeError
             If ``dtype`` is not floating.
         """
-        draws = ops["random_normal"](
-            self.next_key(), shape=_sizes(shape, "normal"), dtype=_floating(dtype, "normal")
-        )
-        return _scaled(draws, mean, stddev)
+        return _scaled(self._draw("normal", shape, dtype), mean, stddev)
 
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
@@ -172,10 +184,157 @@ class Generator(Module):
         TypeError
             If ``dtype`` is not floating.
         """
-        draws = ops["random_uniform"](
-            self.next_key(), shape=_sizes(shape, "uniform"), dtype=_floating(dtype, "uniform")
+        return _scaled(self._draw("uniform", shape, dtype), low, high - low)
+
+    def truncated_normal(
+        self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+    ) -> Any:
+        """Return normally distributed numbers, those beyond two standard deviations drawn again.
+
+        The parameters are those of :meth:`normal`.
+        """
+        return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
+
+    def exponential(self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+        """Return exponentially distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        scale
+            The mean: a number or a tensor that broadcasts with ``shape``; gradients reach it.
+        dtype
+            A floating dtype; the default dtype if not given.
+        """
+        return _scaled(self._draw("exponential", shape, dtype), 0, scale)
+
+    def gamma(
+        self,
+        shape: int | Sequence[int],
+        concentration: Any,
+        scale: Any = 1.0,
+        dtype: Any = None,
+    ) -> Any:
+        """Return gamma-distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        concentration, scale
+            Numbers or tensors above 0 that broadcast to ``shape``. Gradients reach both: for the
+            concentration, by how the number that keeps its place in the distribution moves.
+        dtype
+            A floating dtype; that of the concentration if not given.
+
+        Raises
+        ------
+        ValueError
+            If a concentration is not above 0, or does not broadcast to ``shape``.
+
+        References
+        ----------
+        Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
+        """
+        a = as_tensor(concentration)
+        if dtype is not None or a.dtype.kind != "f":
+            a = a.astype(_floating(dtype, "gamma"))
+        a = ops["broadcast_to"](a, shape=_sizes(shape, "gamma"))
+        return _scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
+
+    def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+        """Return booleans that are true with a probability: a number, or a tensor that broadcasts.
+
+        They have no gradient.
+        """
+        draws = self._draw("uniform", shape, getattr(probability, "dtype", None))
+        return ops["less"](draws, probability)
+
+    def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Any:
+        """Return class numbers, drawn with the probabilities ``softmax(logits)``.
+
+        Parameters
+        ----------
+        logits
+            Unnormalised log-probabilities, the classes in the last axis.
+        shape
+            How many numbers to draw for each row of logits; one by default.
+
+        Returns
+        -------
+        Integers of shape ``shape + logits.shape[:-1]``; they have no gradient.
+        """
+        logits = _float_like(logits, "categorical")
+        sizes = _sizes(shape, "categorical")
+        if not sizes:
+            noise = ops["random_gumbel_like"](self.next_key(), logits)
+        else:
+            noise = self._draw("gumbel", (*sizes, *logits.shape), logits.dtype)
+        return ops["argmax"](logits + noise, axis=-1, keepdims=False)
+
+    def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+        """Return integers from ``low`` up to, but without, ``high`` (from 0 to ``low`` if alone).
+
+        Raises
+        ------
+        ValueError
+            If there is no integer in between.
+        """
+        low, high = (0, low) if high is None else (low, high)
+        if not low < high:
+            raise ValueError(f"random.randint: low must be below high, got {low} and {high}")
+        return ops["random_integers"](
+            self.next_key(), shape=_sizes(shape, "randint"), low=int(low), high=int(high)
         )
-        return _scaled(draws, low, high - low)
+
+    def choice(
+        self, x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None
+    ) -> Any:
+        """Return rows of ``x`` (or integers below ``x``) chosen at random.
+
+        Parameters
+        ----------
+        x
+            A tensor with at least one axis, or an integer. Gradients reach the rows chosen.
+        shape
+            How many to choose; one by default.
+        replace
+            Whether a row may be chosen again.
+        p
+            The probability of each row; equal ones if not given.
+
+        Returns
+        -------
+        A tensor of shape ``shape + x.shape[1:]``.
+
+        Raises
+        ------
+        ValueError
+            If more rows are wanted than there are, and none may be chosen again.
+        """
+        sizes, whole = _sizes(shape, "choice"), isinstance(x, (int, np.integer))
+        rows = int(x) if whole else len(as_tensor(x))
+        if not replace and prod(sizes) > rows:
+            raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
+        if not replace:
+            # the largest of logits with Gumbel noise are a weighted choice without replacement
+            if p is None:
+                order = self.permutation(rows)
+            else:
+                chances = ops["log"](as_tensor(p))
+                order = ops["argsort"](-(chances + self._draw("gumbel", rows, chances.dtype)))
+            picked = ops["reshape"](order[: prod(sizes)], shape=sizes)
+        elif p is None:
+            picked = self.randint(sizes, rows)
+        else:
+            picked = self.categorical(ops["log"](as_tensor(p)), sizes)
+        return picked if whole else ops["take"](x, picked, axis=0)
+
+    def _draw(self, name: str, shape: Any, dtype: Any) -> Any:
+        return ops[f"random_{name}"](
+            self.next_key(), shape=_sizes(shape, name), dtype=_floating(dtype, name)
+        )
 
     def normal_like(self, x: Any) -> Any:
         """Return standard normal numbers of the shape and dtype of ``x``, known or not."""
@@ -282,6 +441,45 @@ def uniform(
 ) -> Any:
     """Return numbers spread evenly over ``[minval, maxval)``; see :meth:`Generator.uniform`."""
     return shared().uniform(shape, minval, maxval, dtype)
+
+
+def truncated_normal(
+    shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return normal numbers near their mean; see :meth:`Generator.truncated_normal`."""
+    return shared().truncated_normal(shape, mean, stddev, dtype)
+
+
+def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Return exponentially distributed numbers; see :meth:`Generator.exponential`."""
+    return shared().exponential(shape, scale, dtype)
+
+
+def gamma(
+    shape: int | Sequence[int], concentration: Any, scale: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return gamma-distributed numbers; see :meth:`Generator.gamma`."""
+    return shared().gamma(shape, concentration, scale, dtype)
+
+
+def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+    """Return booleans that are true with a probability; see :meth:`Generator.bernoulli`."""
+    return shared().bernoulli(shape, probability)
+
+
+def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Any:
+    """Return class numbers drawn by their logits; see :meth:`Generator.categorical`."""
+    return shared().categorical(logits, shape)
+
+
+def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+    """Return integers from ``low`` up to, but without, ``high``; see :meth:`Generator.randint`."""
+    return shared().randint(shape, low, high)
+
+
+def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Any:
+    """Return rows of ``x`` chosen at random; see :meth:`Generator.choice`."""
+    return shared().choice(x, shape, replace, p)
 
 
 def permutation(x: Any) -> Any:
