@@ -14,9 +14,10 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import broadcast_shapes, ops
+from ...core.spec import as_shape
 from .families import reduced_axes
 from .joining import concatenate, split
-from .shape import as_shape, moveaxis, one_axis, swapaxes
+from .shape import moveaxis, one_axis, swapaxes
 
 __all__ = [
     "append",

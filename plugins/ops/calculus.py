@@ -6,9 +6,9 @@ import operator
 from typing import Any
 
 from ...core.convert import as_tensor
-from ...core.extend import broadcast_shapes, ops
+from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from .arrangement import axis_of, part_of
-from .families import as_axis, reduced_axes
+from .families import as_axis, op, reduced_axes
 from .products import matmul
 from .selection import searchsorted
 
@@ -29,9 +29,56 @@ def _needs_axis(x: Any, name: str) -> Any:
     return x
 
 
+def _along(rank: int, axis: int, part: slice) -> tuple[Any, ...]:
+    return (*(slice(None),) * (axis % rank), part, ...)
+
+
+def _difference_kernel(xp: Any, x: Any, *, axis: int) -> Any:
+    reduced_axes(axis, x.ndim, "difference")
+    return x[_along(x.ndim, axis, LATER)] - x[_along(x.ndim, axis, EARLIER)]
+
+
+def _difference_adjoint(xp: Any, g: Any, like: Any, *, axis: int) -> Any:
+    out = xp.zeros(like.shape, dtype=g.dtype)
+    if g.size:  # of no or one element there are no differences
+        out[_along(g.ndim, axis, LATER)] = g
+        out[_along(g.ndim, axis, EARLIER)] -= g
+    return out
+
+
+def _shorter(size: int | None) -> int | None:
+    return None if size is None else max(size - 1, 0)
+
+
+def _difference_spec(x: Any, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is None:
+        return None, x.dtype
+    (along,) = reduced_axes(axis, len(x.shape), "difference")
+    return tuple(_shorter(n) if i == along else n for i, n in enumerate(x.shape)), x.dtype
+
+
+_difference = op(
+    "difference",
+    _difference_kernel,
+    gradients={"x": lambda g, x_like, axis: F.difference_adjoint(g, x_like, axis=axis)},
+    infer=_difference_spec,
+    holomorphic=True,
+    doc="Return the differences between neighbours along an axis.",
+)
+op(
+    "difference_adjoint",
+    _difference_adjoint,
+    gradients={"g": lambda g, axis: F.difference(g, axis=axis), "like": NONDIFF},
+    infer=lambda g, like, axis: (like.shape, g.dtype),
+    holomorphic=True,
+    doc="Add ``g`` to the later, and take it from the earlier, of two neighbours in ``like``.",
+)
+
+
 def _step(x: Any, axis: int) -> Any:
-    later, earlier = part_of(x, axis, LATER), part_of(x, axis, EARLIER)
-    return ops["not_equal"](later, earlier) if x.dtype.kind == "b" else later - earlier
+    if x.dtype.kind == "b":
+        return ops["not_equal"](part_of(x, axis, LATER), part_of(x, axis, EARLIER))
+    return _difference(x, axis=axis)
 
 
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
@@ -91,7 +138,7 @@ def _edge(value: Any, x: Any, axis: int) -> Any:
 
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences between neighbours in the flattened ``x``, with more at the ends."""
-    steps = _step(ops["reshape"](x, shape=(-1,)), 0)
+    steps = _step(ops["reshape"](as_tensor(x), shape=(-1,)), 0)
     ends = [None if y is None else ops["reshape"](y, shape=(-1,)) for y in (to_begin, to_end)]
     parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
     return ops["concatenate"](*parts, axis=0) if len(parts) > 1 else steps

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.convert import as_tensor, host_array
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import ops
-from .shape import as_shape
+from ...core.spec import as_shape
 
 __all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
 

@@ -344,6 +344,12 @@ def _argsort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
     return x.shape, np.dtype(np.int64)
 
 
+def _sort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "sort")
+    return x.shape, x.dtype
+
+
 _argsort = op(
     "argsort",
     lambda xp, x, *, axis=-1: xp.argsort(x, axis=axis, stable=True),
@@ -353,15 +359,64 @@ _argsort = op(
 )
 
 
-def argsort(x: Any, axis: int = -1) -> Any:
-    """Return the indices that sort ``x`` along ``axis``; equal elements keep their order."""
+def _unsort(xp: Any, g: Any, order: Any, *, axis: int) -> Any:
+    out = xp.zeros(g.shape, dtype=g.dtype)
+    where = _along_axis_index(xp, g.shape, order, axis)
+    if not hasattr(getattr(xp, "add", None), "at"):
+        return scatter_add(xp, out, where, g)
+    out[where] = g  # an order names every element once
+    return out
+
+
+_sort = op(
+    "sort",
+    lambda xp, x, *, axis=-1: xp.sort(x, axis=axis),
+    gradients={
+        # which element went where is asked for here only: values alone are quicker to sort
+        "x": lambda g, x, axis: F.unsort(g, F.sort_order(x, axis=axis), axis=axis)
+    },
+    infer=_sort_spec,
+    holomorphic=True,
+    doc="Sort along an axis.",
+)
+op(
+    "sort_order",
+    lambda xp, x, *, axis: xp.argsort(x, axis=axis),
+    gradients={"x": NONDIFF},
+    infer=_argsort_spec,
+    doc="Return indices that sort along an axis, those of equal elements in any order.",
+)
+op(
+    "unsort",
+    _unsort,
+    gradients={
+        "g": lambda g, order, axis: F.take_along_axis(g, order, axis=axis),
+        "order": NONDIFF,
+    },
+    infer=lambda g, order, axis: (g.shape, g.dtype),
+    holomorphic=True,
+    doc="Put elements along an axis back where an order of all of them took them from.",
+)
+
+
+def argsort(x: Any, axis: int | None = -1) -> Any:
+    """Return the indices that sort ``x`` along ``axis``; equal elements keep their order.
+
+    With ``None`` for the axis, the flattened ``x`` is sorted.
+    """
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
     return _argsort(x, axis=one_axis(axis, "argsort"))
 
 
-def sort(x: Any, axis: int = -1) -> Any:
-    """Return ``x`` in ascending order along ``axis``; gradients go back to where elements were."""
-    x = as_tensor(x)
-    return take_along_axis(x, argsort(x, axis), axis)
+def sort(x: Any, axis: int | None = -1) -> Any:
+    """Return ``x`` in ascending order along ``axis``; gradients go back to where elements were.
+
+    With ``None`` for the axis, the flattened ``x`` is sorted.
+    """
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    return _sort(x, axis=one_axis(axis, "sort"))
 
 
 # -- diagonals -------------------------------------------------------------------------------------

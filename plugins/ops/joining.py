@@ -10,8 +10,9 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
+from ...core.spec import as_shape
 from .families import SCALARS, cast_to, op, reduced_axes
-from .shape import as_shape, one_axis
+from .shape import one_axis
 
 __all__ = ["concat", "concatenate", "split", "stack", "unstack"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, ops
-from .families import op
+from .families import op, standard
 from .indexing import scatter_add
 
 __all__ = ["pad"]
@@ -79,33 +80,45 @@ op(
 # -- elements of the array itself ------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)
 def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
     """Return where each element of a padded axis comes from: NumPy pads the positions."""
     return np.pad(np.arange(size), width, mode=mode)  # type: ignore[call-overload]
 
 
 def _pick_kernel(xp: Any, x: Any, *, pad_width: Widths, mode: str) -> Any:
-    for axis, width in enumerate(_widths(pad_width, x.ndim)):
+    widths = _widths(pad_width, x.ndim)
+    if hasattr(xp, "pad"):
+        return xp.pad(x, widths, mode=mode)
+    for axis, width in enumerate(widths):
         if width != (0, 0):
-            sources = _sources(x.shape[axis], width, mode)
-            x = xp.take(x, xp.asarray(sources), axis=axis)
+            x = xp.take(x, xp.asarray(_sources(x.shape[axis], width, mode)), axis=axis)
     return x
 
 
 def _unpick_kernel(xp: Any, g: Any, like: Any, *, pad_width: Widths, mode: str) -> Any:
     widths = _widths(pad_width, g.ndim)
     for axis in range(g.ndim - 1, -1, -1):
-        if widths[axis] == (0, 0):
-            continue
-        size = like.shape[axis]
-        sources = xp.asarray(_sources(size, widths[axis], mode))
-        out = xp.zeros((*g.shape[:axis], size, *g.shape[axis + 1 :]), dtype=g.dtype)
-
-        def pick(x: Any, sources: Any = sources, axis: int = axis) -> Any:
-            return xp.take(x, sources, axis=axis)
-
-        g = scatter_add(xp, out, (*(slice(None),) * axis, sources), g, pick)
+        if widths[axis] != (0, 0):
+            g = _unpick_axis(xp, g, axis, like.shape[axis], widths[axis], mode)
     return g
+
+
+def _unpick_axis(xp: Any, g: Any, axis: int, size: int, width: tuple[int, int], mode: str) -> Any:
+    """Take the padding off an axis, and add it to the elements from which it came."""
+    before = width[0]
+    sources = _sources(size, width, mode)
+    lead = (slice(None),) * axis
+    inside = g[(*lead, slice(before, before + size), ...)]
+    edges = (g[(*lead, slice(None, before), ...)], g[(*lead, slice(before + size, None), ...)])
+    borders = xp.asarray(np.delete(sources, np.s_[before : before + size]))
+
+    def pick(x: Any) -> Any:
+        return xp.take(x, borders, axis=axis)
+
+    out = xp.array(inside) if hasattr(xp, "array") else xp.asarray(inside, copy=True)
+    values = standard(xp, "concat", "concatenate")(edges, axis=axis)
+    return scatter_add(xp, out, (*lead, borders), values, pick)
 
 
 _pad_picked = op(

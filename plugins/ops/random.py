@@ -19,10 +19,10 @@ from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, Module, TensorSpec, init_scope, ops
 from ...core.op import is_transformed
+from ...core.spec import as_shape
 from ...core.tensor import Tensor
 from ...core.variable import Variable
 from .families import op
-from .shape import as_shape
 
 __all__ = [
     "Generator",

@@ -186,6 +186,9 @@ def _sinc_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
     ``x f_n + n f_(n-1) = pi**(n-1) sin(pi x + n pi/2)``. Near 0 that cancels, and the power series
     is summed instead.
     """
+    own = getattr(xp, "sinc", None)
+    if own is not None and order == 0:
+        return own(x)
     if kind_of(x.dtype) not in "fc":
         x = cast_to(xp, x, np.float64)
     kept = x.dtype

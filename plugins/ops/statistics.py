@@ -6,6 +6,7 @@ interpolated from; nan that is skipped has none.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -62,18 +63,23 @@ _flat_last = op(
 )
 
 
-def _rank_kernel(xp: Any, x: Any, *, q: Any, method: str = "linear") -> Any:
-    size = x.shape[-1]
+@lru_cache(maxsize=1024)
+def _places(size: int, q: Any, method: str) -> Any:
+    """Return the places, in ``size`` sorted elements, from which quantiles are taken.
+
+    NumPy's own rule for every method, read off from numbers that are their own places.
+    """
     if size == 0:
         raise ValueError("a quantile of no elements is not defined")
-    # NumPy's own rule for every method, read off from numbers that are their own positions
-    position = np.quantile(np.arange(float(size)), np.asarray(q), method=method)  # type: ignore[call-overload]
-    return xp.asarray(position, dtype=xp.float64)
+    numbers = np.arange(float(size))
+    return np.asarray(np.quantile(numbers, np.asarray(q), method=method))  # type: ignore[call-overload]
 
 
 _rank = op(
     "quantile_rank",
-    _rank_kernel,
+    lambda xp, x, *, q, method="linear": xp.asarray(
+        _places(x.shape[-1], q, method), dtype=xp.float64
+    ),
     gradients={"x": NONDIFF},
     infer=lambda x, q, method: (np.shape(q), np.dtype(np.float64)),
     doc="Return the places, in the sorted last axis of ``x``, from which quantiles are taken.",
@@ -110,14 +116,36 @@ def _fractions(q: Any, name: str, scale: float = 1.0) -> Any:
     return values
 
 
-def _interpolated(lines: Any, place: Any, halves: bool = False) -> Any:
-    """Return the elements of sorted lines at fractional places, given for all lines together."""
-    lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
-    below, above = (ops["take"](lines, i, axis=-1) for i in (lower, upper))
+def _picked(lines: Any, q: Any, method: str, halves: bool) -> Any:
+    """Return quantiles of sorted lines: elements, or what is between two of them."""
+    size = None if lines.shape is None else lines.shape[-1]
+    if size is None:
+        place = _rank(lines, q=q, method=method)
+        lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
+        share = place - ops["floor"](place)
+    else:
+        known = _places(size, q, method)
+        lower, upper = (f(known).astype(np.int64) for f in (np.floor, np.ceil))
+        if (lower == upper).all():
+            element = _element(lines, lower)
+            exact = method in _DISCRETE or lines.dtype.kind in "fc"
+            return element if exact else ops["cast"](element, dtype="float64")
+        share = known - lower if known.ndim else float(known - lower)
+    below, above = (_element(lines, i) for i in (lower, upper))
+    if method in _DISCRETE:
+        return below
     if halves:
         return (below + above) * 0.5
-    share = place - ops["floor"](place)
-    return below + (above - below) * _like_float(share, lines)
+    if type(share) is not float:
+        share = _like_float(as_tensor(share), lines)
+    return below + (above - below) * share
+
+
+def _element(lines: Any, place: Any) -> Any:
+    """Return the elements of lines at places; one place is quicker as a plain index."""
+    if isinstance(place, np.ndarray) and not place.ndim:
+        return lines[..., int(place)]
+    return ops["take"](lines, place, axis=-1)
 
 
 def _like_float(x: Any, like: Any) -> Any:
@@ -132,14 +160,9 @@ def _quantiles(
         raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
     lines, axis = _lines(x, axis, name)
     lines = sort(lines, axis=-1)
-    ranks = _rank(lines, q=_nested(q), method=method)
-    discrete = method in _DISCRETE
-    if discrete:
-        result = ops["take"](lines, ops["cast"](ranks, dtype="int64"), axis=-1)
-    else:
-        result = _interpolated(lines, ranks, halves)
+    result = _picked(lines, _nested(q), method, halves)
     if x.dtype.kind == "f":  # nan is sorted to the end, and makes every quantile nan
-        last = ops["take"](lines, np.full((1,) * q.ndim, -1), axis=-1)
+        last = _element(lines, np.full((1,) * q.ndim, -1))
         result = ops["where"](ops["isnan"](last), last, result)
     if q.ndim:
         places = tuple(range(q.ndim))

@@ -237,6 +237,11 @@ PORTABLE = [
     ("flatten_last", [Y], {"count": 2}),
     ("quantile_rank", [X], {"q": (0.1, 0.5), "method": "linear"}),
     ("nanargmax", [X], {"axis": 1}),
+    ("sort", [X], {"axis": 0}),
+    ("sort_order", [X], {"axis": 1}),
+    ("unsort", [X, np.argsort(X, axis=1)], {"axis": 1}),
+    ("difference", [X], {"axis": 0}),
+    ("difference_adjoint", [X[1:], X], {"axis": 0}),
 ]
 
 

@@ -141,6 +141,7 @@ SAMPLES = {
         [X],
     ),
     "sort": (lambda x: gt.sort(x, axis=0), lambda x: np.sort(x, axis=0), [X]),
+    "sort flat": (lambda x: gt.sort(x, axis=None), lambda x: np.sort(x, axis=None), [X]),
     "x[1]": (lambda x: x[1], lambda x: x[1], [X]),
     "x[-1, 2]": (lambda x: x[-1, 2], lambda x: x[-1, 2], [X]),
     "x[::-2, 1:]": (lambda x: x[::-2, 1:], lambda x: x[::-2, 1:], [X]),
@@ -177,7 +178,9 @@ def test_gradients_of_two_orders(case):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "complex64", "bool"])
-@pytest.mark.parametrize("case", [name for name in SAMPLES if name not in ("trace", "sort")])
+@pytest.mark.parametrize(
+    "case", [name for name in SAMPLES if name not in ("trace", "sort", "sort flat")]
+)
 def test_dtypes_are_kept(case, dtype):
     ours, _, inputs = SAMPLES[case]
     assert ours(*(gt.constant(x.astype(dtype)) for x in inputs)).dtype == dtype
@@ -334,6 +337,7 @@ def test_joined_dtypes_promote_and_gradients_come_back_in_their_own():
         (lambda x: gt.split(x, 2), ValueError, "split.*3"),
         (lambda x: gt.split(x, 0), ValueError, "split.*at least 1"),
         (lambda x: gt.split(x, [2, 1]), ValueError, "split.*ascend"),
+        (lambda x: gt.sort(x, axis=2), ValueError, "sort.*axis 2"),
         (lambda x: gt.take(x, 0.5), IndexError, "take.*float"),
         (lambda x: gt.take(x, 0, axis=2), ValueError, "take.*axis 2"),
         (lambda x: gt.take_along_axis(x, [0], axis=1), ValueError, "take_along_axis"),
