@@ -40,6 +40,17 @@ def _seen(x: Array, where: Windows, groups: int) -> Array:
     return view.reshape(groups, rows, prod(shape[-1 - places :]))
 
 
+def _repeated(x: Array, filters: int) -> Array:
+    """Return images with each channel repeated for each of its filters."""
+    times = filters // x.shape[-1]
+    return x if times == 1 else x.repeat(times, -1)
+
+
+def _row(w: Array, where: Windows) -> Array:
+    """Return the weights of all filters, repeated along an axis so that NumPy has longer loops."""
+    return np.broadcast_to(w, (where.out[-1], len(w))).copy()
+
+
 def _by_group(w: Array, groups: int) -> Array:
     """Return filters as (groups, places * channels / groups, filters / groups)."""
     return w.reshape(-1, groups, w.shape[-1] // groups).transpose(1, 0, 2)
@@ -54,11 +65,12 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
     if groups == 1:
         return (_seen(x, where, 1) @ w.reshape(-1, w.shape[-1])).reshape(shape)
     if w.shape[-2] == 1:
-        x = where.padded(np, x)[..., None]
-        total = np.zeros((*shape[:-1], groups, w.shape[-1] // groups), np.result_type(x, w))
+        x = _repeated(where.padded(np, x), w.shape[-1])
+        total = np.zeros(shape, np.result_type(x, w))
+        product = np.empty_like(total)
         for place, part in where.parts():
-            total += x[(slice(None), *part)] * w[place].reshape(total.shape[-2:])
-        return total.reshape(shape)
+            total += np.multiply(x[(slice(None), *part)], _row(w[(*place, 0)], where), product)
+        return total
     result = _seen(x, where, groups) @ _by_group(w, groups)
     return np.ascontiguousarray(result.transpose(1, 0, 2)).reshape(shape)
 
@@ -67,17 +79,19 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
     if not x.size or not g.size:
         return convolution.to_filters(np, g, x, like, groups=groups, **settings)
     where = convolution.windows(x, like, settings)
-    filters = like.shape[-1]
+    filters, g = like.shape[-1], np.ascontiguousarray(g)  # gradients of sums are views of a number
     if groups == 1:
         return (_seen(x, where, 1).T @ g.reshape(-1, filters)).reshape(like.shape)
-    upstream = g.reshape(-1, groups, filters // groups)
     if like.shape[-2] == 1:
-        x = where.padded(np, x)
-        total = np.empty((*where.kernel, *upstream.shape[1:]), np.result_type(g, x))
+        x = _repeated(where.padded(np, x), filters)
+        total = np.empty(like.shape, np.result_type(g, x))
+        product = np.empty(g.shape, total.dtype)
+        rows = product.reshape(-1, where.out[-1] * filters)
         for place, part in where.parts():
-            seen = x[(slice(None), *part)].reshape(-1, groups)
-            total[place] = np.einsum("ng,ngm->gm", seen, upstream)
-        return total.reshape(like.shape)
+            np.multiply(x[(slice(None), *part)], g, product)
+            np.add.reduce(np.add.reduce(rows, 0).reshape(-1, filters), 0, None, total[(*place, 0)])
+        return total
+    upstream = g.reshape(-1, groups, filters // groups)
     result = _seen(x, where, groups).transpose(0, 2, 1) @ upstream.transpose(1, 0, 2)
     return result.transpose(1, 0, 2).reshape(like.shape)
 
@@ -87,13 +101,15 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
         return convolution.images_of(np, g, w, shape, settings, groups)
     where = Windows(shape[1:-1], w.shape[:-2], **settings)
     total = np.zeros((shape[0], *where.padded_sizes, shape[-1]), np.result_type(g, w))
+    g = np.ascontiguousarray(g)
     rows = g.reshape(-1, g.shape[-1])
-    upstream = g.reshape(*g.shape[:-1], groups, g.shape[-1] // groups)
     for place, part in where.parts():
         if groups == 1:
-            back = (rows @ w[place].T).reshape(*g.shape[:-1], shape[-1])
+            back = (rows @ w[place].T.copy()).reshape(*g.shape[:-1], shape[-1])
         else:
-            back = np.einsum("...gm,gm->...g", upstream, w[place].reshape(upstream.shape[-2:]))
+            back = g * _row(w[(*place, 0)], where)
+            if g.shape[-1] != groups:  # several filters for each channel
+                back = np.add.reduce(back.reshape(*g.shape[:-1], groups, -1), -1)
         total[(slice(None), *part)] += back
     return total[where.inside]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F
-from .families import op
+from .families import kind_of, op
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
 
 __all__ = ["avg_pool", "max_pool"]
@@ -37,7 +37,7 @@ def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Paddi
 
 def _lowest(xp: Any, dtype: Any) -> Any:
     """Return what no element is below."""
-    return -np.inf if xp.isdtype(dtype, "real floating") else xp.iinfo(dtype).min
+    return -np.inf if kind_of(dtype) == "f" else xp.iinfo(dtype).min
 
 
 def max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
