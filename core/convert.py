@@ -14,7 +14,7 @@ from .tree import flatten
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["as_tensor", "constant", "operand"]
+__all__ = ["as_tensor", "beside", "constant", "operand"]
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
@@ -92,6 +92,24 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         if current_backend().name == "numpy":
             return Tensor(_native(np.array(value)))
     return constant(value, dtype)
+
+
+def beside(value: Any, tensor: Tensor) -> Tensor:
+    """Return ``value`` as a tensor where ``tensor`` is, if it is a number, a list or on the host.
+
+    What a function makes itself has no backend of its own: it goes where the user's tensor is.
+    """
+    from .op import is_transformed
+    from .variable import Variable
+
+    made = as_tensor(value)
+    if isinstance(value, (Tensor, Variable)) or is_transformed(tensor.array):
+        return made
+    if is_transformed(made.array) or type(made.array) is type(tensor.array):
+        return made
+    owner = backend_for_type(type(tensor.array))
+    host = backend_for_type(type(made.array)).to_numpy(made.array)
+    return Tensor(owner.asarray(host, device=owner.device(tensor.array)))
 
 
 def operand(value: Any, op: Op, position: int) -> Tensor:

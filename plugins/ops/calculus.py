@@ -5,14 +5,27 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ...core.convert import as_tensor
+import numpy as np
+
+from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from .arrangement import axis_of, part_of
-from .families import as_axis, op, reduced_axes
+from .families import SCALARS, as_axis, op, reduced_axes
 from .products import matmul
 from .selection import searchsorted
 
-__all__ = ["average", "corrcoef", "cov", "diff", "ediff1d", "gradient", "interp", "trapezoid"]
+__all__ = [
+    "average",
+    "corrcoef",
+    "cov",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "trapezoid",
+]
 
 LATER, EARLIER = slice(1, None), slice(None, -1)
 
@@ -125,15 +138,62 @@ def _edge(value: Any, x: Any, axis: int) -> Any:
     """Return what goes before or after ``x``; a number is repeated along the other axes."""
     if value is None:
         return None
-    value = as_tensor(value)
-    if value.shape != ():
-        return value
-    if x.shape is not None and None not in x.shape:
-        along = axis % len(x.shape)
-        shape = tuple(1 if i == along else n for i, n in enumerate(x.shape))
-        return ops["broadcast_to"](value, shape=shape)
+    if type(value) not in SCALARS:
+        value = beside(value, x)
+        if value.shape != ():
+            return value
+    mixed = np.result_type(value if type(value) in SCALARS else value.dtype, x.dtype)
     like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
-    return ops["broadcast_like"](value, ops["cast"](like, dtype=value.dtype.name))
+    return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))
+
+
+def cumulative_sum(
+    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Return the running sum: :func:`gradtape.cumsum` under the array API's name.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis.
+    axis
+        The axis to sum along; it may be left out for a vector.
+    dtype
+        The dtype to sum in.
+    include_initial
+        Put the empty sum, 0, first.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis, and ``x`` is no vector.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    return _cumulative("cumsum", "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(
+    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Any:
+    """Return the running product: as :func:`cumulative_sum`; the empty product is 1."""
+    first = 1 if include_initial else None
+    return _cumulative("cumprod", "cumulative_prod", x, axis, dtype, first)
+
+
+def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: Any) -> Any:
+    x = _needs_axis(x, name)
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"{name}: an axis is needed for shape {x.shape}")
+        axis = 0
+    along = axis_of(x, axis, name)
+    if dtype is not None:
+        x = ops["cast"](x, dtype=np.dtype(dtype).name)
+    result = ops[op_name](x, axis=along, reverse=False)
+    if first is None:
+        return result
+    return ops["concatenate"](_edge(first, result, along), result, axis=along)
 
 
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:

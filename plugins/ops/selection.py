@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, ops
 from .arrangement import axis_of, broadcast_arrays, part_of
 from .families import op
@@ -58,7 +58,8 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
     IndexError
         If it holds beyond the end of the axis.
     """
-    x, truth = as_tensor(x), _truth(condition)
+    x = as_tensor(x)
+    truth = _truth(condition, x)
     if truth.ndim != 1:
         raise ValueError(f"compress: the condition must be a vector, got shape {truth.shape}")
     if axis is None:
@@ -72,11 +73,12 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
 
 def extract(condition: Any, x: Any) -> Any:
     """Return the elements of the flattened ``x`` for which the flattened condition holds."""
-    return compress(ops["reshape"](_truth(condition), shape=(-1,)), x)
+    x = as_tensor(x)
+    return compress(ops["reshape"](_truth(condition, x), shape=(-1,)), x)
 
 
-def _truth(condition: Any) -> Any:
-    condition = as_tensor(condition)
+def _truth(condition: Any, x: Any) -> Any:
+    condition = beside(condition, x)
     return condition if condition.dtype.kind == "b" else condition != 0
 
 
@@ -135,7 +137,7 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Any:
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     options = [as_tensor(x) for x in choices]
-    numbers = as_tensor(a)
+    numbers = beside(a, options[0]) if options else as_tensor(a)
     if not options or numbers.dtype.kind not in "iub":
         raise ValueError(
             f"choose: choices and integers to pick them are needed, got {len(options)} choices "
@@ -327,8 +329,8 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x = as_tensor(x)
     if sorter is not None:
-        x = ops["take"](x, as_tensor(sorter), axis=0)
-    return _searchsorted(x, as_tensor(values), side=side)
+        x = ops["take"](x, beside(sorter, x), axis=0)
+    return _searchsorted(x, beside(values, x), side=side)
 
 
 def _unique_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
@@ -407,6 +409,7 @@ def isin(x: Any, values: Any, invert: bool = False) -> Any:
     invert
         Return whether it is not among them instead.
     """
-    x, values = as_tensor(x), ops["reshape"](as_tensor(values), shape=(-1,))
+    x = as_tensor(x)
+    values = ops["reshape"](beside(values, x), shape=(-1,))
     found = ops["any"](ops["equal"](ops["expand_dims"](x, axis=-1), values), axis=-1)
     return ops["logical_not"](found) if invert else found

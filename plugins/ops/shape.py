@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from ...core.spec import as_shape
 from .families import as_axis, op, reduced_axes
@@ -484,4 +484,4 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any
         size = x.shape[reduced_axes(along, len(x.shape), "repeat")[0]]
         if size not in (counts.size, None):
             raise ValueError(f"repeat: {counts.size} repeats do not fit an axis of size {size}")
-    return ops["take"](x, np.repeat(np.arange(counts.size), counts), axis=along)
+    return ops["take"](x, beside(np.repeat(np.arange(counts.size), counts), x), axis=along)

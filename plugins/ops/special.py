@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, BackendUnavailable, F, Op, ops
 from .elementwise import LN2, conj, divide, trunc
-from .families import cast_to, elementwise, kind_of, op, standard
+from .families import SCALARS, cast_to, elementwise, kind_of, op, standard
 
 __all__ = [
     "around",
@@ -138,9 +138,14 @@ def float_power(x: Any, y: Any) -> Any:
     ValueError
         If the shapes do not broadcast.
     """
-    x, y = as_tensor(x), as_tensor(y)
-    wide = "complex128" if "c" in x.dtype.kind + y.dtype.kind else "float64"
-    return ops["power"](ops["cast"](x, dtype=wide), ops["cast"](y, dtype=wide))
+    if type(x) in SCALARS and type(y) in SCALARS:
+        x = as_tensor(x)
+    # numbers are weak, and follow the tensor beside them
+    x, y = (v if type(v) in SCALARS else as_tensor(v) for v in (x, y))
+    mixed = np.result_type(*(v if type(v) in SCALARS else v.dtype for v in (x, y)))
+    wide = "complex128" if mixed.kind == "c" else "float64"
+    x, y = (v if type(v) in SCALARS else ops["cast"](v, dtype=wide) for v in (x, y))
+    return ops["power"](x, y)
 
 
 def divmod(x: Any, y: Any) -> tuple[Any, Any]:
@@ -507,7 +512,11 @@ def isclose(
     -------
     A boolean tensor.
     """
-    a, b = as_tensor(a), as_tensor(b)
+    if type(a) in SCALARS:
+        b = as_tensor(b)
+        a = beside(a, b)
+    a = as_tensor(a)
+    b = beside(b, a)
     near = ops["abs"](a - b) <= atol + rtol * ops["abs"](b)
     result = ops["logical_or"](ops["logical_and"](near, ops["isfinite"](b)), a == b)
     if equal_nan:

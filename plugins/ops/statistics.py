@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, ops
 from .families import Axis, as_axis, op, reduced_axes, reduced_shape
 from .indexing import sort, take_along_axis
@@ -130,14 +130,14 @@ def _picked(lines: Any, q: Any, method: str, halves: bool) -> Any:
             element = _element(lines, lower)
             exact = method in _DISCRETE or lines.dtype.kind in "fc"
             return element if exact else ops["cast"](element, dtype="float64")
-        share = known - lower if known.ndim else float(known - lower)
+        share = beside(known - lower, lines) if known.ndim else float(known - lower)
     below, above = (_element(lines, i) for i in (lower, upper))
     if method in _DISCRETE:
         return below
     if halves:
         return (below + above) * 0.5
     if type(share) is not float:
-        share = _like_float(as_tensor(share), lines)
+        share = _like_float(share, lines)
     return below + (above - below) * share
 
 
@@ -145,7 +145,7 @@ def _element(lines: Any, place: Any) -> Any:
     """Return the elements of lines at places; one place is quicker as a plain index."""
     if isinstance(place, np.ndarray) and not place.ndim:
         return lines[..., int(place)]
-    return ops["take"](lines, place, axis=-1)
+    return ops["take"](lines, beside(place, lines), axis=-1)
 
 
 def _like_float(x: Any, like: Any) -> Any:
@@ -413,7 +413,7 @@ def _nan_quantiles(x: Any, q: Any, axis: Axis, keepdims: bool, name: str) -> Any
     lines, axis = _lines(x, axis, name)
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
-    place = ops["maximum"](count - 1, 0) * as_tensor(np.atleast_1d(q).astype(count.dtype))
+    place = ops["maximum"](count - 1, 0) * beside(np.atleast_1d(q).astype(count.dtype), count)
     lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
     below, above = (take_along_axis(lines, i, -1) for i in (lower, upper))
     result = below + (above - below) * _like_float(place - ops["floor"](place), lines)

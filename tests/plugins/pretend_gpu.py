@@ -60,6 +60,9 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
         def __setitem__(self, index: Any, value: Any) -> None:
             lift(operator.setitem)(self, index, value)
 
+        def __bool__(self) -> bool:
+            return bool(self.data)
+
         def __len__(self) -> int:
             return len(self.data)
 

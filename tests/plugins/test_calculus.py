@@ -39,6 +39,9 @@ SAMPLES = {
         [X, X[:1]],
     ),
     "diff prepend number": (*each("diff", prepend=np.float64(3.0)), [X]),
+    "cumulative_sum": (*each("cumulative_sum", axis=1, include_initial=True), [X]),
+    "cumulative_sum of a vector": (*each("cumulative_sum"), [V]),
+    "cumulative_prod": (*each("cumulative_prod", axis=-2, include_initial=True), [X]),
     "ediff1d": (*each("ediff1d"), [X]),
     "ediff1d ends": (
         lambda x, y: gt.ediff1d(x, to_end=y, to_begin=y),
@@ -107,7 +110,7 @@ def test_traces_of_unknown_rank_agree(case):
     check_traces(SAMPLES[case], "rank")
 
 
-@pytest.mark.parametrize("case", ["diff", "gradient", "average axis", "ediff1d"])
+@pytest.mark.parametrize("case", ["diff", "gradient", "average axis", "ediff1d", "cumulative_sum"])
 def test_dtypes_are_numpys(case):
     check_dtypes(SAMPLES[case], "float32", "int32")
 
@@ -136,6 +139,8 @@ def test_complex_covariance():
         (lambda x: gt.diff(x[0, 0]), ValueError, r"diff.*\(\)"),
         (lambda x: gt.diff(x, axis=2), ValueError, "diff.*axis 2"),
         (lambda x: gt.diff(x, n=-1), ValueError, "diff.*-1"),
+        (lambda x: gt.cumulative_sum(x), ValueError, r"cumulative_sum.*\(3, 4\)"),
+        (lambda x: gt.cumulative_prod(x, axis=2), ValueError, "cumulative_prod.*axis 2"),
         (lambda x: gt.gradient(x[:1]), ValueError, r"gradient.*2 samples.*\(1, 4\)"),
         (lambda x: gt.gradient(x, 1.0, 1.0, 1.0), TypeError, "gradient.*3 spacings"),
         (lambda x: gt.gradient(x, edge_order=3), ValueError, "gradient.*edge_order.*3"),

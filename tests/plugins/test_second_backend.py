@@ -199,3 +199,31 @@ def test_an_unknown_backend_names_those_that_exist() -> None:
         gt.backend("tpu"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: gt.median(x),
+        lambda x: gt.quantile(x, [0.2, 0.7], axis=0),
+        lambda x: gt.diff(x, prepend=0.0),
+        lambda x: gt.repeat(x, [2, 0, 1], axis=1),
+        lambda x: gt.compress([True, False, True], x, axis=1),
+        lambda x: gt.choose([0, 1, 0], [x, x * x]),
+        lambda x: gt.float_power(x, 2),
+        lambda x: x.at[0, [0, 0]].add(2.0),
+        lambda x: gt.gradient(x, 0.5, axis=1),
+        lambda x: gt.cumulative_sum(x, axis=1, include_initial=True),
+    ],
+)
+def test_what_a_function_makes_itself_goes_where_the_tensor_is(fn: Any) -> None:
+    x = gt.constant([[0.5, 2.0, -1.0], [1.0, 3.0, 0.25]])
+    results = []
+    for tensor in (x, x.to("pretend")):
+        with gt.GradientTape() as tape:
+            tape.watch(tensor)
+            y = fn(tensor)
+        results.append((y.numpy(), tape.gradient(y, tensor).numpy()))
+        assert y.device == tensor.device
+    for mine, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
