@@ -6,7 +6,7 @@ forward and reverse mode algorithmic differentiation" (2008), with ``solve`` in 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -180,8 +180,15 @@ _slogdet = op(
 )
 
 
-def slogdet(x: Any) -> tuple[Any, Any]:
-    """Return the sign of the determinants, and the logarithm of their absolute value.
+class SlogdetResult(NamedTuple):
+    """What :func:`slogdet` returns."""
+
+    sign: Any
+    logabsdet: Any
+
+
+def slogdet(x: Any) -> SlogdetResult:
+    """Return the ``sign`` of determinants, and the logarithm ``logabsdet`` of their absolute value.
 
     Parameters
     ----------
@@ -193,8 +200,7 @@ def slogdet(x: Any) -> tuple[Any, Any]:
     For real matrices the sign is constant, and has the gradient 0. For complex ones it is a number
     of absolute value 1, through which gradients pass as well.
     """
-    sign, logarithm = _slogdet(x)
-    return sign, logarithm
+    return SlogdetResult(*_slogdet(x))
 
 
 # -- Cholesky --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ sign or phase of a vector, which LAPACK chooses.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,28 @@ def _on_diagonal(s: Any, like: Any) -> Any:
     return one * over_columns(s)
 
 
+class QRResult(NamedTuple):
+    """What :func:`qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+class EigResult(NamedTuple):
+    """What :func:`eig` and :func:`eigh` return."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class SVDResult(NamedTuple):
+    """What :func:`svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
 # -- QR --------------------------------------------------------------------------------------------
 
 
@@ -110,7 +132,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 
     Returns
     -------
-    The pair ``(q, r)``, or ``r``.
+    The pair ``(q, r)``, which are also its attributes ``Q`` and ``R``; or ``r``.
 
     Raises
     ------
@@ -134,9 +156,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         # the first columns give q; r is q's view of the others
         left, right = a[..., :rows], a[..., rows:]
         q, r = _qr(left, mode=mode)
-        return q, ops["concatenate"](r, matmul(_adjoint(q), right), axis=-1)
-    q, r = _qr(a, mode=mode)
-    return q, r
+        return QRResult(q, ops["concatenate"](r, matmul(_adjoint(q), right), axis=-1))
+    return QRResult(*_qr(a, mode=mode))
 
 
 def _adjoint(x: Any) -> Any:
@@ -192,7 +213,7 @@ def _triangle(a: Any, uplo: str, name: str) -> Any:
     return _adjoint(a) if uplo.upper() == "U" else a
 
 
-def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:
+def eigh(a: Any, UPLO: str = "L") -> EigResult:
     """Return the eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
     Parameters
@@ -205,6 +226,7 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:
     Returns
     -------
     Real eigenvalues in ascending order, ``(..., n)``; eigenvectors in columns, ``(..., n, n)``.
+    They are also the attributes ``eigenvalues`` and ``eigenvectors`` of the result.
 
     Raises
     ------
@@ -216,8 +238,7 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[Any, Any]:
     The gradient is Hermitian, shared between both triangles. That of vectors of equal eigenvalues
     is right only for functions that do not depend on the choice of these vectors.
     """
-    w, v = _eigh(_triangle(a, UPLO, "eigh"))
-    return w, v
+    return EigResult(*_eigh(_triangle(a, UPLO, "eigh")))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
@@ -269,7 +290,7 @@ _eigvals = op(
 )
 
 
-def eig(a: Any) -> tuple[Any, Any]:
+def eig(a: Any) -> EigResult:
     """Return the eigenvalues and eigenvectors of square matrices.
 
     Parameters
@@ -280,16 +301,16 @@ def eig(a: Any) -> tuple[Any, Any]:
     Returns
     -------
     Eigenvalues in no particular order, ``(..., n)``; eigenvectors of length 1 in columns,
-    ``(..., n, n)``. Both are complex, also where NumPy would give real ones because no value
-    happens to be complex.
+    ``(..., n, n)``. They are also the attributes ``eigenvalues`` and ``eigenvectors`` of the
+    result. Both are complex, also where NumPy would give real ones because no value happens to be
+    complex.
 
     Notes
     -----
     Gradients need a full set of eigenvectors. That of the vectors is right only for functions that
     do not depend on their phase.
     """
-    w, v = _eig(floating(a))
-    return w, v
+    return EigResult(*_eig(floating(a)))
 
 
 def eigvals(a: Any) -> Any:
@@ -392,7 +413,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     Returns
     -------
     Left singular vectors in columns; real singular values in descending order; right singular
-    vectors in rows, conjugated.
+    vectors in rows, conjugated. They are also the attributes ``U``, ``S`` and ``Vh`` of the result.
 
     Notes
     -----
@@ -404,8 +425,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         return svdvals(a)
     a = floating(a)
     sizes_of_matrices(a, "svd")
-    u, s, vh = _svd(a, full_matrices=bool(full_matrices))
-    return u, s, vh
+    return SVDResult(*_svd(a, full_matrices=bool(full_matrices)))
 
 
 def svdvals(x: Any) -> Any:

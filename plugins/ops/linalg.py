@@ -8,12 +8,13 @@ from .factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from .indexing import diagonal
 from .least_squares import lstsq, matrix_rank, pinv
 from .matrix_functions import expm, matrix_power, multi_dot, solve_triangular
-from .norms import matrix_norm, norm, vector_norm
+from .norms import cond, matrix_norm, norm, vector_norm
 from .products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from .shape import matrix_transpose
 
 __all__ = [
     "cholesky",
+    "cond",
     "cross",
     "det",
     "diagonal",

@@ -9,7 +9,7 @@ from ...core.extend import F, ops
 from .families import Axis, as_axis, kind_of, op, reduced_axes, reduced_shape
 from .matrices import floating, real_of
 
-__all__ = ["matrix_norm", "norm", "vector_norm"]
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
 
 def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -162,3 +162,22 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
         As for :func:`norm`.
     """
     return _matrix(floating(x), ord, (-2, -1), bool(keepdims))
+
+
+def cond(x: Any, p: Any = None) -> Any:
+    """Return the condition number of matrices: how much a system magnifies relative errors.
+
+    Parameters
+    ----------
+    x
+        Matrices, ``(..., m, n)``; square ones for any ``p`` but ``None``, 2 and -2.
+    p
+        The norm, as ``ord`` for :func:`norm`; ``None`` is 2. The largest singular value is divided
+        by the smallest, or a matrix's norm is multiplied by its inverse's.
+    """
+    x = floating(x)
+    if p in (None, 2, -2):
+        s = ops["svdvals"](x)
+        largest, smallest = s[..., 0], s[..., -1]
+        return smallest / largest if p == -2 else largest / smallest
+    return matrix_norm(x, ord=p) * matrix_norm(ops["inv"](x), ord=p)

@@ -134,6 +134,14 @@ SAMPLES = {
                           np.linalg.lstsq(a, b)[0::3], [R(2, 4), R(2)]),
     "lstsq residuals": (lambda a, b: linalg.lstsq(a, b)[1], lambda a, b: np.linalg.lstsq(a, b)[1],
                         [R(4, 2), R(4)]),
+    **{
+        f"cond {p}": (
+            lambda x, p=p: linalg.cond(x, p),
+            lambda x, p=p: np.linalg.cond(x, p),
+            [near_identity(2)],
+        )
+        for p in (None, -2, "fro", 1, np.inf)
+    },
     "solve_triangular": (
         linalg.solve_triangular,
         lambda a, b: np.linalg.solve(np.triu(a), b),
@@ -305,6 +313,16 @@ def test_numpys_functions_reach_ours():
         s = np.linalg.svd(x, compute_uv=False)
     assert all(type(t) is gt.Tensor for t in (w, q, y, s))
     assert tape.gradient([w, q, y, s], x).shape == (3, 3)
+
+
+def test_results_have_numpys_attributes():
+    x = gt.constant(numpy_hermitian(R(3, 3)))
+    for name in ("qr", "eig", "eigh", "svd", "slogdet"):
+        for run in (getattr(np.linalg, name), gt.function(getattr(linalg, name))):
+            mine, theirs = run(x), getattr(np.linalg, name)(x.numpy())
+            assert mine._fields == theirs._fields
+            for field in mine._fields:
+                assert getattr(mine, field).shape == np.shape(getattr(theirs, field))
 
 
 def test_eigenvalues_that_are_equal():
