@@ -8,8 +8,9 @@ from typing import Any
 
 from .backend import Backend, backend_for_type, current_backend
 from .graph import Graph, Node, Read, Symbol
-from .op import BinaryOp, Op, unsure
+from .op import Op, unsure
 from .optimize import forward_only
+from .quick import BinaryOp
 from .replay import local_constants, replay
 from .tensor import Tensor
 

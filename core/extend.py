@@ -6,7 +6,8 @@ from .graph import Graph, Symbol
 from .hookspecs import hookimpl
 from .indexing import decode_index
 from .module import Module
-from .op import NONDIFF, BinaryOp, Op, UnaryOp, register_array_type
+from .op import NONDIFF, Op, register_array_type
+from .quick import BinaryOp, UnaryOp
 from .spec import TensorSpec, broadcast_shapes
 from .state import init_scope
 from .table import F, ops
