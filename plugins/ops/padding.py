@@ -88,7 +88,7 @@ def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
 
 def _pick_kernel(xp: Any, x: Any, *, pad_width: Widths, mode: str) -> Any:
     widths = _widths(pad_width, x.ndim)
-    if hasattr(xp, "pad"):
+    if widths and hasattr(xp, "pad"):
         return xp.pad(x, widths, mode=mode)
     for axis, width in enumerate(widths):
         if width != (0, 0):

@@ -159,6 +159,10 @@ def _quantiles(
     if x.dtype.kind == "c":
         raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
     lines, axis = _lines(x, axis, name)
+    if lines.shape is not None and lines.shape[-1] == 0:
+        if not halves:
+            raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
+        return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)
     result = _picked(lines, _nested(q), method, halves)
     if x.dtype.kind == "f":  # nan is sorted to the end, and makes every quantile nan
@@ -191,14 +195,12 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; nan if there is nan.
+    A tensor of the dtype of ``x``, ``float64`` for integers; nan if there is nan, or nothing.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
-    ValueError
-        If there are no elements.
     """
     half = np.asarray(0.5)
     return _quantiles(x, half, as_axis(axis, "median"), keepdims, "median", "linear", halves=True)
@@ -411,6 +413,10 @@ def _nan_quantiles(x: Any, q: Any, axis: Axis, keepdims: bool, name: str) -> Any
     if q.ndim > 1:
         raise ValueError(f"{name}: q must be a number or a vector, got shape {q.shape}")
     lines, axis = _lines(x, axis, name)
+    if lines.shape is not None and lines.shape[-1] == 0:
+        if q.ndim:
+            raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
+        return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
     place = ops["maximum"](count - 1, 0) * beside(np.atleast_1d(q).astype(count.dtype), count)

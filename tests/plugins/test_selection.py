@@ -163,6 +163,11 @@ def test_padding_of_integers_rounds_as_numpys(mode):
     np.testing.assert_array_equal(got.numpy(), np.pad(x, ((2, 3), (1, 0)), mode=mode))
 
 
+def test_a_number_has_no_sides_to_pad():
+    for mode in ("constant", "edge", "mean", "linear_ramp"):
+        assert gt.pad(2.5, 3, mode=mode).shape == np.pad(2.5, 3, mode=mode).shape == ()
+
+
 def test_complex_values_keep_their_parts():
     z = X + 1j * X[::-1]
     for name in ("pad edge", "hstack", "rot90 1", "compress"):

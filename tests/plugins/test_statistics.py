@@ -116,6 +116,14 @@ def test_nan_makes_order_statistics_nan():
                 np.testing.assert_array_equal(got, getattr(np, name)(x, *args, axis=axis))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_has_no_middle():
+    for name in ("median", "nanmedian"):
+        for params in ({}, {"axis": 0}, {"axis": 0, "keepdims": True}):
+            got = getattr(gt, name)(X[:0], **params).numpy()
+            np.testing.assert_array_equal(got, getattr(np, name)(X[:0], **params))
+
+
 def test_infinities():
     x = np.array([np.inf, 1.0, np.inf, -np.inf])
     assert gt.median(np.array([np.inf, np.inf])).item() == np.inf
@@ -172,7 +180,8 @@ def test_the_gradient_of_no_spread_is_zero():
     [
         (lambda x: gt.median(x, axis=2), ValueError, "median.*axis 2"),
         (lambda x: gt.median(x, axis=(0, 0)), ValueError, "median.*duplicate"),
-        (lambda x: gt.median(x[:0]), ValueError, "no elements"),
+        (lambda x: gt.quantile(x[:0], 0.5), ValueError, r"quantile.*no elements.*\(0, 4\)"),
+        (lambda x: gt.nanquantile(x[:0], [0.5]), ValueError, "nanquantile.*no elements"),
         (lambda x: gt.median(x, axis="a"), TypeError, "median.*'a'"),
         (lambda x: gt.median(x + 1j), TypeError, "median.*complex128"),
         (lambda x: gt.quantile(x, 1.5), ValueError, r"quantile.*\[0, 1\].*1.5"),
