@@ -112,7 +112,15 @@ class Function:
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.name = name or str(getattr(python_function, "__name__", "function"))
         self._concrete: dict[Any, ConcreteFunction] = {}
-        self.signature = inspect.signature(python_function)
+        try:
+            if isinstance(python_function, np.ufunc):
+                raise ValueError("its optional parameters do not all go together")
+            self.signature = inspect.signature(python_function)
+        except ValueError:
+            raise TypeError(
+                f"function: the parameters of {python_function!r} cannot be known; wrap it in a "
+                "Python function (and use gradtape's op in place of NumPy's)"
+            ) from None
         self._positional = [
             p.name
             for p in self.signature.parameters.values()

@@ -96,6 +96,12 @@ class GradientTape:
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
 
+    def __repr__(self) -> str:
+        state = "recording" if self._recording else "not recording"
+        kind = "persistent, " if self._persistent else ""
+        count = sum(record is not None for record in self._all.values())
+        return f"<GradientTape: {kind}{state}, {count} records, {len(self._roots)} watched>"
+
     # -- recording -------------------------------------------------------------------------------
 
     def __enter__(self) -> GradientTape:

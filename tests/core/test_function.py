@@ -735,3 +735,16 @@ def test_several_outputs_of_one_op() -> None:
         b, a = f(x)
         y = gt.sum(b * 2.0) + gt.sum(a)
     np.testing.assert_array_equal(tape.gradient(y, x), [1.0, 1.0, 2.0, 2.0])
+
+
+def test_a_callable_without_known_parameters_is_refused_in_words() -> None:
+    class Opaque:
+        __signature__ = property(lambda self: (_ for _ in ()).throw(ValueError("none")))
+
+        def __call__(self, x):
+            return x
+
+    with pytest.raises(TypeError, match="parameters of .* cannot be known; wrap it"):
+        gt.function(Opaque())
+    with pytest.raises(TypeError, match="use gradtape's op in place of NumPy's"):
+        gt.function(np.sin)

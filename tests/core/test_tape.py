@@ -488,3 +488,12 @@ def test_any_order(order: int) -> None:
         return tape.gradient(y, x)
 
     np.testing.assert_allclose(derivative(order), np.sin(0.7 + order * np.pi / 2), rtol=1e-12)
+
+
+def test_a_tape_shows_its_state() -> None:
+    x = gt.constant(1.0)
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        gt.sin(x * 2.0)
+        assert repr(tape) == "<GradientTape: persistent, recording, 2 records, 1 watched>"
+    assert repr(gt.GradientTape()) == "<GradientTape: not recording, 0 records, 0 watched>"
