@@ -133,7 +133,9 @@ def _over_axes(name: str, other: str) -> None:
         _check_points(x.shape, axes, name)
         if not axes:
             return as_complex(xp, x)
-        return getattr(xp.fft, name)(as_complex(xp, x), axes=axes, norm=norm)
+        if xp is not np:  # which is quicker with real numbers, and gives complex ones all the same
+            x = as_complex(xp, x)
+        return getattr(xp.fft, name)(x, axes=axes, norm=norm)
 
     def rule(g: Any, x_like: Any, axes: tuple[int, ...], norm: str) -> Any:
         return as_like(F[other](g, axes=axes, norm=_OTHER[norm]), x_like)

@@ -187,12 +187,14 @@ op(
 )
 
 
-def _pooled(pool: Any, x: Any, window: Any, strides: Any, padding: Any) -> Any:
+def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: Any) -> Any:
     x, name = as_tensor(x), pool.name
     given = len(window) if np.ndim(window) else 0
     count = given if x.shape is None else len(x.shape) - 2
     if count < 1:
         raise ValueError(f"{name}: images are (batch, spatial axes, channels), got shape {x.shape}")
+    if x.dtype.kind not in kinds:
+        raise TypeError(f"{name}: there is no pooling of {x.dtype} images; cast them to a float")
     sizes = numbers(window, count, "windows", name)
     return pool(
         x,
@@ -223,10 +225,12 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
 
     Raises
     ------
+    TypeError
+        If the images are complex or boolean.
     ValueError
         If windows do not fit the images' axes, or a setting is wrong.
     """
-    return _pooled(_max_pool, x, window, strides, padding)
+    return _pooled(_max_pool, "fiu", x, window, strides, padding)
 
 
 def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
@@ -239,4 +243,4 @@ def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     window, strides, padding
         As for :func:`max_pool`.
     """
-    return _pooled(_avg_pool, x, window, strides, padding)
+    return _pooled(_avg_pool, "fc", x, window, strides, padding)
