@@ -28,7 +28,7 @@ from .core.variable import Variable
 from .core.vmap import vmap
 
 if TYPE_CHECKING:
-    from . import datasets, layers, saving, training
+    from . import datasets, layers, saving, testing, training
     from .core.hookspecs import hookimpl
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
     from .plugins.ops import fft, linalg, nn, random
@@ -79,6 +79,7 @@ __all__ = [
     "save",
     "saving",
     "set_default_dtype",
+    "testing",
     "training",
     "unregister_plugin",
     "vmap",
@@ -86,7 +87,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # What follows is imported when it is first used, so that `import gradtape` stays quick.
-_MODULES = ("core", "datasets", "layers", "saving", "training")
+_MODULES = ("core", "datasets", "layers", "saving", "testing", "training")
 _NAMES = {
     "disable_plugin": ".core.registry",
     "hookimpl": ".core.hookspecs",
