@@ -1,5 +1,6 @@
 """Tools to test ops, gradients and plugins; gradtape's own suite runs on them."""
 
 from .gradients import check_gradients
+from .ops import CHECKS, PASSED, Sample, check_op
 
-__all__ = ["check_gradients"]
+__all__ = ["CHECKS", "PASSED", "Sample", "check_gradients", "check_op"]

@@ -1,0 +1,378 @@
+"""``check_op``: everything that an op must do, checked on samples of its inputs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.convert import constant
+from ..core.function import function
+from ..core.module import Module
+from ..core.op import SCALARS, Op
+from ..core.spec import TensorSpec, describe
+from ..core.tape import GradientTape
+from ..core.tensor import Tensor
+from ..saving import load, save
+from .gradients import check_gradients
+
+__all__ = ["CHECKS", "PASSED", "Sample", "check_op"]
+
+Array = NDArray[Any]
+Run = Callable[..., list[Any]]
+
+#: What is checked, in this order.
+CHECKS = (
+    "gradients",
+    "second order",
+    "traced",
+    "unknown sizes",
+    "unknown rank",
+    "saved",
+    "float32",
+    "strided",
+    "empty",
+)
+PASSED = "passed"
+
+# eager and traced runs may differ by the order of a sum; single precision by its rounding
+SAME, SINGLE = 1e-11, 3e-4
+
+
+class Sample:
+    """Inputs and parameters to call an op with.
+
+    Parameters
+    ----------
+    inputs
+        Arrays, nested lists, or Python numbers (which stay numbers, whose dtype is weak). Those of
+        floating or complex dtype are differentiated; they should be of ``float64`` and
+        ``complex128``, and 0.01 or more away from kinks.
+    params
+        The op's parameters.
+
+    Examples
+    --------
+    >>> Sample(np.ones((2, 3)), axis=0)
+    Sample(float64[2, 3], axis=0)
+    """
+
+    __slots__ = ("exempt", "inputs", "params", "view")
+
+    def __init__(self, *inputs: Any, **params: Any) -> None:
+        self.inputs = tuple(x if type(x) in SCALARS else np.asarray(x) for x in inputs)
+        self.params = params
+        self.exempt: dict[str, str] = {}
+        self.view: Callable[..., Any] = lambda *results: results
+
+    def without(self, *checks: str, reason: str) -> Sample:
+        """Return the sample with checks left out (see ``CHECKS``), for a ``reason`` in words.
+
+        Raises
+        ------
+        ValueError
+            If there is no such check.
+        """
+        for check in checks:
+            if check not in CHECKS:
+                raise ValueError(f"Sample: no check {check!r}; there are {', '.join(CHECKS)}")
+        self.exempt.update(dict.fromkeys(checks, reason))
+        return self
+
+    def seen_through(self, view: Callable[..., Any]) -> Sample:
+        """Return the sample with ``view(*results)`` checked instead of the results.
+
+        For results that are not unique, such as eigenvectors, of which the sign is free.
+        """
+        self.view = view
+        return self
+
+    def __repr__(self) -> str:
+        given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in self.inputs]
+        return f"Sample({', '.join([*given, *(f'{k}={v!r}' for k, v in self.params.items())])})"
+
+
+def check_op(
+    op: Op | Callable[..., Any], samples: Iterable[Sample], *, seed: int = 0
+) -> dict[str, str]:
+    """Check an op, or a function made of ops, on samples.
+
+    ==================  ============================================================================
+    ``gradients``       the tape's gradients agree with finite differences (see
+                        :func:`check_gradients`); an op without gradient rules gives None
+    ``second order``    the gradients of the gradients too
+    ``traced``          in a trace, values and gradients are those of the eager run, and the shape
+                        rule gives the real shapes and dtypes
+    ``unknown sizes``   the same with sizes that the trace does not know
+    ``unknown rank``    the same with ranks that it does not know, unless the op refuses that with
+                        ``TypeError`` or ``ValueError``
+    ``saved``           after saving and loading, values and gradients are the same
+    ``float32``         single precision gives the values and gradients of double precision, within
+                        its rounding, and gradients have the dtype of their input
+    ``strided``         arrays that are not contiguous give the same
+    ``empty``           arrays without elements give such arrays (elementwise ops only)
+    ==================  ============================================================================
+
+    Every run must leave its inputs as they were.
+
+    Parameters
+    ----------
+    op
+        An op, or a function of tensors that returns a tensor or several.
+    samples
+        What to call it with: at least one :class:`Sample`.
+    seed
+        Of the random weights of the gradient checks.
+
+    Returns
+    -------
+    What became of each check: ``"passed"`` if some sample passed it (and none failed), else the
+    reason why it was left out.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; the message names the op, the sample, the check, and what differs.
+    ValueError
+        If there are no samples.
+
+    Examples
+    --------
+    >>> import gradtape as gt
+    >>> report = check_op(gt.sum, [Sample(np.ones((2, 3)), axis=0)])
+    >>> report["second order"]
+    'passed'
+    """
+    name = op.name if isinstance(op, Op) else getattr(op, "__name__", repr(op))
+    report: dict[str, str] = {}
+    count = 0
+    for sample in samples:
+        count += 1
+        trial = _Trial(op, sample, seed)
+        for check in CHECKS:
+            reason = sample.exempt.get(check)
+            if reason is None:
+                with _naming(f"{name}, {sample!r}, {check}"):
+                    reason = trial.check(check)
+            if reason is None or report.get(check) != PASSED:
+                report[check] = reason or PASSED
+    if not count:
+        raise ValueError(f"check_op: {name} has no samples")
+    return report
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Raise what goes wrong as an AssertionError that says where."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+        raise AssertionError(f"{where}: {kind}{error}") from error
+
+
+class _Trial:
+    """One op with one sample."""
+
+    def __init__(self, op: Op | Callable[..., Any], sample: Sample, seed: int) -> None:
+        self.op, self.sample, self.seed = op, sample, seed
+        self.arrays = [x for x in sample.inputs if type(x) not in SCALARS]
+        self.differentiable = any(x.dtype.kind in "fc" for x in self.arrays) and (
+            op.differentiable if isinstance(op, Op) else True
+        )
+        self._want: tuple[list[Array], int] | None = None
+
+    def check(self, what: str) -> str | None:
+        """Run a check; return why it does not apply, None if it passed."""
+        result: str | None = getattr(self, "_" + what.replace(" ", "_"))()
+        return result
+
+    # -- what is run -----------------------------------------------------------------------------
+
+    def run(self, *tensors: Any) -> list[Any]:
+        """Call the op with tensors in place of the sample's arrays."""
+        rest = iter(tensors)
+        given = [x if type(x) in SCALARS else next(rest) for x in self.sample.inputs]
+        results = self.op(*given, **self.sample.params)
+        several = isinstance(results, (list, tuple))
+        shown = self.sample.view(*(results if several else [results]))
+        return list(shown) if isinstance(shown, (list, tuple)) else [shown]
+
+    def slopes(self, *tensors: Any) -> list[Any]:
+        """Return the results, and then the gradients with the results as upstream gradients."""
+        if not self.differentiable:
+            return self.run(*tensors)
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        with GradientTape() as tape:
+            tape.watch(sources)
+            results = self.run(*tensors)
+        followed = [y for y in results if y.dtype.kind in "fc"]
+        if not followed:
+            return results
+        return [
+            *results,
+            *tape.gradient(
+                followed, sources, output_gradients=followed, unconnected_gradients="zero"
+            ),
+        ]
+
+    @property
+    def want(self) -> tuple[list[Array], int]:
+        """What an eager run of ``slopes`` gives, and how many of those are results."""
+        if self._want is None:
+            tensors = [constant(x) for x in self.arrays]
+            given = [x.copy() for x in self.arrays]
+            found = [np.array(y.numpy()) for y in self.slopes(*tensors)]
+            for x, tensor in zip(given, tensors, strict=True):
+                if not np.array_equal(x, tensor.numpy(), equal_nan=x.dtype.kind in "fc"):
+                    raise AssertionError("the op changes its inputs")
+            self._want = found, len(self.run(*tensors))
+        return self._want
+
+    def compare(
+        self, got: Sequence[Any], tolerance: float = SAME, dtypes: bool = True, what: str = ""
+    ) -> None:
+        """Compare what a run of ``slopes`` gave with what an eager one gives."""
+        want, count = self.want
+        if len(got) != len(want):
+            raise AssertionError(f"{what}{len(got)} results and gradients instead of {len(want)}")
+        for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+            mine = mine.numpy()
+            which = f"result {i}" if i < count else f"gradient {i - count}"
+            if mine.shape != right.shape or (dtypes and mine.dtype != right.dtype):
+                raise AssertionError(
+                    f"{what}{which} is {describe(mine.shape, mine.dtype)} instead of "
+                    f"{describe(right.shape, right.dtype)}"
+                )
+            finite = np.abs(right[np.isfinite(right)]) if right.dtype.kind in "fc" else right[:0]
+            scale = max(1.0, float(finite.max())) if finite.size else 1.0
+            if not np.allclose(mine, right, rtol=tolerance, atol=tolerance * scale, equal_nan=True):
+                raise AssertionError(f"{what}{which} is {mine} instead of {right}")
+
+    # -- the checks ------------------------------------------------------------------------------
+
+    def _gradients(self) -> str | None:
+        want, count = self.want
+        followed = any(y.dtype.kind in "fc" for y in want[:count])
+        if not self.differentiable or not followed:
+            return self._no_gradients()
+        check_gradients(self.run, *self.arrays, order=1, seed=self.seed)
+        return None
+
+    def _no_gradients(self) -> str:
+        tensors = [constant(x) for x in self.arrays]
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        with GradientTape() as tape:
+            tape.watch(sources)
+            results = self.run(*tensors)
+        followed = [y for y in results if y.dtype.kind in "fc"]
+        if followed and sources:
+            for gradient in tape.gradient(followed, sources):
+                if gradient is not None:
+                    raise AssertionError(f"no rule, but the gradient is {gradient}, not None")
+        return "not differentiable"
+
+    def _second_order(self) -> str | None:
+        want, count = self.want
+        if not self.differentiable or not any(y.dtype.kind in "fc" for y in want[:count]):
+            return "not differentiable"
+        check_gradients(self.run, *self.arrays, order=2, seed=self.seed)
+        return None
+
+    def _trace(self, specs: Sequence[Any] | None) -> None:
+        """Trace, compare the shape rule with what is there, then the run."""
+        tensors = [constant(x) for x in self.arrays]
+        concrete = function(self.of_list).get_concrete_function(tensors if specs is None else specs)
+        want, count = self.want
+        for i, symbol in enumerate(concrete.graph.outputs[: len(want)]):
+            real = want[i]
+            spec = TensorSpec(symbol.shape, symbol.dtype)
+            known = specs is not None or symbol.shape == real.shape
+            if not (known and spec.admits(real.shape)) or symbol.dtype != real.dtype:
+                which = f"result {i}" if i < count else f"gradient {i - count}"
+                raise AssertionError(
+                    f"the shape rule makes {which} {spec}, it is {describe(real.shape, real.dtype)}"
+                )
+        self.compare(concrete(tensors))
+
+    def of_list(self, tensors: Sequence[Any]) -> list[Any]:
+        """Run ``slopes`` on a list of tensors: traces take no variable number of arguments."""
+        return self.slopes(*tensors)
+
+    def _traced(self) -> None:
+        self._trace(None)
+
+    def _unknown_sizes(self) -> str | None:
+        if not any(x.ndim for x in self.arrays):
+            return "no axes"
+        self._trace([TensorSpec([None] * x.ndim, x.dtype) for x in self.arrays])
+        return None
+
+    def _unknown_rank(self) -> str | None:
+        specs = [TensorSpec(None, x.dtype) for x in self.arrays]
+        try:
+            function(self.of_list).get_concrete_function(specs)
+        except (TypeError, ValueError) as error:
+            return f"refused: {error}"
+        self._trace(specs)
+        return None
+
+    def _saved(self) -> None:
+        tensors = [constant(x) for x in self.arrays]
+        traced = function(self.of_list)
+        traced(tensors)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "op.h5"
+            save(Module(), path, {"run": traced}, golden=False)
+            self.compare(load(path).signatures["run"](tensors), what="loaded, ")
+
+    def _float32(self) -> str | None:
+        small = {"f": "float32", "c": "complex64"}
+        if not any(x.dtype.kind in small for x in self.arrays):
+            return "no floating inputs"
+        tensors = [constant(x.astype(small.get(x.dtype.kind, x.dtype))) for x in self.arrays]
+        got = self.slopes(*tensors)
+        self.compare(got, SINGLE, dtypes=False)
+        want, count = self.want
+        for i, (mine, right) in enumerate(zip(got[:count], want, strict=False)):
+            if mine.dtype.kind != right.dtype.kind:
+                raise AssertionError(f"result {i} is of {mine.dtype}, in double {right.dtype}")
+        sources = [x for x in tensors if x.dtype.kind in small]
+        for i, (gradient, x) in enumerate(zip(got[count:], sources, strict=False)):
+            if gradient.dtype != x.dtype:
+                raise AssertionError(f"gradient {i} is of {gradient.dtype}, its input of {x.dtype}")
+        return None
+
+    def _strided(self) -> str | None:
+        if not any(x.ndim for x in self.arrays):
+            return "no axes"
+        spread = [np.repeat(x, 2, -1)[..., ::2] if x.ndim else x for x in self.arrays]
+        self.compare(self.slopes(*map(Tensor, spread)), what="every second element, ")
+        turned = [np.ascontiguousarray(x.T).T for x in self.arrays]
+        self.compare(self.slopes(*map(Tensor, turned)), what="transposed, ")
+        return None
+
+    def _empty(self) -> str | None:
+        if not (isinstance(self.op, Op) and self.op.batch == "elementwise"):
+            return "not elementwise"
+        if not self.arrays:
+            return "no arrays"
+        tensors = [constant(np.zeros((0, 3), x.dtype)) for x in self.arrays]
+        for y in self.slopes(*tensors):
+            if y.shape != (0, 3):
+                raise AssertionError(f"for float64[0, 3], a result or gradient of shape {y.shape}")
+        return None
+
+
+def merged(tables: Iterable[Mapping[str, Sequence[Sample]]]) -> dict[str, list[Sample]]:
+    """Return several tables of samples, by the ops' names, as one."""
+    table: dict[str, list[Sample]] = {}
+    for part in tables:
+        for name, samples in part.items():
+            table.setdefault(name, []).extend(samples)
+    return table

@@ -1,0 +1,150 @@
+"""``check_op``: trusted because each of its checks finds what is planted for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.extend import NONDIFF, F, Op, hookimpl
+from gradtape.testing import CHECKS, PASSED, Sample, check_op
+
+X = np.array([[0.5, 1.25, 2.0], [0.75, 1.5, 3.0]])
+
+
+def same(x: Any) -> Any:
+    return x.shape, x.dtype
+
+
+def cube(name: str, **changes: Any) -> Op:
+    """x**3 as an op, with something changed."""
+    record: dict[str, Any] = {
+        "kernel": lambda xp, x: x * x * x,
+        "gradients": {"x": lambda g, x: g * 3.0 * x * x},
+        "infer": same,
+        "batch": "elementwise",
+    }
+    return Op(f"planted::{name}", **{**record, **changes})
+
+
+def spoil(xp: Any, x: Any) -> Any:
+    y = x * x * x
+    x += 1.0
+    return y
+
+
+def by_row_in_memory(xp: Any, x: Any) -> Any:
+    factor = 1.0 if x.flags.c_contiguous else 1.001
+    return x * x * x * factor
+
+
+# what is planted: (the op, the check that must find it, what it must say)
+PLANTED: list[tuple[Op, str, str]] = [
+    (cube("slope", gradients={"x": lambda g, x: g * 3.003 * x * x}), "gradients", "tape says"),
+    (
+        cube("curvature", gradients={"x": lambda g, x: g * 3.0 * x * F.stop_gradient(x)}),
+        "second order",
+        "order 2",
+    ),
+    (cube("shape", infer=lambda x: ((1, *x.shape), x.dtype)), "traced", "shape"),
+    (cube("dtype", infer=lambda x: (x.shape, np.dtype("int32"))), "traced", "shape rule|differ"),
+    (
+        cube("sizes", infer=lambda x: (tuple(n or 7 for n in x.shape), x.dtype)),
+        "unknown sizes",
+        "shape rule",
+    ),
+    (
+        cube("rank", infer=lambda x: ((5,) if x.shape is None else x.shape, x.dtype)),
+        "unknown rank",
+        "shape rule",
+    ),
+    (cube("spoils", kernel=spoil), "gradients", "changes its inputs"),
+    (
+        cube("widens", kernel=lambda xp, x: np.asarray(x * x * x, complex)),
+        "float32",
+        "complex|dtype",
+    ),
+    (cube("strided", kernel=by_row_in_memory), "strided", "every second|transposed"),
+    (cube("empty", kernel=lambda xp, x: x**3 + 0 * x.flat[0]), "empty", "IndexError"),
+    (
+        cube("single", kernel=lambda xp, x: x**3 if x.dtype == "float64" else 1.01 * x**3),
+        "float32",
+        "result 0",
+    ),
+]
+
+
+class Plugin:
+    """Provides the planted ops; only registered ops run."""
+
+    @staticmethod
+    @hookimpl
+    def gradtape_ops() -> list[Op]:
+        return [*(op for op, _, _ in PLANTED), right, blunt]
+
+
+right = cube("right")
+blunt = cube("blunt", gradients={"x": NONDIFF})
+
+
+@pytest.fixture(autouse=True)
+def plugin() -> Iterator[None]:
+    gt.register_plugin(Plugin(), "planted")
+    yield
+    gt.unregister_plugin("planted")
+
+
+def only(check: str) -> Sample:
+    """A sample for which one check is made."""
+    return Sample(X).without(*(c for c in CHECKS if c != check), reason="another is tested")
+
+
+def test_what_is_right_passes_every_check() -> None:
+    assert check_op(right, [Sample(X), Sample(X[0])]) == dict.fromkeys(CHECKS, PASSED)
+
+
+@pytest.mark.parametrize(
+    ("op", "check", "says"),
+    PLANTED,
+    ids=[op.name.removeprefix("planted::") for op, _, _ in PLANTED],
+)
+def test_each_check_finds_what_is_planted_for_it(op: Op, check: str, says: str) -> None:
+    with pytest.raises(AssertionError, match=rf"{op.name}, Sample\(float64\[2, 3\]\).*({says})"):
+        check_op(op, [only(check)])
+
+
+def test_an_op_without_rules_gives_none_and_says_so() -> None:
+    report = check_op(blunt, [Sample(X)])
+    assert report["gradients"] == report["second order"] == "not differentiable"
+    assert report["saved"] == PASSED
+
+
+def test_a_check_is_left_out_for_a_reason() -> None:
+    op = next(op for op, check, _ in PLANTED if check == "strided")
+    report = check_op(op, [Sample(X).without("strided", reason="rows only")])
+    assert report["strided"] == "rows only"
+    with pytest.raises(ValueError, match="no check 'stridden'"):
+        Sample(X).without("stridden", reason="")
+
+
+def test_functions_of_several_results_numbers_and_integers() -> None:
+    def parts(x: Any, factor: float, indices: Any, axis: int) -> list[Any]:
+        return [gt.take(x, indices, axis=axis) * factor, gt.argmax(x, axis=axis)]
+
+    report = check_op(parts, [Sample(X, 2.0, [0, 1, 0], axis=1)])
+    assert report["second order"] == report["saved"] == report["unknown sizes"] == PASSED
+
+
+def test_results_that_are_not_unique_are_seen_through_something_that_is() -> None:
+    x = np.array([[2.0, 0.5], [0.5, 1.0]])
+    flips: Callable[..., Any] = lambda w, v: (w, v * v)  # noqa: E731
+    symmetric = lambda x: gt.linalg.eigh(x + gt.linalg.matrix_transpose(x))  # noqa: E731
+    assert check_op(symmetric, [Sample(x).seen_through(flips)])["gradients"] == PASSED
+
+
+def test_no_samples_are_an_error() -> None:
+    with pytest.raises(ValueError, match="no samples"):
+        check_op(right, [])
