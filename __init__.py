@@ -29,6 +29,7 @@ from .core.vmap import vmap
 
 if TYPE_CHECKING:
     from . import datasets, layers, saving, testing, training
+    from .core import debug
     from .core.hookspecs import hookimpl
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
     from .plugins.ops import fft, linalg, nn, random
@@ -62,6 +63,7 @@ __all__ = [
     "constant",
     "custom_gradient",
     "datasets",
+    "debug",
     "default_dtype",
     "disable_plugin",
     "fft",
@@ -87,7 +89,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 # What follows is imported when it is first used, so that `import gradtape` stays quick.
-_MODULES = ("core", "datasets", "layers", "saving", "testing", "training")
+_MODULES = {
+    "core": ".core",
+    "datasets": ".datasets",
+    "debug": ".core.debug",
+    "layers": ".layers",
+    "saving": ".saving",
+    "testing": ".testing",
+    "training": ".training",
+}
 _NAMES = {
     "disable_plugin": ".core.registry",
     "hookimpl": ".core.hookspecs",
@@ -136,8 +146,8 @@ _FLAT_NAMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f".{name}", __name__)
-    if name in _NAMES:
+        value = import_module(_MODULES[name], __name__)
+    elif name in _NAMES:
         value = getattr(import_module(_NAMES[name], __name__), name)
     elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Closure"]
 
 
-class _Everything(dict[int, Any]):
+class Everything(dict[int, Any]):
     """The records of somebody who wants to be told of every op."""
 
     def __contains__(self, id: object) -> bool:
@@ -39,7 +39,7 @@ class Closure:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.records: dict[int, Any] = _Everything()
+        self.records: dict[int, Any] = Everything()
         self.tensors: dict[Symbol, Tensor] = {}
         self._symbols: dict[int, Symbol] = {}
         # what was there before the trace has a smaller id

@@ -29,3 +29,7 @@ class GradientError(GradtapeError, LookupError):
 
 class TraceError(GradtapeError, TypeError):
     """Python tried to read a value that is only a symbol while a function is traced."""
+
+
+class NonFiniteError(GradtapeError, FloatingPointError):
+    """An op made a NaN or an infinity under ``gradtape.debug.nan_guard``."""
