@@ -158,10 +158,13 @@ def _ramp_kernel(xp: Any, x: Any, *, axis: int, width: tuple[int, int]) -> Any:
 
 
 def _ramp_spec(x: Any, *, axis: int, width: tuple[int, int]) -> tuple[Any, Any]:
+    dtype = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    if x.shape is None:
+        return None, dtype
     size = x.shape[axis]
     sizes: list[int | None] = [1] * len(x.shape)
     sizes[axis] = None if size is None else size + sum(width)
-    return tuple(sizes), x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    return tuple(sizes), dtype
 
 
 op(

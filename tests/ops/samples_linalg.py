@@ -1,0 +1,82 @@
+"""Samples of decompositions, inverses and functions of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from drawing import complexes, near_identity, real
+
+import gradtape as gt
+from gradtape.testing import Sample
+
+S, B = near_identity(3, 3), near_identity(2, 2, 2)
+ZS = np.asarray(0.3 * complexes(3, 3) + 2.0 * np.eye(3))
+TALL, WIDE, ZTALL = (
+    near_identity(3, 2),
+    near_identity(2, 3),
+    near_identity(3, 2) + 0.4j * real(3, 2),
+)
+SYMMETRIC = np.diag([1.0, 4.0, 9.0]) + 0.2 * (S + S.T)
+HERMITIAN = np.diag([1.0, 4.0, 9.0]) + 0.2 * (ZS + ZS.conj().T)
+SPREAD = np.diag([1.0, 4.0, 9.0]) + 0.3 * real(3, 3)  # eigenvalues apart from each other, and real
+
+
+def hermitian(x: Any) -> Any:
+    """Return a Hermitian matrix: what reads one triangle has the gradient of both."""
+    return (x + gt.conj(gt.matrix_transpose(x))) * 0.5
+
+
+def modulus(z: Any) -> Any:
+    """Return squared absolute values, in which no phase is seen."""
+    return gt.real(z * gt.conj(z))
+
+
+def pairs(w: Any, v: Any) -> tuple[Any, Any]:
+    """Show eigenvectors without their phase."""
+    return w, modulus(v)
+
+
+def triples(u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
+    """Show singular vectors without their phase."""
+    return modulus(u), s, modulus(vh)
+
+
+SAMPLES = {
+    "inv": [Sample(S), Sample(B), Sample(ZS)],
+    "det": [Sample(S), Sample(B), Sample(ZS)],
+    "cofactor": [Sample(S), Sample(B), Sample(ZS)],
+    "slogdet": [Sample(S), Sample(-B), Sample(ZS)],
+    "solve": [Sample(S, TALL), Sample(B, WIDE), Sample(ZS, ZTALL)],
+    "solve_triangular": [
+        Sample(S, TALL, lower=True),
+        Sample(B, real(2, 2, 1), unit_diagonal=True),
+        Sample(ZS, ZTALL, lower=False),
+    ],
+    "cholesky": [
+        Sample(S @ S.T).fed_through(hermitian),
+        Sample(ZS @ ZS.conj().T).fed_through(hermitian),
+    ],
+    "qr": [
+        Sample(S),
+        Sample(TALL),
+        Sample(ZTALL),
+        Sample(B),
+    ],
+    "eigh": [Sample(x).fed_through(hermitian).seen_through(pairs) for x in (SYMMETRIC, HERMITIAN)],
+    "eigvalsh": [Sample(x).fed_through(hermitian) for x in (SYMMETRIC, HERMITIAN)],
+    "eig": [
+        Sample(SPREAD).seen_through(pairs),
+        Sample(SPREAD + 0.3j * real(3, 3)).seen_through(pairs),
+    ],
+    "eigvals": [Sample(SPREAD), Sample(SPREAD + 0.3j * real(3, 3))],
+    "svd": [
+        Sample(SPREAD).seen_through(triples),
+        Sample(TALL, full_matrices=False).seen_through(triples),
+        Sample(ZTALL, full_matrices=False).seen_through(triples),
+    ],
+    "svdvals": [Sample(TALL), Sample(SPREAD), Sample(ZTALL)],
+    "pinv": [Sample(TALL, rcond=1e-15), Sample(WIDE, rcond=1e-15), Sample(ZTALL, rcond=1e-15)],
+    "matrix_rank": [Sample(TALL, tol=None, rtol=None), Sample(S, tol=0.5, rtol=None)],
+    "expm": [Sample(S), Sample(B), Sample(5.0 * S - 10.0 * np.eye(3)), Sample(ZS)],
+}

@@ -1,0 +1,71 @@
+"""Samples of what networks are made of: convolutions, pooling, normalisation, softmax, losses."""
+
+from __future__ import annotations
+
+import numpy as np
+from drawing import apart, positive, real
+
+import gradtape as gt
+from gradtape.testing import Sample
+
+X, V, SCALE = real(4, 3), real(3), positive(3)
+LABELS = np.array([0, 2, 2, 1])
+SHARES = positive(4, 3) / 3.0
+LINE = {"strides": (1,), "padding": ((0, 0),), "dilations": (1,)}
+STEPS = {"strides": (2,), "padding": ((1, 1),), "dilations": (2,)}
+PLANE = {"strides": (1, 2), "padding": ((1, 0), (0, 1)), "dilations": (1, 1)}
+HALVES = {"window": (2,), "strides": (2,), "padding": ((0, 0),)}
+PATCHES = {"window": (2, 2), "strides": (1, 2), "padding": ((1, 0), (0, 1))}
+IMAGE = apart(1, 3, 4, 1)
+SIGNAL = apart(2, 4, 1)
+
+
+def largest(x: np.ndarray, **settings: object) -> np.ndarray:
+    """Return what max_pool gives, which its adjoint is told."""
+    return np.asarray(gt.registry().ops["max_pool"](x, **settings).numpy())
+
+
+STATISTICS = (X.mean(0), X.var(0))
+
+SAMPLES = {
+    "softmax": [Sample(X), Sample(X, axis=0)],
+    "log_softmax": [Sample(X), Sample(X, axis=0)],
+    "softmax_cross_entropy": [
+        Sample(X, SHARES).fed_through(lambda x, y: (x, gt.nn.softmax(y))),
+        Sample(X, SHARES, axis=0).fed_through(lambda x, y: (x, gt.nn.softmax(y, axis=0))),
+    ],
+    "sparse_softmax_cross_entropy": [Sample(X, LABELS)],
+    "softmax_less_labels": [Sample(X, LABELS)],
+    "batch_norm_training": [Sample(X, SCALE, V), Sample(X.T.copy(), SCALE, V, axis=0)],
+    "batch_norm_gradient": [Sample(real(4, 3), V, SCALE, X, real(3), *STATISTICS)],
+    "conv": [
+        Sample(real(2, 5, 2), real(2, 2, 3), **LINE),
+        Sample(real(1, 6, 2), real(2, 2, 2), **STEPS),
+        Sample(real(1, 3, 4, 2), real(2, 2, 2, 2), **PLANE),
+        Sample(real(1, 4, 4), real(2, 2, 2), **LINE, groups=2),
+    ],
+    "conv_to_images": [
+        Sample(real(2, 4, 3), real(2, 2, 3), real(2, 5, 2), **LINE),
+        Sample(real(1, 3, 2), real(2, 2, 2), real(1, 6, 2), **STEPS),
+        Sample(real(1, 3, 2), real(2, 2, 2), real(1, 4, 4), **LINE, groups=2),
+    ],
+    "conv_to_filters": [
+        Sample(real(2, 4, 3), real(2, 5, 2), real(2, 2, 3), **LINE),
+        Sample(real(1, 3, 2), real(1, 6, 2), real(2, 2, 2), **STEPS),
+        Sample(real(1, 3, 2), real(1, 4, 4), real(2, 2, 2), **LINE, groups=2),
+    ],
+    "conv_transpose": [
+        Sample(real(2, 4, 3), real(2, 2, 3), **LINE),
+        Sample(real(1, 3, 2), real(2, 1, 2), **STEPS),
+    ],
+    "max_pool": [Sample(SIGNAL, **HALVES), Sample(IMAGE, **PATCHES)],
+    "max_pool_scatter": [
+        Sample(real(2, 2, 1), SIGNAL, largest(SIGNAL, **HALVES), **HALVES),
+    ],
+    "max_pool_gather": [Sample(real(2, 4, 1), SIGNAL, largest(SIGNAL, **HALVES), **HALVES)],
+    "avg_pool": [Sample(SIGNAL, **HALVES), Sample(IMAGE, **PATCHES)],
+    "avg_pool_scatter": [
+        Sample(real(2, 2, 1), SIGNAL, **HALVES),
+        Sample(real(1, 3, 2, 1), IMAGE, **PATCHES),
+    ],
+}

@@ -1,0 +1,68 @@
+"""Samples of reductions, scans and what ranks or finds elements."""
+
+from __future__ import annotations
+
+import numpy as np
+from drawing import apart, complexes, positive, real
+
+from gradtape.testing import Sample
+
+X, A, P, Z = real(2, 3), apart(2, 3), positive(2, 3), complexes(2, 3)
+CUBE = apart(2, 3, 2)
+N = np.array([[3, 0, 5], [0, 4, -7]])
+TRUTH = np.array([[True, False, True], [True, True, True]])
+OVER = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)})
+ONE = ({}, {"axis": 0}, {"axis": -1, "keepdims": True})
+HOLED = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, np.nan]])
+FOUND = "how many there are depends on the values"
+SINGLE = "the nearest numbers of single precision may be in another order"
+
+
+def over(
+    names: str, *arrays: object, params: tuple[dict[str, object], ...] = OVER
+) -> dict[str, list[Sample]]:
+    """Return samples of several ops: each array with each choice of axes."""
+    return {name: [Sample(x, **p) for x in arrays for p in params] for name in names.split()}
+
+
+SAMPLES = {
+    **over("sum mean prod", A, Z),
+    **over("max min", A),
+    **over("logsumexp", A),
+    **over("norm", A, Z),
+    **over("var std", A, Z, params=(*OVER, {"ddof": 1}, {"axis": 1, "ddof": 0.5})),
+    **over("any all", TRUTH, N),
+    **over("count_nonzero", N, A),
+    **over("argmax argmin", A, N, params=ONE),
+    **over("nanargmax nanargmin", HOLED, params=ONE),
+    "size_over": [Sample(A), Sample(A, axis=0), Sample(CUBE, axis=(0, 2))],
+    **over(
+        "cumsum cumprod",
+        A,
+        Z,
+        params=({"axis": 0}, {"axis": 1, "reverse": True}, {"axis": (0, 1)}),
+    ),
+    "shift": [Sample(A, axis=0, fill=1), Sample(Z, axis=1, fill=0, reverse=True)],
+    "recurrence": [Sample(A, X, axis=1), Sample(Z, Z[::-1], axis=0, reverse=True)],
+    "difference": [Sample(A, axis=1), Sample(Z, axis=0)],
+    "difference_adjoint": [Sample(A[:, 1:], A, axis=1), Sample(Z[1:], Z, axis=0)],
+    "sort": [Sample(A), Sample(CUBE, axis=1)],
+    "argsort": [Sample(A), Sample(A, axis=0)],
+    "sort_order": [Sample(A, axis=-1), Sample(CUBE, axis=0)],
+    "argpartition": [Sample(A, kth=1), Sample(CUBE, kth=(0, 1), axis=1)],
+    "unsort": [Sample(A, np.array([[2, 0, 1], [0, 2, 1]]), axis=1)],
+    "quantile_rank": [
+        Sample(A, q=0.3),
+        *(Sample(A, q=(0.2, 0.7), method=way) for way in ("linear", "lower", "midpoint")),
+    ],
+    "searchsorted": [
+        Sample(np.sort(A[0]), X),
+        Sample(np.sort(A[0]), A[0], side="right").without("float32", reason=SINGLE),
+    ],
+    "nonzero": [Sample(x).without("known sizes", reason=FOUND) for x in (N, A[0])],
+    "unique": [
+        Sample(x).without("known sizes", reason=FOUND)
+        for x in (np.array([3, 1, 3, 2]), np.round(A, 1))
+    ],
+    "choose_checked": [Sample(np.array([0, 2, 1]), count=3)],
+}
