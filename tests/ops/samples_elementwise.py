@@ -65,9 +65,9 @@ SAMPLES = {
         Sample(X, dtype="int64"),
     ],
     "cast_like": [Sample(X, Z), Sample(X, P[0])],
-    "nan_to_num": [Sample(X), Sample(X, nan=1.0, posinf=2.0, neginf=-2.0)],
+    "nan_to_num": [Sample(Z), Sample(X), Sample(X, nan=1.0, posinf=2.0, neginf=-2.0)],
     # special functions
-    **each("erf erfc", (X,), (X[0, 0],)),
+    **each("erf erfc", (X,), (X[0, 0],), (Z,)),
     **each("lgamma digamma", (P + 0.5,), (np.array([-0.5, -1.4]),)),
     "polygamma": [Sample(P + 0.5, n=1), Sample(P + 0.5, n=3)],
     "sinc": [Sample(X), Sample(X, order=1), Sample(np.array([0.0, 1e-3, 0.4])), Sample(Z)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import apart, positive, real
+from drawing import apart, complexes, positive, real
 
 import gradtape as gt
 from gradtape.testing import Sample
@@ -39,22 +39,26 @@ SAMPLES = {
     "batch_norm_training": [Sample(X, SCALE, V), Sample(X.T.copy(), SCALE, V, axis=0)],
     "batch_norm_gradient": [Sample(real(4, 3), V, SCALE, X, real(3), *STATISTICS)],
     "conv": [
+        Sample(complexes(1, 4, 2), complexes(2, 2, 2), **LINE),
         Sample(real(2, 5, 2), real(2, 2, 3), **LINE),
         Sample(real(1, 6, 2), real(2, 2, 2), **STEPS),
         Sample(real(1, 3, 4, 2), real(2, 2, 2, 2), **PLANE),
         Sample(real(1, 4, 4), real(2, 2, 2), **LINE, groups=2),
     ],
     "conv_to_images": [
+        Sample(complexes(1, 3, 2), complexes(2, 2, 2), real(1, 4, 2), **LINE),
         Sample(real(2, 4, 3), real(2, 2, 3), real(2, 5, 2), **LINE),
         Sample(real(1, 3, 2), real(2, 2, 2), real(1, 6, 2), **STEPS),
         Sample(real(1, 3, 2), real(2, 2, 2), real(1, 4, 4), **LINE, groups=2),
     ],
     "conv_to_filters": [
+        Sample(complexes(1, 3, 2), complexes(1, 4, 2), real(2, 2, 2), **LINE),
         Sample(real(2, 4, 3), real(2, 5, 2), real(2, 2, 3), **LINE),
         Sample(real(1, 3, 2), real(1, 6, 2), real(2, 2, 2), **STEPS),
         Sample(real(1, 3, 2), real(1, 4, 4), real(2, 2, 2), **LINE, groups=2),
     ],
     "conv_transpose": [
+        Sample(complexes(1, 3, 2), complexes(2, 2, 2), **LINE),
         Sample(real(2, 4, 3), real(2, 2, 3), **LINE),
         Sample(real(1, 3, 2), real(2, 1, 2), **STEPS),
     ],
@@ -63,8 +67,13 @@ SAMPLES = {
         Sample(real(2, 2, 1), SIGNAL, largest(SIGNAL, **HALVES), **HALVES),
     ],
     "max_pool_gather": [Sample(real(2, 4, 1), SIGNAL, largest(SIGNAL, **HALVES), **HALVES)],
-    "avg_pool": [Sample(SIGNAL, **HALVES), Sample(IMAGE, **PATCHES)],
+    "avg_pool": [
+        Sample(SIGNAL, **HALVES),
+        Sample(complexes(1, 4, 2), **HALVES),
+        Sample(IMAGE, **PATCHES),
+    ],
     "avg_pool_scatter": [
+        Sample(complexes(1, 2, 2), real(1, 4, 2), **HALVES),
         Sample(real(2, 2, 1), SIGNAL, **HALVES),
         Sample(real(1, 3, 2, 1), IMAGE, **PATCHES),
     ],

@@ -50,7 +50,10 @@ SAMPLES = {
     "argsort": [Sample(A), Sample(A, axis=0)],
     "sort_order": [Sample(A, axis=-1), Sample(CUBE, axis=0)],
     "argpartition": [Sample(A, kth=1), Sample(CUBE, kth=(0, 1), axis=1)],
-    "unsort": [Sample(A, np.array([[2, 0, 1], [0, 2, 1]]), axis=1)],
+    "unsort": [
+        Sample(Z[:1], np.array([[2, 0, 1]]), axis=1),
+        Sample(A, np.array([[2, 0, 1], [0, 2, 1]]), axis=1),
+    ],
     "quantile_rank": [
         Sample(A, q=0.3),
         *(Sample(A, q=(0.2, 0.7), method=way) for way in ("linear", "lower", "midpoint")),

@@ -15,6 +15,7 @@ PICKS = {"index": (("array", 0), ("array", 1))}
 MASK = {"index": (("array", 0),)}
 FOUND = "how many there are depends on the values"
 COUNTED = "its results' sizes decide what it does"
+MODES = ("edge", "reflect", "symmetric", "wrap")
 JOIN = {"axes": ((1,), (1,))}
 
 SAMPLES = {
@@ -49,7 +50,7 @@ SAMPLES = {
     "diagonal_adjoint": [Sample(V[:2], X, offset=0), Sample(Z[:, :2], CUBE, offset=0)],
     "merge_pairs": [Sample(real(2, 3, 2, 2)), Sample(Z)],
     "flatten_last": [Sample(CUBE, count=2), Sample(Z, count=2)],
-    "split_channels": [Sample(real(2, 4), groups=2)],
+    "split_channels": [Sample(complexes(2, 4), groups=2), Sample(real(2, 4), groups=2)],
     "tile": [Sample(X, reps=(2, 1)), Sample(Z, reps=(2,)), Sample(X, reps=(2, 1, 2))],
     "untile_like": [
         Sample(np.tile(X, (2, 1)), X, reps=(2, 1)),
@@ -66,12 +67,12 @@ SAMPLES = {
         Sample(complexes(3, 3), pad_width=((1, 0),)),
     ],
     "pad_picked": [
-        Sample(WIDE, pad_width=((1, 2), (2, 1)), mode=mode)
-        for mode in ("edge", "reflect", "symmetric", "wrap")
+        Sample(Z, pad_width=((1, 1),), mode="reflect"),
+        *(Sample(WIDE, pad_width=((1, 2), (2, 1)), mode=mode) for mode in MODES),
     ],
     "unpad_picked_like": [
-        Sample(real(6, 7), WIDE, pad_width=((1, 2), (2, 1)), mode=mode)
-        for mode in ("edge", "reflect", "symmetric", "wrap")
+        Sample(complexes(4, 5), Z, pad_width=((1, 1),), mode="reflect"),
+        *(Sample(real(6, 7), WIDE, pad_width=((1, 2), (2, 1)), mode=mode) for mode in MODES),
     ],
     "pad_ramp": [Sample(X, axis=1, width=(2, 1))],
     "crop_or_pad": [Sample(WIDE, sizes=(2, 6), axes=(0, 1)), Sample(Z, sizes=(2,), axes=(1,))],
@@ -114,7 +115,11 @@ SAMPLES = {
         Sample(WIDE[:, :2], np.stack([I, I], 1), WIDE, axis=1),
         Sample(Z[:, :1], I[:2, None], Z, axis=1),
     ],
-    "segment_sum": [Sample(WIDE, np.array([1, 0, 1]), num=3), Sample(V, I, num=4)],
+    "segment_sum": [
+        Sample(Z, I[:2], num=3),
+        Sample(WIDE, np.array([1, 0, 1]), num=3),
+        Sample(V, I, num=4),
+    ],
     "one_hot": [Sample(I, depth=4, dtype="float64"), Sample(I[None], depth=3, dtype="int64")],
     # products by axes
     "matmul": [
