@@ -126,13 +126,19 @@ def _adjoint(xp: Any, g: Any, *operands: Any, subscripts: str, position: int) ->
 
 def _on_diagonal(xp: Any, x: Any, unique: str, term: str, shape: tuple[int, ...]) -> Any:
     """Put ``x`` where axes of one label have one index, in zeros."""
-    out = xp.zeros(shape, dtype=x.dtype)
-    grid = {
-        label: xp.reshape(xp.arange(n), (-1, *(1,) * (len(unique) - i - 1)))
-        for i, (label, n) in enumerate(zip(unique, x.shape, strict=True))
-    }
-    out[tuple(grid[label] for label in term)] = x
-    return out
+    first = [term.index(label) for label in unique]
+    x = xp.permute_dims(x, tuple(sorted(range(len(unique)), key=lambda i: first[i])))
+    x = xp.reshape(x, tuple(n if i in first else 1 for i, n in enumerate(shape)))
+    for i, label in enumerate(term):
+        if i not in first:
+            mine, other = (
+                xp.reshape(
+                    xp.arange(shape[i]), tuple(-1 if k == j else 1 for k in range(len(shape)))
+                )
+                for j in (i, term.index(label))
+            )
+            x = xp.where(mine == other, x, xp.zeros((), dtype=x.dtype))
+    return x
 
 
 def _conj(x: Any) -> Any:

@@ -254,6 +254,10 @@ def _took_x(x: Any, out: Any) -> Any:
 
 def _skip_nan(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, x: Any, y: Any) -> Any:
+        # either may be a Python number
+        x, y = (
+            v if hasattr(v, "shape") else xp.asarray(v, dtype=w.dtype) for v, w in ((x, y), (y, x))
+        )
         best = getattr(xp, name)(x, y)
         return xp.where(xp.isnan(x), y, xp.where(xp.isnan(y), x, best))
 

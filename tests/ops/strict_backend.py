@@ -20,7 +20,10 @@ NAME = "array-api-strict"
 
 
 def _describe_dtypes() -> None:
-    """Let the library's dtypes show their kind and name, as those of arrays in use elsewhere do."""
+    """Let the library's dtypes show their kind and name, as NumPy's and CuPy's do.
+
+    The standard leaves dtypes opaque; gradtape reads these of them.
+    """
     kind = type(strict.float64)
     for attribute in ("kind", "char", "name", "itemsize", "type"):
         if not hasattr(kind, attribute):
@@ -28,6 +31,9 @@ def _describe_dtypes() -> None:
             setattr(kind, attribute, show)
     if not hasattr(kind, "dtype"):
         kind.dtype = property(lambda self: self._np_dtype)
+
+
+_describe_dtypes()
 
 
 class StrictBackend(Backend):
@@ -38,7 +44,6 @@ class StrictBackend(Backend):
 
     @property
     def xp(self) -> Any:
-        _describe_dtypes()
         return strict
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:

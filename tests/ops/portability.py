@@ -1,0 +1,18 @@
+"""Which ops cannot run on every library that conforms to the array API standard, and why."""
+
+from __future__ import annotations
+
+__all__ = ["NOT_PORTABLE"]
+
+_NO_FUNCTION = "the standard has no such function; kernels exist for NumPy (by SciPy) and CuPy"
+_TRUTH = "for booleans only: the standard's logic takes no numbers"
+_STEPS = "its gradient multiplies numbers by booleans, which is one pass on NumPy and CuPy"
+
+#: Op -> what of it is not portable. The suite fails if an op here turns out to be portable.
+NOT_PORTABLE = {
+    **dict.fromkeys(("digamma", "erf", "erfc", "lgamma", "polygamma"), _NO_FUNCTION),
+    "gelu": "the exact form needs erfc, which the standard has not; approximate=True is portable",
+    **dict.fromkeys(("logical_and", "logical_not", "logical_or", "logical_xor"), _TRUTH),
+    "power": "not for a floating base and integer exponents: the standard does not promote these",
+    **dict.fromkeys(("hard_sigmoid", "hard_silu", "hard_tanh", "relu", "relu6"), _STEPS),
+}
