@@ -75,7 +75,12 @@ def _softmax(x: Array, *, axis: int = -1) -> Array:
 
 
 def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
-    if logits.ndim != 2 or not logits.size or labels.dtype.kind not in "iu":
+    if (
+        logits.ndim != 2
+        or not logits.size
+        or logits.dtype.kind != "f"
+        or labels.dtype.kind not in "iu"
+    ):
         return nn.sparse_kernel(np, logits, labels)
     classes = logits.shape[1]
     # one test for both bounds: seen as unsigned, a negative label is a very large one

@@ -6,7 +6,7 @@ from math import pi, sqrt
 from typing import Any
 
 from ...core.extend import F, Op
-from .families import elementwise
+from .families import elementwise, reals
 
 __all__ = [
     "gelu",
@@ -26,7 +26,8 @@ _SELU_SCALE = 1.0507009873554805
 selu = elementwise(
     "selu",
     lambda xp, x: (
-        _SELU_SCALE * xp.where(x > 0, x, _SELU_ALPHA * xp.expm1(xp.minimum(x, xp.zeros_like(x))))
+        _SELU_SCALE
+        * xp.where(reals(x) > 0, x, _SELU_ALPHA * xp.expm1(xp.minimum(x, xp.zeros_like(x))))
     ),
     holomorphic=False,
     doc="""Return the scaled exponential linear unit: ``scale * elu(x, alpha)``, elementwise.
@@ -46,21 +47,23 @@ def _selu_slope(x: Any) -> Any:
 
 softsign = elementwise(
     "softsign",
-    lambda xp, x: x / (1 + xp.abs(x)),
+    lambda xp, x: x / (1 + xp.abs(reals(x))),
     holomorphic=False,
     doc="Return ``x / (1 + abs(x))``, elementwise.",
     x=lambda g, x: g / F.square(F.abs(x) + 1.0),
 )
 log_sigmoid = elementwise(
     "log_sigmoid",
-    lambda xp, x: xp.minimum(x, xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x))),
+    lambda xp, x: xp.minimum(reals(x), xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x))),
     holomorphic=False,
     doc="Return ``log(sigmoid(x))``, elementwise, without overflow.",
     x=lambda g, x: g * F.sigmoid(-x),
 )
 mish = elementwise(
     "mish",
-    lambda xp, x: x * xp.tanh(xp.maximum(x, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x)))),
+    lambda xp, x: (
+        x * xp.tanh(xp.maximum(reals(x), xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x))))
+    ),
     holomorphic=False,
     doc="""Return ``x * tanh(softplus(x))``, elementwise.
 
@@ -96,7 +99,7 @@ hard_tanh = elementwise(
 )
 hard_silu = elementwise(
     "hard_silu",
-    lambda xp, x: x * (_between(xp, x + 3, 0, 6) / 6),
+    lambda xp, x: x * (_between(xp, reals(x) + 3, 0, 6) / 6),
     holomorphic=False,
     doc="Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.",
     x=lambda g, x: g * (F.hard_sigmoid(x) + x * (F.abs(x) < 3) * (1 / 6)),
@@ -110,8 +113,8 @@ _CUBE = 0.044715
 
 def _gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
     if approximate:
-        return 0.5 * x * (1 + xp.tanh(_TANH * (x + _CUBE * (x * x * x))))
-    return 0.5 * x * F.erfc(-_HALF * x)
+        return 0.5 * reals(x) * (1 + xp.tanh(_TANH * (x + _CUBE * (x * x * x))))
+    return 0.5 * reals(x) * F.erfc(-_HALF * x)
 
 
 def _gelu_rule(g: Any, x: Any, approximate: bool) -> Any:

@@ -17,6 +17,7 @@ __all__ = [
     "elementwise",
     "kind_of",
     "op",
+    "reals",
     "reduced_axes",
     "reduced_shape",
     "result_dtype",
@@ -71,6 +72,19 @@ def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
     """Return a function of the array API standard, by its older name where that is all there is."""
     found: Callable[..., Any] = getattr(xp, name, None) or getattr(xp, older)
     return found
+
+
+def reals(x: Any) -> Any:
+    """Return ``x``, for kernels whose formulas hold for real numbers only.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex.
+    """
+    if x.dtype.kind == "c":
+        raise TypeError(f"expected real numbers, got dtype {x.dtype}")
+    return x
 
 
 def elementwise(

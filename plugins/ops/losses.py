@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.convert import as_tensor
 from ...core.extend import F, Op, ops
-from .families import elementwise, reduced_axes
+from .families import elementwise, reals, reduced_axes
 from .shape import one_axis
 
 __all__ = [
@@ -48,7 +48,7 @@ def _summed(x: Any, axis: Any, name: str) -> Any:
 _sigmoid_cross_entropy = elementwise(
     "sigmoid_cross_entropy",
     lambda xp, logits, labels: (
-        xp.maximum(logits, xp.zeros_like(logits))
+        xp.maximum(reals(logits), xp.zeros_like(logits))
         - logits * labels
         + xp.log1p(xp.exp(-xp.abs(logits)))
     ),
@@ -163,7 +163,7 @@ def kl_divergence(*, labels: Any, probabilities: Any, axis: int = -1, epsilon: f
 _huber = elementwise(
     "huber",
     lambda xp, x, *, delta=1.0: xp.where(
-        xp.abs(x) <= delta, 0.5 * (x * x), delta * (xp.abs(x) - 0.5 * delta)
+        xp.abs(reals(x)) <= delta, 0.5 * (x * x), delta * (xp.abs(x) - 0.5 * delta)
     ),
     kind=Op,
     holomorphic=False,

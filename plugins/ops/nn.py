@@ -29,7 +29,7 @@ from .blocks import (
 )
 from .convolution import conv, conv1d, conv2d, conv_transpose, depthwise_conv
 from .elementwise import tanh
-from .families import as_axis, cast_to, elementwise, kind_of, op, reduced_axes
+from .families import as_axis, cast_to, elementwise, kind_of, op, reals, reduced_axes
 from .losses import (
     binary_cross_entropy,
     categorical_cross_entropy,
@@ -107,7 +107,7 @@ relu6 = elementwise(
 
 
 def _sigmoid_kernel(xp: Any, x: Any) -> Any:
-    e = xp.exp(-xp.abs(x))  # at most 1
+    e = xp.exp(-xp.abs(reals(x)))  # at most 1
     return xp.where(x >= 0, 1, e) / (1 + e)
 
 
@@ -120,7 +120,7 @@ sigmoid = elementwise(
 )
 softplus = elementwise(
     "softplus",
-    lambda xp, x: xp.maximum(x, 0) + xp.log1p(xp.exp(-xp.abs(x))),
+    lambda xp, x: xp.maximum(reals(x), 0) + xp.log1p(xp.exp(-xp.abs(x))),
     holomorphic=False,
     doc="Return ``log(1 + exp(x))``, elementwise, without overflow.",
     x=lambda g, x: g * F.sigmoid(x),
@@ -164,7 +164,7 @@ def _elu_slope(g: Any, x: Any, alpha: float) -> Any:
 
 _elu = elementwise(
     "elu",
-    lambda xp, x, *, alpha=1.0: xp.where(x > 0, x, alpha * xp.expm1(xp.minimum(x, 0))),
+    lambda xp, x, *, alpha=1.0: xp.where(reals(x) > 0, x, alpha * xp.expm1(xp.minimum(x, 0))),
     kind=Op,
     holomorphic=False,
     doc="Return ``x`` where positive, else ``alpha * (exp(x) - 1)``.",
@@ -191,7 +191,7 @@ def _axis_spec(name: str) -> Any:
 
 def _shifted(xp: Any, x: Any, axis: int) -> Any:
     """Return ``x`` less its maximum, so that its exponentials stay finite."""
-    return x - xp.max(x, axis=axis, keepdims=True)
+    return x - xp.max(reals(x), axis=axis, keepdims=True)
 
 
 def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:

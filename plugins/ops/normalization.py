@@ -15,7 +15,7 @@ import numpy as np
 from ...core.extend import F, TensorSpec, ops
 from ...core.tape import GradientTape
 from ...core.tensor import Tensor
-from .families import op, reduced_axes
+from .families import op, reals, reduced_axes
 from .products import as_like
 
 __all__: list[str] = []
@@ -51,7 +51,7 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
 def forward(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
-    over, wide, _ = _layout(x, axis)
+    over, wide, _ = _layout(reals(x), axis)
     mean = xp.mean(x, axis=over)  # unlike sum, it does not overflow in half precision
     centred = x - xp.reshape(mean, wide)
     variance = xp.mean(centred * centred, axis=over)

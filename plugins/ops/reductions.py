@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import NONDIFF, F, Op
-from .families import Axis, as_axis, cast_to, op, reduced_shape
+from .families import Axis, as_axis, cast_to, op, reals, reduced_shape
 from .like import size_over
 from .scans import cumprod, cumsum
 
@@ -345,7 +345,7 @@ amax, amin = max, min
 
 def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.kind != "f":
-        x = cast_to(xp, x, np.float64)
+        x = cast_to(xp, reals(x), np.float64)
     if 0 in x.shape:
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
     top = xp.max(x, axis=axis, keepdims=True)
