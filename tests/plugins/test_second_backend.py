@@ -11,49 +11,18 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.errors import BackendMismatch
-from gradtape.core.extend import Backend, hookimpl
-
-library = pretend_gpu.make("pretend")
-
-
-class PretendBackend(Backend):
-    name = "pretend"
-    array_module = "pretend"
-
-    @property
-    def xp(self) -> Any:
-        return library
-
-    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-        with library.cuda.Device(int(device or 0)):
-            return library.array(value, dtype=dtype)
-
-    def to_numpy(self, array: Any) -> Any:
-        return library.asnumpy(array)
-
-    def device(self, array: Any) -> str:
-        return str(array.device.id)
-
-
-class Plugin:
-    @staticmethod
-    @hookimpl
-    def gradtape_backends() -> list[Backend]:
-        return [PretendBackend()]
-
-    @staticmethod
-    @hookimpl
-    def gradtape_kernels() -> dict[tuple[str, str], Any]:
-        return {("cos", "pretend"): lambda x: calls.append(1) or library.cos(x)}
-
 
 calls: list[int] = []
+PLUGIN = pretend_gpu.Plugin(
+    "pretend", {("cos", "pretend"): lambda x: calls.append(1) or PLUGIN.library.cos(x)}
+)
+library = PLUGIN.library
 
 
 @pytest.fixture(autouse=True)
 def plugin() -> Iterator[None]:
     calls.clear()
-    gt.register_plugin(Plugin(), "pretend")
+    gt.register_plugin(PLUGIN, "pretend")
     yield
     gt.unregister_plugin("pretend")
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import copy
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pretend_gpu
 import pytest
 from fresh_process import assert_same_bits
 from saved_modules import Affine, reloaded
 
 import gradtape as gt
-from gradtape.core.extend import Backend
 
 
 def test_random_functions_are_saved_with_the_state_of_their_generator(tmp_path: Path) -> None:
@@ -91,35 +90,8 @@ def test_a_chain_of_modules_loads_whenever_it_could_be_saved(depth: int, tmp_pat
 
 
 def test_a_module_on_another_backend_is_saved_loaded_and_verified_there(tmp_path: Path) -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-    try:
-        import pretend_gpu
-    finally:
-        sys.path.pop(0)
-    library = pretend_gpu.make("pretend_saving")
-
-    class PretendBackend(Backend):
-        name = "pretend_saving"
-        array_module = "pretend_saving"
-        xp = library
-
-        def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-            with library.cuda.Device(int(device or 0)):
-                return library.array(value, dtype=dtype)
-
-        def to_numpy(self, array: Any) -> Any:
-            return library.asnumpy(array)
-
-        def device(self, array: Any) -> str:
-            return str(array.device.id)
-
-    class Plugin:
-        @staticmethod
-        @gt.hookimpl
-        def gradtape_backends() -> Any:
-            return [PretendBackend()]
-
-    gt.register_plugin(Plugin(), name="pretend_saving")
+    plugin = pretend_gpu.Plugin("pretend_saving")
+    gt.register_plugin(plugin, name="pretend_saving")
     try:
         module = Affine(4, 3)
         x = np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)
@@ -132,7 +104,7 @@ def test_a_module_on_another_backend_is_saved_loaded_and_verified_there(tmp_path
         assert gt.saving.verify(tmp_path / "a.h5").ok
         with gt.backend("pretend_saving:1"):
             loaded = gt.load(tmp_path / "a.h5")
-            assert type(loaded.weight.array) is library.ndarray
+            assert type(loaded.weight.array) is plugin.library.ndarray
             np.testing.assert_allclose(loaded(gt.constant(x)).numpy(), expected, rtol=1e-6)
     finally:
         gt.unregister_plugin("pretend_saving")

@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pretend_gpu
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import Backend, hookimpl
 from gradtape.layers import BatchNorm, Dense, Dropout, Sequential
 from gradtape.training import SGD, Adam, evaluate, fit, predict
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "plugins"))
-import pretend_gpu
-
-library = pretend_gpu.make("faraway")
-for number in (bool, float, int):  # as CuPy has them
-    setattr(library.ndarray, f"__{number.__name__}__", lambda self, to=number: to(self.data))
-
-
-class Faraway(Backend):
-    name = "faraway"
-    array_module = "faraway"
-
-    @property
-    def xp(self) -> Any:
-        return library
-
-    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-        with library.cuda.Device(int(device or 0)):
-            return library.array(value, dtype=dtype)
-
-    def to_numpy(self, array: Any) -> Any:
-        return library.asnumpy(array)
-
-    def device(self, array: Any) -> str:
-        return str(array.device.id)
-
-
-class Plugin:
-    @staticmethod
-    @hookimpl
-    def gradtape_backends() -> list[Backend]:
-        return [Faraway()]
+PLUGIN = pretend_gpu.Plugin("faraway")
+library = PLUGIN.library
 
 
 @pytest.fixture(autouse=True)
 def plugin() -> Iterator[None]:
-    gt.register_plugin(Plugin(), "faraway")
+    gt.register_plugin(PLUGIN, "faraway")
     yield
     gt.unregister_plugin("faraway")
 

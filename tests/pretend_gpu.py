@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gradtape.core.extend import Backend, hookimpl
+
 
 def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.ModuleType:
     """Return a module called ``name`` with ``devices`` pretend devices."""
@@ -59,6 +61,12 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
 
         def __setitem__(self, index: Any, value: Any) -> None:
             lift(operator.setitem)(self, index, value)
+
+        def __float__(self) -> float:
+            return float(self.data)
+
+        def __int__(self) -> int:
+            return int(self.data)
 
         def __bool__(self) -> bool:
             return bool(self.data)
@@ -134,3 +142,50 @@ def make(name: str, devices: int = 2, version: str = "0.0-pretend") -> types.Mod
         Device=Device, runtime=runtime
     )
     return module
+
+
+class Plugin:
+    """A gradtape plugin with a backend over a pretend library, and kernels for it if given.
+
+    Attributes
+    ----------
+    library
+        The module that ``make`` returned.
+    """
+
+    def __init__(
+        self, name: str, kernels: dict[tuple[str, str], Callable[..., Any]] | None = None
+    ) -> None:
+        self.library = make(name)
+        self.backend = PretendBackend(name, self.library)
+        self.kernels = kernels or {}
+
+    @hookimpl
+    def gradtape_backends(self) -> list[Backend]:
+        return [self.backend]
+
+    @hookimpl
+    def gradtape_kernels(self) -> dict[tuple[str, str], Callable[..., Any]]:
+        return self.kernels
+
+
+class PretendBackend(Backend):
+    """The backend of a pretend library, written as a third party would."""
+
+    def __init__(self, name: str, library: types.ModuleType) -> None:
+        self.name = self.array_module = name
+        self.library = library
+
+    @property
+    def xp(self) -> Any:
+        return self.library
+
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        with self.library.cuda.Device(int(device or 0)):
+            return self.library.array(value, dtype=dtype)
+
+    def to_numpy(self, array: Any) -> Any:
+        return self.library.asnumpy(array)
+
+    def device(self, array: Any) -> str:
+        return str(array.device.id)
