@@ -36,6 +36,7 @@ CHECKS = (
     "unknown rank",
     "saved",
     "float32",
+    "float16",
     "strided",
     "empty",
 )
@@ -125,6 +126,8 @@ def check_op(
     ``saved``           after saving and loading, values and gradients are the same
     ``float32``         single precision gives the values and gradients of double precision, within
                         its rounding, and gradients have the dtype of their input
+    ``float16``         gradients in half precision have the dtype of their input, unless the op
+                        refuses that with ``TypeError``
     ``strided``         arrays that are not contiguous give the same
     ``empty``           arrays without elements give such arrays (elementwise ops only)
     ==================  ============================================================================
@@ -359,13 +362,28 @@ class _Trial:
         got = self.slopes(*tensors)
         self.compare(got, SINGLE, dtypes=False)
         want, count = self.want
+        self.compare_dtypes(got, tensors)
         for i, (mine, right) in enumerate(zip(got[:count], want, strict=False)):
             if mine.dtype.kind != right.dtype.kind:
                 raise AssertionError(f"result {i} is of {mine.dtype}, in double {right.dtype}")
-        sources = [x for x in tensors if x.dtype.kind in small]
-        for i, (gradient, x) in enumerate(zip(got[count:], sources, strict=False)):
+        return None
+
+    def compare_dtypes(self, got: Sequence[Any], tensors: Sequence[Any]) -> None:
+        """Compare the dtypes of gradients with those of their inputs."""
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        for i, (gradient, x) in enumerate(zip(got[self.want[1] :], sources, strict=False)):
             if gradient.dtype != x.dtype:
                 raise AssertionError(f"gradient {i} is of {gradient.dtype}, its input of {x.dtype}")
+
+    def _float16(self) -> str | None:
+        if not any(x.dtype.kind == "f" for x in self.arrays):
+            return "no real inputs"
+        tensors = [constant(x.astype("float16") if x.dtype.kind == "f" else x) for x in self.arrays]
+        try:
+            got = self.slopes(*tensors)
+        except TypeError as error:
+            return f"refused: {error}"
+        self.compare_dtypes(got, tensors)
         return None
 
     def _strided(self) -> str | None:

@@ -245,7 +245,11 @@ op(
 op(
     "irfft_adjoint",
     _irfft_adjoint,
-    gradients={"g": lambda g, n, axis, norm: F.irfft(g, n=n, axis=axis, norm=norm)},
+    gradients={
+        "g": lambda d, g_like, n, axis, norm: as_like(
+            F.irfft(d, n=n, axis=axis, norm=norm), g_like
+        ),
+    },
     infer=_halved_spec("irfft_adjoint", need_real=False),
     doc="Send a gradient of ``irfft`` back to its input.",
 )

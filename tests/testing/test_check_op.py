@@ -67,6 +67,11 @@ PLANTED: list[tuple[Op, str, str]] = [
         "float32",
         "complex|dtype",
     ),
+    (
+        cube("half", gradients={"x": lambda g, x: F.cast(g, dtype="float32") * 3.0 * x * x}),
+        "float16",
+        "float32",
+    ),
     (cube("strided", kernel=by_row_in_memory), "strided", "every second|transposed"),
     (cube("empty", kernel=lambda xp, x: x**3 + 0 * x.flat[0]), "empty", "IndexError"),
     (
