@@ -1,4 +1,4 @@
-"""The gradient checker, by the name that the tests use: ``from gradcheck import check_gradients``."""
+"""The gradient checker by the name that the tests use: ``from gradcheck import ...``."""
 
 from gradtape.testing import check_gradients
 

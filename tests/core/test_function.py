@@ -639,7 +639,6 @@ def test_assigning_in_a_gradient_function_is_refused() -> None:
         lambda x: x.tolist(),
         lambda x: complex(x),
         lambda x: np.float64(x),
-        lambda x: np.linspace(0.0, x, 3),
     ],
 )
 def test_reading_a_traced_value_names_the_line(read) -> None:
@@ -744,7 +743,7 @@ def test_a_callable_without_known_parameters_is_refused_in_words() -> None:
         def __call__(self, x):
             return x
 
-    with pytest.raises(TypeError, match="parameters of .* cannot be known; wrap it"):
+    with pytest.raises(TypeError, match=r"parameters of .* cannot be known; wrap it"):
         gt.function(Opaque())
     with pytest.raises(TypeError, match="use gradtape's op in place of NumPy's"):
         gt.function(np.sin)
