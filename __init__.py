@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .core import debug
     from .core.hookspecs import hookimpl
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
+    from .core.standard import *
     from .plugins.ops import fft, linalg, nn, random
     from .plugins.ops.arrangement import *
     from .plugins.ops.calculus import *
@@ -107,6 +108,12 @@ _NAMES = {
     "save": ".saving",
     "unregister_plugin": ".core.registry",
 }
+# what the array API standard has beside ops
+_STANDARD = frozenset(
+    "asarray astype bool can_cast complex64 complex128 copy e empty empty_like finfo float16 "
+    "float32 float64 from_dlpack iinfo inf int8 int16 int32 int64 isdtype nan newaxis pi "
+    "result_type uint8 uint16 uint32 uint64".split()
+)
 _OP_MODULES = ("fft", "linalg", "nn", "random")
 # Families whose public names stand directly under `gradtape`.
 _FLAT = (
@@ -149,6 +156,8 @@ def __getattr__(name: str) -> Any:
         value = import_module(_MODULES[name], __name__)
     elif name in _NAMES:
         value = getattr(import_module(_NAMES[name], __name__), name)
+    elif name in _STANDARD:
+        value = getattr(import_module(".core.standard", __name__), name)
     elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
@@ -174,4 +183,6 @@ def __dir__() -> list[str]:
     families = import_module(".plugins.ops", __name__)
     flat = [name for family in _FLAT for name in getattr(families, family).__all__]
     public = [name for name in globals() if not name.startswith("_")]
-    return sorted({*public, *flat, *_MODULES, *_NAMES, *_OP_MODULES, *_FLAT_NAMES, "__version__"})
+    return sorted(
+        {*public, *flat, *_MODULES, *_NAMES, *_OP_MODULES, *_FLAT_NAMES, *_STANDARD, "__version__"}
+    )

@@ -13,28 +13,7 @@ if TYPE_CHECKING:
     from .indexing import At
     from .tensor import Tensor
 
-__all__ = ["Methods", "counterpart"]
-
-
-def counterpart(function: Any) -> Any:
-    """Return our function of the same name and place as one of NumPy's.
-
-    Raises
-    ------
-    TypeError
-        If there is none.
-    """
-    import gradtape  # its functions are found when they are first used
-
-    family = (getattr(function, "__module__", None) or "").rpartition(".")[2]
-    module = getattr(gradtape, family) if family in ("fft", "linalg") else gradtape
-    ours = getattr(module, function.__name__, None)
-    if ours is None:
-        raise TypeError(
-            f"numpy.{function.__name__} has no gradtape counterpart; "
-            "use .numpy() to compute it outside the tape"
-        )
-    return ours
+__all__ = ["Methods"]
 
 
 def _public(name: str) -> Any:
@@ -161,6 +140,10 @@ class Methods:
         """Return entries picked by index along ``axis`` (of the flattened tensor by default)."""
         return _public("take")(self, indices, axis)
 
+    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
+        """Return elements of ``choices``, picked by these indices."""
+        return _public("choose")(self, choices, mode=mode)
+
     def compress(self, condition: Any, axis: int | None = None) -> Tensor:
         """Return the entries along ``axis`` for which a condition holds."""
         return _public("compress")(condition, self, axis)
@@ -187,6 +170,10 @@ class Methods:
 
     # -- elements --------------------------------------------------------------------------------
 
+    def copy(self) -> Tensor:
+        """Return the same values as a tensor of its own; gradients reach this one."""
+        return ops["identity"](self)
+
     def astype(self, dtype: Any) -> Tensor:
         """Return the tensor cast to ``dtype``."""
         return ops["cast"](self, dtype=np.dtype(dtype).name)
@@ -206,6 +193,16 @@ class Methods:
     def conjugate(self) -> Tensor:
         """Return the complex conjugate."""
         return ops["conj"](self)
+
+    @property
+    def nbytes(self: Any) -> int:
+        """The memory that the elements take, in bytes."""
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self: Any) -> int:
+        """The memory that an element takes, in bytes."""
+        return self.dtype.itemsize
 
     @property
     def real(self) -> Tensor:

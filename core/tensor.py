@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .methods import Methods, counterpart
+from .methods import Methods
 from .table import ops
 
 if TYPE_CHECKING:
@@ -17,24 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["Operators", "Tensor"]
 
 next_id = count(1).__next__
-# The array API's name for each ufunc whose NumPy name differs from ours.
-_UFUNCS = {
-    "true_divide": "divide",
-    "conjugate": "conj",
-    "rint": "round",
-    "absolute": "abs",
-}
-_BITWISE = {
-    "bitwise_and": "logical_and",
-    "bitwise_or": "logical_or",
-    "bitwise_xor": "logical_xor",
-    "invert": "logical_not",
-}
-# NumPy functions that tell something about values, and make no array that gradients would follow.
-_ABOUT = frozenset(
-    "allclose array2string array_equal array_equiv iscomplexobj isrealobj ndim result_type save "
-    "savetxt shape shares_memory size".split()
-)
 
 
 class Operators(Methods):
@@ -102,25 +84,43 @@ class Operators(Methods):
         return ops["abs"](self)
 
     def __invert__(self) -> Tensor:
-        return _of_booleans("logical_not", self)
+        return ops["bitwise_invert"](self)
 
     def __and__(self, other: Any) -> Tensor:
-        return _of_booleans("logical_and", self, other)
+        return ops["bitwise_and"](self, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return _of_booleans("logical_and", other, self)
+        return ops["bitwise_and"](other, self)
 
     def __or__(self, other: Any) -> Tensor:
-        return _of_booleans("logical_or", self, other)
+        return ops["bitwise_or"](self, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return _of_booleans("logical_or", other, self)
+        return ops["bitwise_or"](other, self)
 
     def __xor__(self, other: Any) -> Tensor:
-        return _of_booleans("logical_xor", self, other)
+        return ops["bitwise_xor"](self, other)
 
     def __rxor__(self, other: Any) -> Tensor:
-        return _of_booleans("logical_xor", other, self)
+        return ops["bitwise_xor"](other, self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_left_shift"](self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_left_shift"](other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_right_shift"](self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_right_shift"](other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return ops["floor_divide"](self, other), ops["remainder"](self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return ops["floor_divide"](other, self), ops["remainder"](other, self)
 
     def __lt__(self, other: Any) -> Tensor:
         return ops["less"](self, other)
@@ -153,31 +153,26 @@ class Operators(Methods):
         return getitem(self, index)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        if method != "__call__" or kwargs:
-            what = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-            raise TypeError(
-                f"{what} with {sorted(kwargs) or 'this method'} does not work on tensors; "
-                f"use gradtape.{name}, or .numpy() to leave the tape"
-            )
-        if name in _BITWISE:
-            return _of_booleans(_BITWISE[name], *inputs)
-        try:
-            function: Any = ops[name]
-        except LookupError:  # another name for an op, or a function made of several
-            function = counterpart(ufunc)
-        return function(*inputs)
+        from .numpy_protocols import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func.__name__ in _ABOUT:
-            from .tree import map_structure
+        from .numpy_protocols import call_function
 
-            args, kwargs = map_structure(
-                lambda leaf: np.asarray(leaf) if isinstance(leaf, Operators) else leaf,
-                (args, kwargs),
-            )
-            return func(*args, **kwargs)
-        return counterpart(func)(*args, **kwargs)
+        return call_function(func, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Return the namespace of the array API standard's functions: gradtape itself.
+
+        Raises
+        ------
+        ValueError
+            If ``api_version`` is one that gradtape does not know.
+        """
+        from .standard import namespace
+
+        return namespace(api_version)
 
 
 class Tensor(Operators):
@@ -348,19 +343,6 @@ class Tensor(Operators):
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
         return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
-
-
-def _of_booleans(name: str, *operands: Any) -> Tensor:
-    """Apply an operator whose meaning for integers is another one (bitwise) in NumPy."""
-    for x in operands:
-        dtype = getattr(x, "dtype", None)
-        if (dtype is not None and dtype.kind != "b") or type(x) in (int, float, complex):
-            kind = type(x).__name__ if dtype is None else str(dtype)
-            raise TypeError(
-                f"&, |, ^ and ~ are for boolean tensors, got {kind}; "
-                f"use gradtape.{name} for truth values"
-            )
-    return ops[name](*operands)
 
 
 def _on_host(tensor: Tensor) -> bool:

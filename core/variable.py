@@ -181,6 +181,16 @@ class Variable(Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self._current().__array__(dtype, copy)
 
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._current().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._current().__dlpack_device__()
+
+    def tolist(self) -> Any:
+        """Return the value as nested lists of Python numbers."""
+        return self._current().tolist()
+
     def item(self) -> bool | int | float | complex:
         """Return the only element as a Python number."""
         return self._current().item()
@@ -190,6 +200,9 @@ class Variable(Operators):
 
     def __int__(self) -> int:
         return int(self._current())
+
+    def __complex__(self) -> complex:
+        return complex(self._current())
 
     def __bool__(self) -> bool:
         return bool(self._current())

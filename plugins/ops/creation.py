@@ -11,6 +11,7 @@ from ...core.convert import as_tensor, host_array
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import ops
 from ...core.spec import as_shape
+from ...core.tensor import Operators
 
 __all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
 
@@ -55,7 +56,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
     Integers give ``int64`` and floats the default dtype, unless one is given.
     """
-    bounds = [x for x in (start, stop, step) if x is not None]
+    bounds = (0, start, step) if stop is None else (start, stop, step)
     if dtype is None:
         # Python integers are weak, the step by default too
         dtype = np.result_type(*(x if type(x) is int else host_array(x) for x in bounds))
@@ -63,6 +64,16 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
-    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, the last if ``endpoint``."""
-    start, stop = np.asarray(start), np.asarray(stop)  # NumPy would call us back with a tensor
+    """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, the last if ``endpoint``.
+
+    Bounds that are tensors get gradients; the numbers are along a new first axis.
+    """
+    if isinstance(start, Operators) or isinstance(stop, Operators):
+        start, stop = as_tensor(start), as_tensor(stop)
+        way = stop - start
+        kind = np.result_type(way.dtype, _dtype(dtype) if way.dtype.kind in "biu" else way.dtype)
+        shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
+        shares = shares.astype(kind).reshape(-1, *[1] * way.ndim)
+        result = start + way * shares
+        return result if dtype is None else result.astype(dtype)
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))
