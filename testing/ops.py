@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -405,12 +405,3 @@ class _Trial:
             if y.shape != (0, 3):
                 raise AssertionError(f"for float64[0, 3], a result or gradient of shape {y.shape}")
         return None
-
-
-def merged(tables: Iterable[Mapping[str, Sequence[Sample]]]) -> dict[str, list[Sample]]:
-    """Return several tables of samples, by the ops' names, as one."""
-    table: dict[str, list[Sample]] = {}
-    for part in tables:
-        for name, samples in part.items():
-            table.setdefault(name, []).extend(samples)
-    return table

@@ -6,6 +6,7 @@ __all__ = ["NOT_PORTABLE"]
 
 _NO_FUNCTION = "the standard has no such function; kernels exist for NumPy (by SciPy) and CuPy"
 _TRUTH = "for booleans only: the standard's logic takes no numbers"
+_INDEX = "not by index arrays for some axes only: the standard wants one, or an integer, for each"
 _STEPS = "its gradient multiplies numbers by booleans, which is one pass on NumPy and CuPy"
 
 #: Op -> what of it is not portable. The suite fails if an op here turns out to be portable.
@@ -13,6 +14,7 @@ NOT_PORTABLE = {
     **dict.fromkeys(("digamma", "erf", "erfc", "lgamma", "polygamma"), _NO_FUNCTION),
     "gelu": "the exact form needs erfc, which the standard has not; approximate=True is portable",
     **dict.fromkeys(("logical_and", "logical_not", "logical_or", "logical_xor"), _TRUTH),
+    **dict.fromkeys(("getitem", "index_add_like", "index_set"), _INDEX),
     "power": "not for a floating base and integer exponents: the standard does not promote these",
     **dict.fromkeys(("hard_sigmoid", "hard_silu", "hard_tanh", "relu", "relu6"), _STEPS),
 }

@@ -66,7 +66,7 @@ def test_the_op_and_its_gradients_need_no_more_than_the_standard(name: str) -> N
     for sample in SAMPLES[name]:
         try:
             compare(op, sample)
-        except (AttributeError, TypeError):
+        except (AttributeError, IndexError, TypeError):
             refused += 1
     assert refused, f"{name} is portable: take it out of NOT_PORTABLE"
 
