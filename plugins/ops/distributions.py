@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...core.backend import backend_of, to_numpy
 from ...core.extend import NONDIFF, F
-from .families import op
+from .families import op, reals
 from .random import random_op, stream
 
 __all__: list[str] = []
@@ -65,7 +65,7 @@ op(
 
 
 def _gamma(xp: Any, key: Any, concentration: Any) -> Any:
-    shapes = to_numpy(concentration)
+    shapes = to_numpy(reals(concentration))
     if not (shapes > 0).all():
         raise ValueError("random_gamma: the concentration must be above 0 everywhere")
     numbers = np.asarray(stream(key).standard_gamma(shapes.astype(np.float64)), shapes.dtype)
@@ -118,7 +118,7 @@ def gamma_slope(a: Array, z: Array) -> Array:
 
 
 def _slope_kernel(xp: Any, concentration: Any, number: Any) -> Any:
-    a, z = (to_numpy(x) for x in (concentration, number))
+    a, z = (to_numpy(reals(x)) for x in (concentration, number))
     shape = a.shape
     wide = gamma_slope(*(np.atleast_1d(x).astype(np.float64) for x in (a, z)))
     return _on_backend(wide.reshape(shape).astype(a.dtype), concentration)

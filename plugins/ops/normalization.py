@@ -73,7 +73,7 @@ def backward(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> tuple[Any, Any, Any]:
-    over, wide, count = _layout(x, axis)
+    over, wide, count = _layout(reals(x), axis)
     centred = x - xp.reshape(mean, wide)
     gbeta = xp.sum(gy, axis=over)
     moment = xp.sum(gy * centred, axis=over)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from table import SAMPLES
 
@@ -24,3 +27,32 @@ def test_every_op_has_samples_and_every_sample_an_op() -> None:
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_the_op_does_all_that_an_op_must_do(name: str) -> None:
     check_op(gt.registry().ops[name], SAMPLES[name])
+
+
+# these compare numbers, which complex ones allow by NumPy's order of them only
+ORDERED = set(
+    "clip fmax fmin hard_sigmoid hard_tanh leaky_relu max maximum min minimum relu relu6 "
+    "sort".split()
+)
+REAL_GRADIENTS = {"digamma"}  # SciPy's polygamma, which its gradient needs, refuses complex numbers
+
+
+def is_complex(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype.kind == "c"
+
+
+def test_an_op_with_gradients_that_takes_complex_numbers_has_complex_samples() -> None:
+    taken = set()
+    for name, op in own_ops().items():
+        samples = SAMPLES[name]
+        if op.differentiable and not any(is_complex(x) for s in samples for x in s.inputs):
+            inputs = [
+                x + 0.3j if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
+                for x in samples[0].inputs
+            ]
+            try:
+                op(*inputs, **samples[0].params)
+            except (TypeError, ValueError):
+                continue
+            taken.add(name)
+    assert taken == ORDERED | REAL_GRADIENTS
