@@ -48,8 +48,8 @@ def nan_guard(infinities: bool = True) -> Iterator[None]:
     Notes
     -----
     An op that is given what is not finite already is not to blame, and passes: data may hold NaN,
-    and masks infinities. What leaves gradtape unseen (a custom gradient computed in NumPy, a raw
-    array that is changed) is not looked at, nor is what runs in a new thread.
+    and masks infinities. What is computed on raw arrays (an optimizer's step, a custom gradient in
+    NumPy) is not looked at, nor is what runs in a new thread.
 
     Every element of every result is read, so the block is slower; outside it nothing is.
 

@@ -101,7 +101,8 @@ cbrt = elementwise(
 )
 ldexp = elementwise(
     "ldexp",
-    _native("ldexp", lambda xp, x, y: x * 2.0 ** xp.astype(y, x.dtype)),
+    _native("ldexp", lambda xp, x, y: x * 2.0 ** (y if type(y) is int else xp.astype(y, x.dtype))),
+    kind=Op,  # a Python integer stays one: it must not follow the dtype of ``x``
     x=lambda g, y: F.ldexp(g, y),
     y=NONDIFF,
     doc="Return ``x * 2**y`` for integers ``y``, which have no gradient.",

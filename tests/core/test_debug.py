@@ -156,3 +156,27 @@ def test_the_error_is_ours_too_and_debug_is_imported_when_it_is_used() -> None:
     code = "import sys, gradtape; print('gradtape.core.debug' in sys.modules, gradtape.debug)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("False <module 'gradtape.core.debug'")
+
+
+def test_training_goes_on_under_the_guard_until_it_diverges() -> None:
+    layer = gt.layers.Dense(1)
+    optimizer = gt.training.SGD(0.1)
+    x = gt.constant(np.ones((4, 3), "float32"))
+
+    @gt.function
+    def loss(x: Any) -> Any:
+        return gt.mean(gt.square(layer(x) - 1.0))
+
+    def step(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            value = loss(x)
+        variables = layer.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+        return value
+
+    with gt.debug.nan_guard():
+        first = step(x)
+        assert step(x).numpy() < first.numpy()
+    message = guarded(step, x * 1e30)
+    assert "op 'square' makes inf" in message
+    assert "in the traced function 'loss'" in message

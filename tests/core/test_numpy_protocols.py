@@ -63,6 +63,7 @@ CALLS = {
     "divmod": lambda x: np.divmod(x, 2.0)[1],
     "bitwise": lambda x: np.bitwise_or(x > 0, x < -1),
     "shift": lambda x: np.left_shift(np.astype(np.floor(x), "int64"), 1),
+    "ldexp": lambda x: np.ldexp(x, 2),
     "where=True": lambda x: np.add(x, 1.0, where=True),
 }
 
@@ -77,13 +78,15 @@ def test_arguments_mean_what_they_mean_to_numpy(name: str) -> None:
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["reshape F", "linspace", "linspace, open", "sum dtype", "copy"])
+@pytest.mark.parametrize(
+    "name", ["reshape F", "linspace", "linspace, open", "sum dtype", "copy", "ldexp"]
+)
 def test_what_is_made_of_several_ops_has_a_gradient(name: str) -> None:
     with gt.GradientTape() as tape:
         tape.watch(X)
         y = gt.sum(CALLS[name](X) * 2.0)
     g = tape.gradient(y, X)
-    weight = {"linspace": 4.0, "linspace, open": 1.5}.get(name, 1.0)
+    weight = {"linspace": 4.0, "linspace, open": 1.5, "ldexp": 4.0}.get(name, 1.0)
     assert g.dtype == X.dtype
     np.testing.assert_allclose(g.numpy(), np.full(A.shape, 2.0 * weight))
 
