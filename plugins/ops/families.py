@@ -82,7 +82,7 @@ def reals(x: Any) -> Any:
     TypeError
         If ``x`` is complex.
     """
-    if x.dtype.kind == "c":
+    if kind_of(x.dtype) == "c":
         raise TypeError(f"expected real numbers, got dtype {x.dtype}")
     return x
 
