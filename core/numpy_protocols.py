@@ -24,7 +24,6 @@ __all__ = ["call_function", "call_ufunc", "counterpart"]
 _UFUNCS = {
     "true_divide": "divide",
     "conjugate": "conj",
-    "rint": "round",
     "absolute": "abs",
     "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift",

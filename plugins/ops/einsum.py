@@ -210,7 +210,25 @@ op(
 )
 
 
-def einsum(subscripts: str, *operands: Any) -> Any:
+def _spelt(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Return subscripts and operands for NumPy's other form: ``x, [0, 1], y, [1, 2], [0, 2]``."""
+
+    def term(labels: Any) -> str:
+        try:
+            return "".join("..." if n is Ellipsis else ascii_letters[n] for n in labels)
+        except (TypeError, IndexError):
+            raise TypeError(
+                "einsum: the subscripts are a string, or after each operand a list of integers "
+                f"from 0 to {len(ascii_letters) - 1}, got {type(labels).__name__}"
+            ) from None
+
+    pairs = len(arguments) // 2
+    text = ",".join(term(arguments[2 * i + 1]) for i in range(pairs))
+    output = f"->{term(arguments[-1])}" if len(arguments) % 2 else ""
+    return text + output, tuple(arguments[0 : 2 * pairs : 2])
+
+
+def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
     """Return sums of products over labelled axes.
 
     Parameters
@@ -220,12 +238,16 @@ def einsum(subscripts: str, *operands: Any) -> Any:
         ``"ij,jk->ik"``. ``...`` stands for axes that broadcast. A label twice in one operand takes
         the diagonal. Without ``->``, the result has the labels that occur once, sorted.
     operands
-        The tensors.
+        The tensors. As in NumPy, ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` says the same in numbers.
+    optimize
+        Taken for NumPy's sake: the order of the products is always chosen here.
 
     Raises
     ------
     ValueError
         If the subscripts do not fit the operands, or sizes of one label differ.
+    TypeError
+        If the subscripts are neither a string nor lists of integers.
 
     Examples
     --------
@@ -233,5 +255,5 @@ def einsum(subscripts: str, *operands: Any) -> Any:
     [3.0, 3.0]
     """
     if not isinstance(subscripts, str):
-        raise TypeError(f"einsum: the subscripts are a string, got {type(subscripts).__name__}")
+        subscripts, operands = _spelt((subscripts, *operands))
     return _einsum(*operands, subscripts=explicit(subscripts, len(operands)))

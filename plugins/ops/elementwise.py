@@ -441,8 +441,12 @@ def round(x: Any, decimals: int = 0) -> Any:
 
 
 def rint(x: Any) -> Any:
-    """Round to the nearest integer, halves to even; it has no gradient."""
-    return _round(x)
+    """Round to the nearest integer, halves to even; it has no gradient.
+
+    Integers become floats, of the width that NumPy gives them.
+    """
+    x = as_tensor(x)
+    return _round(x if x.dtype.kind in "fc" else x.astype(np.rint(np.empty(0, x.dtype)).dtype))
 
 
 # -- complex numbers -------------------------------------------------------------------------------

@@ -228,7 +228,20 @@ def _indices(indices: Any, name: str) -> Any:
     return array
 
 
-def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
+    """Return indices that are in bounds, by the mode of :func:`take`."""
+    if shape is not None:
+        sizes = shape if axis is None else (shape[reduced_axes(axis, len(shape), "take")[0]],)
+    if shape is None or None in sizes:
+        raise ValueError(f"take: mode={mode!r} needs a known size in a trace, got shape {shape}")
+    size = prod(sizes)
+    if size == 0:
+        raise IndexError(f"take: there is nothing to take from, got shape {shape}")
+    indices = indices.astype("int64")  # the size may be more than a narrow dtype holds
+    return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)
+
+
+def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
     """Return entries of ``x`` picked by index.
 
     Parameters
@@ -240,6 +253,9 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
         gradients add up.
     axis
         The axis to pick along; ``None`` picks from the flattened ``x``.
+    mode
+        What an index out of bounds does: ``"raise"``; ``"wrap"``, counted around the end; or
+        ``"clip"``, the first or the last element (negative indices are the first one then).
 
     Returns
     -------
@@ -249,8 +265,14 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     ------
     IndexError
         If an index is out of bounds, or no integer.
+    ValueError
+        If the mode is unknown, or needs a size that is not known in a trace.
     """
     indices = _indices(indices, "take")
+    if mode != "raise":
+        if mode not in ("wrap", "clip"):
+            raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+        indices = _inside(as_tensor(x).shape, indices, axis, mode)
     return _take(x, indices, axis=None if axis is None else one_axis(axis, "take"))
 
 

@@ -157,7 +157,9 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
     vector = b.ndim == 1
     sides = ops["expand_dims"](b, axis=-1) if vector else b
     if sides.ndim < 2 or sides.shape[-2] not in (rows, None):
-        raise ValueError(f"lstsq: matrices of shape {a.shape} do not fit b of shape {b.shape}")
+        raise np.linalg.LinAlgError(
+            f"lstsq: matrices of shape {a.shape} do not fit b of shape {b.shape}"
+        )
     share = max(rows, columns) * np.finfo(a.dtype).eps if rcond is None else rcond
     x = matmul(_pinv(a, rcond=float(share)), sides)
     if rows > columns:

@@ -74,7 +74,7 @@ def square(x: TensorSpec, name: str) -> Any:
     if shape is not None:
         fits = len(shape) > 1 and (shape[-1] == shape[-2] or None in shape[-2:])
         if not fits:
-            raise ValueError(f"{name}: square matrices are needed, got shape {shape}")
+            raise np.linalg.LinAlgError(f"{name}: square matrices are needed, got shape {shape}")
     return shape
 
 
@@ -83,7 +83,7 @@ def sizes_of_matrices(x: TensorSpec, name: str) -> tuple[Any, Any, Any]:
     if x.shape is None:
         return None, None, None
     if len(x.shape) < 2:
-        raise ValueError(f"{name}: matrices are needed, got shape {x.shape}")
+        raise np.linalg.LinAlgError(f"{name}: matrices are needed, got shape {x.shape}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 

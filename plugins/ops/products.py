@@ -95,7 +95,10 @@ matmul = op(
         "x": lambda g, y, x_like: as_like(F.matmul_adjoint_x(g, y, x_like), x_like),
         "y": lambda g, x, y_like: as_like(F.matmul_adjoint_y(g, x, y_like), y_like),
     },
-    infer=lambda x, y: (_matmul_shape(x.shape, y.shape), common_dtype((x, y))),
+    infer=lambda x, y: (
+        _matmul_shape(getattr(x, "shape", ()), getattr(y, "shape", ())),  # a Python number has none
+        common_dtype((x, y)),
+    ),
     holomorphic=True,
     doc="""Return the matrix product of ``x`` and ``y``.
 
