@@ -15,7 +15,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.extend import broadcast_shapes, ops
 from ...core.spec import as_shape
-from .families import reduced_axes
+from .families import named, reduced_axes
 from .joining import concatenate, split
 from .shape import moveaxis, one_axis, swapaxes
 
@@ -82,16 +82,19 @@ def _at_least(places: dict[int, tuple[int, ...]], arrays: tuple[Any, ...]) -> An
     return results[0] if len(results) == 1 else tuple(results)
 
 
+@named
 def atleast_1d(*arrays: Any) -> Any:
     """Return tensors with one axis at least: a tuple of them, or one if one was given."""
     return _at_least({0: (0,)}, arrays)
 
 
+@named
 def atleast_2d(*arrays: Any) -> Any:
     """Return tensors with two axes at least, new ones first; a vector becomes a row."""
     return _at_least({0: (0, 1), 1: (0,)}, arrays)
 
 
+@named
 def atleast_3d(*arrays: Any) -> Any:
     """Return tensors with three axes at least: a matrix gets a last one, a vector both others."""
     return _at_least({0: (0, 1, 2), 1: (0, 2), 2: (2,)}, arrays)
@@ -107,6 +110,7 @@ def _items(arrays: Any, name: str) -> list[Any]:
     return items
 
 
+@named
 def hstack(arrays: Sequence[Any]) -> Any:
     """Join tensors side by side: along axis 1, vectors along their only axis.
 
@@ -119,6 +123,7 @@ def hstack(arrays: Sequence[Any]) -> Any:
     return concatenate(items, axis=0 if items[0].ndim == 1 else 1)
 
 
+@named
 def vstack(arrays: Sequence[Any]) -> Any:
     """Join tensors on top of each other, along axis 0; vectors are rows.
 
@@ -130,6 +135,7 @@ def vstack(arrays: Sequence[Any]) -> Any:
     return concatenate([atleast_2d(x) for x in _items(arrays, "vstack")], axis=0)
 
 
+@named
 def dstack(arrays: Sequence[Any]) -> Any:
     """Join tensors behind each other, along axis 2; matrices and vectors are layers.
 
@@ -141,6 +147,7 @@ def dstack(arrays: Sequence[Any]) -> Any:
     return concatenate([atleast_3d(x) for x in _items(arrays, "dstack")], axis=2)
 
 
+@named
 def column_stack(arrays: Sequence[Any]) -> Any:
     """Join vectors as the columns of a matrix; matrices are taken as they are.
 
@@ -155,11 +162,13 @@ def column_stack(arrays: Sequence[Any]) -> Any:
     )
 
 
+@named
 def append(x: Any, values: Any, axis: int | None = None) -> Any:
     """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened."""
     return concatenate([as_tensor(x), as_tensor(values)], axis=axis)
 
 
+@named
 def block(arrays: Any) -> Any:
     """Join nested lists of tensors: the innermost along the last axis, their results along the
     one before it, and so on.
@@ -205,6 +214,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 # -- splitting -------------------------------------------------------------------------------------
 
 
+@named
 def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """Cut a tensor along an axis into parts whose sizes may differ by one.
 
@@ -239,17 +249,20 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     return split(x, cuts, axis)
 
 
+@named
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`."""
     x = _needs(x, 1, "hsplit")
     return split(x, indices_or_sections, axis=0 if x.ndim == 1 else 1)
 
 
+@named
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Cut a tensor of at least two axes along axis 0; as :func:`gradtape.split`."""
     return split(_needs(x, 2, "vsplit"), indices_or_sections, axis=0)
 
 
+@named
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Cut a tensor of at least three axes along axis 2; as :func:`gradtape.split`."""
     return split(_needs(x, 3, "dsplit"), indices_or_sections, axis=2)
@@ -258,16 +271,19 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 # -- turning ---------------------------------------------------------------------------------------
 
 
+@named
 def fliplr(x: Any) -> Any:
     """Return ``x`` with the order of its columns (axis 1) reversed."""
     return ops["flip"](_needs(x, 2, "fliplr"), axis=1)
 
 
+@named
 def flipud(x: Any) -> Any:
     """Return ``x`` with the order of its rows (axis 0) reversed."""
     return ops["flip"](_needs(x, 1, "flipud"), axis=0)
 
 
+@named
 def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     """Turn a tensor by right angles in the plane of two axes.
 
@@ -300,6 +316,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     return ops["flip"](swapaxes(x, first, second), axis=second)
 
 
+@named
 def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
     """Return ``x`` with an axis moved back until it is before axis ``start``.
 
@@ -318,6 +335,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
 # -- grids -----------------------------------------------------------------------------------------
 
 
+@named
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """Return tensors broadcast to the shape that they have together.
 
@@ -336,6 +354,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     return tuple(ops["broadcast_like"](x, ops["cast"](whole, dtype=x.dtype.name)) for x in items)
 
 
+@named
 def meshgrid(
     *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> tuple[Any, ...]:

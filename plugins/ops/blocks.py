@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, ops
-from .families import Axis, as_axis, kind_of, op
+from .families import Axis, as_axis, kind_of, named, op
 from .indexing import scatter_add, take
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 
+@named
 def embedding_lookup(params: Any, ids: Any) -> Any:
     """Return rows of a table by number.
 
@@ -81,6 +82,7 @@ _segment_sum = op(
 )
 
 
+@named
 def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
     """Return the sums of rows that belong together.
 
@@ -123,6 +125,7 @@ def _scaled(y: Any, scale: Any, offset: Any) -> Any:
     return y if offset is None else ops["add"](y, offset)
 
 
+@named
 def layer_normalization(
     x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-3
 ) -> Any:
@@ -169,6 +172,7 @@ op(
 )
 
 
+@named
 def group_normalization(
     x: Any, groups: int, scale: Any = None, offset: Any = None, epsilon: float = 1e-3
 ) -> Any:
@@ -209,6 +213,7 @@ def group_normalization(
 # -- dropout ---------------------------------------------------------------------------------------
 
 
+@named
 def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Any:
     """Return ``x`` with a random share of elements set to 0, and the others scaled up.
 

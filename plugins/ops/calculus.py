@@ -10,7 +10,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from .arrangement import axis_of, part_of
-from .families import SCALARS, as_axis, op, reduced_axes
+from .families import SCALARS, as_axis, named, op, reduced_axes
 from .products import matmul
 from .selection import searchsorted
 
@@ -94,6 +94,7 @@ def _step(x: Any, axis: int) -> Any:
     return _difference(x, axis=axis)
 
 
+@named
 def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Return the differences between neighbours along an axis.
 
@@ -147,6 +148,7 @@ def _edge(value: Any, x: Any, axis: int) -> Any:
     return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))
 
 
+@named
 def cumulative_sum(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
@@ -173,6 +175,7 @@ def cumulative_sum(
     return _cumulative("cumsum", "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
 
 
+@named
 def cumulative_prod(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Any:
@@ -196,6 +199,7 @@ def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: A
     return ops["concatenate"](_edge(first, result, along), result, axis=along)
 
 
+@named
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences between neighbours in the flattened ``x``, with more at the ends."""
     steps = _step(ops["reshape"](as_tensor(x), shape=(-1,)), 0)
@@ -204,6 +208,7 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return ops["concatenate"](*parts, axis=0) if len(parts) > 1 else steps
 
 
+@named
 def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
     """Return derivatives of sampled values: central differences inside, one-sided at the ends.
 
@@ -305,6 +310,7 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
     return ops["reshape"](_step(coordinates, 0), shape=shape)
 
 
+@named
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """Integrate sampled values by the trapezoidal rule.
 
@@ -343,6 +349,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return ops["sum"](width * middle, axis=along, keepdims=False)
 
 
+@named
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
 ) -> Any:
@@ -408,6 +415,7 @@ def interp(
 # -- means and covariances -------------------------------------------------------------------------
 
 
+@named
 def average(
     x: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
 ) -> Any:
@@ -469,6 +477,7 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
     return ops["expand_dims"](ops["transpose"](weights, axes=order), axis=others)
 
 
+@named
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
 ) -> Any:
@@ -516,6 +525,7 @@ def _variables(m: Any, rowvar: bool, name: str) -> Any:
     return x if rowvar else ops["transpose"](x, axes=None)
 
 
+@named
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     """Return the correlation coefficients of variables: see :func:`cov` for the arguments."""
     c = cov(x, y, rowvar)

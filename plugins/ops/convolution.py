@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, ops
-from .families import op
+from .families import named, op
 from .joining import common_dtype
 from .products import as_like
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
@@ -300,6 +300,7 @@ def _prepared(
     return w, settings
 
 
+@named
 def conv(
     x: Any,
     filters: Any,
@@ -340,6 +341,7 @@ def conv(
     return _conv(x, w, **settings, groups=operator.index(groups))
 
 
+@named
 def conv1d(
     x: Any,
     filters: Any,
@@ -353,6 +355,7 @@ def conv1d(
     return _conv(x, w, **settings, groups=operator.index(groups))
 
 
+@named
 def conv2d(
     x: Any,
     filters: Any,
@@ -366,6 +369,7 @@ def conv2d(
     return _conv(x, w, **settings, groups=operator.index(groups))
 
 
+@named
 def conv_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
 ) -> Any:
@@ -389,6 +393,7 @@ def conv_transpose(
     return _conv_transpose(x, w, **settings)
 
 
+@named
 def depthwise_conv(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
 ) -> Any:

@@ -12,6 +12,7 @@ from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import ops
 from ...core.spec import as_shape
 from ...core.tensor import Operators
+from .families import named
 
 __all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
 
@@ -20,16 +21,19 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
     return default_dtype() if dtype is None else as_dtype(dtype)
 
 
+@named
 def zeros(shape: int | Sequence[int], dtype: Any = None) -> Any:
     """Return a tensor of zeros; of the default dtype unless one is given."""
     return as_tensor(np.zeros(as_shape(shape, "zeros"), _dtype(dtype)))
 
 
+@named
 def ones(shape: int | Sequence[int], dtype: Any = None) -> Any:
     """Return a tensor of ones; of the default dtype unless one is given."""
     return as_tensor(np.ones(as_shape(shape, "ones"), _dtype(dtype)))
 
 
+@named
 def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     """Return a tensor filled with one value.
 
@@ -46,11 +50,13 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
     return ops["broadcast_to"](value, shape=as_shape(shape, "full"))
 
 
+@named
 def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """Return an ``(n, m)`` matrix (square by default) with ones on diagonal ``k``."""
     return as_tensor(np.eye(n, m, k, dtype=_dtype(dtype)))
 
 
+@named
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
     """Return evenly spaced numbers from ``start`` (0 if not given) up to, but without, ``stop``.
 
@@ -63,6 +69,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
     return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
 
 
+@named
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
     """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, the last if ``endpoint``.
 

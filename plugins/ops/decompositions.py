@@ -12,13 +12,14 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
-from .families import kind_of, op
+from .families import kind_of, named, op
 from .indexing import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed
 
 __all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
 
 
+@named
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the sum along a diagonal of the matrices in two axes of ``x``."""
     return ops["sum"](diagonal(x, offset, axis1, axis2), axis=-1)
@@ -54,6 +55,7 @@ _solve = op(
 )
 
 
+@named
 def solve(a: Any, b: Any) -> Any:
     """Return the solution ``x`` of ``a @ x = b``.
 

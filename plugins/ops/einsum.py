@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import F, TensorSpec, broadcast_shapes
-from .families import op
+from .families import named, op
 from .products import as_like
 
 __all__ = ["einsum"]
@@ -228,6 +228,7 @@ def _spelt(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     return text + output, tuple(arguments[0 : 2 * pairs : 2])
 
 
+@named
 def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
     """Return sums of products over labelled axes.
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, Op
-from .families import SCALARS, cast_to, elementwise, op, standard
+from .families import SCALARS, cast_to, elementwise, named, op, standard
 
 __all__ = [
     "abs",
@@ -371,6 +371,7 @@ where = elementwise(
 )
 
 
+@named
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     """Limit ``x`` to an interval, elementwise.
 
@@ -440,6 +441,7 @@ def round(x: Any, decimals: int = 0) -> Any:
     return _round(x, decimals=int(decimals))
 
 
+@named
 def rint(x: Any) -> Any:
     """Round to the nearest integer, halves to even; it has no gradient.
 

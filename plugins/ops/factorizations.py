@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.extend import F, TensorSpec, ops
-from .families import cast_to, op
+from .families import cast_to, named, op
 from .matrices import (
     adjoint,
     apart,
@@ -120,6 +120,7 @@ _qr = op(
 )
 
 
+@named
 def qr(a: Any, mode: str = "reduced") -> Any:
     """Return orthonormal columns ``q`` and upper triangular ``r`` with ``q @ r == a``.
 
@@ -213,6 +214,7 @@ def _triangle(a: Any, uplo: str, name: str) -> Any:
     return _adjoint(a) if uplo.upper() == "U" else a
 
 
+@named
 def eigh(a: Any, UPLO: str = "L") -> EigResult:
     """Return the eigenvalues and eigenvectors of symmetric or Hermitian matrices.
 
@@ -241,6 +243,7 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
     return EigResult(*_eigh(_triangle(a, UPLO, "eigh")))
 
 
+@named
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Return the eigenvalues of symmetric or Hermitian matrices; see :func:`eigh`."""
     return _eigvalsh(_triangle(a, UPLO, "eigvalsh"))
@@ -290,6 +293,7 @@ _eigvals = op(
 )
 
 
+@named
 def eig(a: Any) -> EigResult:
     """Return the eigenvalues and eigenvectors of square matrices.
 
@@ -313,6 +317,7 @@ def eig(a: Any) -> EigResult:
     return EigResult(*_eig(floating(a)))
 
 
+@named
 def eigvals(a: Any) -> Any:
     """Return the complex eigenvalues of square matrices; see :func:`eig`."""
     return _eigvals(floating(a))
@@ -397,6 +402,7 @@ _svdvals = op(
 )
 
 
+@named
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """Return ``(u, s, vh)`` with ``(u * s) @ vh == a``: the singular value decomposition.
 
@@ -428,6 +434,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     return SVDResult(*_svd(a, full_matrices=bool(full_matrices)))
 
 
+@named
 def svdvals(x: Any) -> Any:
     """Return the singular values of matrices ``(..., m, n)``, in descending order."""
     x = floating(x)

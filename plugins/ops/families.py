@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import operator
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ...core.errors import BackendMismatch, GradtapeError
 from ...core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
 
 __all__ = [
@@ -16,6 +19,7 @@ __all__ = [
     "cast_to",
     "elementwise",
     "kind_of",
+    "named",
     "op",
     "reals",
     "reduced_axes",
@@ -27,6 +31,7 @@ __all__ = [
 
 SCALARS = (bool, int, float, complex)
 Axis = int | tuple[int, ...] | None
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
@@ -37,6 +42,40 @@ def op(name: str, kernel: str | Callable[..., Any], kind: type[Op] = Op, **recor
     made = kind(name, kernel, **record)
     OPS.append(made)
     return made
+
+
+def named(function: Function) -> Function:
+    """Let errors from the ops that a public function is made of carry the function's name."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (IndexError, TypeError, ValueError, ArithmeticError) as error:
+            text = _renamed(function.__name__, error)
+            if text is None:
+                raise
+            try:
+                renamed = type(error)(text)
+            except TypeError:  # NumPy has error types of its own that are not made from a message
+                renamed = TypeError(text)
+            # the user sees one error: where it was raised, and in the user's own words
+            raise renamed.with_traceback(error.__traceback__) from error.__cause__
+
+    return call  # type: ignore[return-value]
+
+
+def _renamed(name: str, error: Exception) -> str | None:
+    """Return what an error should say, None if it says so already or is not about arguments."""
+    if isinstance(error, GradtapeError) and not isinstance(error, BackendMismatch):
+        return None
+    text = str(error)
+    if re.match(rf"{name}\b", text):
+        return None
+    return f"{name}: {_INNER_NAME.sub('', text)}"
+
+
+_INNER_NAME = re.compile(r"^(\w+(::\w+)?: )+")
 
 
 def shapes_of(specs: Sequence[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, F, ops
-from .families import as_axis, cast_to, kind_of, op, reduced_axes
+from .families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from .products import as_like
 from .shape import one_axis
 
@@ -358,6 +358,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return ops["rfft"](a, axis=axis, norm=_norm(norm, "rfft"))
 
 
+@named
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the ``n`` real numbers of which ``a`` is the half spectrum, as :func:`rfft` gives it.
 
@@ -371,6 +372,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return ops["irfft"](a, n=points, axis=axis, norm=_norm(norm, "irfft"))
 
 
+@named
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the real spectrum of a signal that is Hermitian: ``a`` is one half of it.
 
@@ -379,6 +381,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return irfft(ops["conj"](a), n, axis, _OTHER[_norm(norm, "hfft")])
 
 
+@named
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of :func:`hfft`: half of a Hermitian signal, from its real spectrum."""
     return ops["conj"](rfft(a, n, axis, _OTHER[_norm(norm, "ihfft")]))
@@ -393,6 +396,7 @@ def _many(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
     return ops[transform](_resized(a, sizes), axes=over, norm=_norm(norm, name))
 
 
+@named
 def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the discrete Fourier transform over several axes.
 
@@ -410,21 +414,25 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
     return _many("fftn", a, s, axes, norm)
 
 
+@named
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the inverse of :func:`fftn`; see there for the parameters."""
     return _many("ifftn", a, s, axes, norm)
 
 
+@named
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """Return the transform over two axes; see :func:`fftn`."""
     return _many("fft2", a, s, axes, norm)
 
 
+@named
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """Return the inverse of :func:`fft2`."""
     return _many("ifft2", a, s, axes, norm)
 
 
+@named
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the spectrum of real numbers over several axes, half of it along the last of them.
 
@@ -449,6 +457,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     return ops["fftn"](half, axes=tuple(others), norm=norm) if others else half
 
 
+@named
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the inverse of :func:`rfftn`, real; give ``s`` where the last size is odd."""
     a, over, sizes = _grid(a, s, axes, "irfftn")
@@ -468,11 +477,13 @@ def _some(axes: tuple[int, ...], name: str) -> tuple[int, ...]:
     return axes
 
 
+@named
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """Return the transform of real numbers over two axes; see :func:`rfftn`."""
     return rfftn(a, s, axes, norm)
 
 
+@named
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
     """Return the inverse of :func:`rfft2`."""
     return irfftn(a, s, axes, norm)
@@ -503,11 +514,13 @@ _shift = op(
 )
 
 
+@named
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
     """Return ``x`` with the zero frequency moved to the middle of ``axes`` (all by default)."""
     return _shift(x, axes=_axes_of_shift(axes, "fftshift"), inverse=False)
 
 
+@named
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
     """Return the inverse of :func:`fftshift`: they differ where a size is odd."""
     return _shift(x, axes=_axes_of_shift(axes, "ifftshift"), inverse=True)
@@ -518,6 +531,7 @@ def _axes_of_shift(axes: Any, name: str) -> tuple[int, ...] | None:
     return (given,) if isinstance(given, int) else given
 
 
+@named
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
     """Return the frequencies of :func:`fft`, for ``n`` points at distance ``d``.
 
@@ -526,6 +540,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
     return as_tensor(np.fft.fftfreq(_points(n, "fftfreq"), d).astype(_float(dtype)))
 
 
+@named
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
     """Return the frequencies of :func:`rfft`, for ``n`` points at distance ``d``.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
-from .families import kind_of, op, reduced_axes
+from .families import kind_of, named, op, reduced_axes
 from .shape import one_axis
 
 __all__ = [
@@ -241,6 +241,7 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
     return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)
 
 
+@named
 def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
     """Return entries of ``x`` picked by index.
 
@@ -276,6 +277,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     return _take(x, indices, axis=None if axis is None else one_axis(axis, "take"))
 
 
+@named
 def gather(params: Any, indices: Any, axis: int = 0) -> Any:
     """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names."""
     return take(params, indices, axis)
@@ -334,6 +336,7 @@ op(
 )
 
 
+@named
 def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Any:
     """Return entries of ``x`` along ``axis``, by an index for each position of the other axes.
 
@@ -421,6 +424,7 @@ op(
 )
 
 
+@named
 def argsort(x: Any, axis: int | None = -1) -> Any:
     """Return the indices that sort ``x`` along ``axis``; equal elements keep their order.
 
@@ -431,6 +435,7 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
     return _argsort(x, axis=one_axis(axis, "argsort"))
 
 
+@named
 def sort(x: Any, axis: int | None = -1) -> Any:
     """Return ``x`` in ascending order along ``axis``; gradients go back to where elements were.
 
@@ -516,6 +521,7 @@ def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
     return _on_diagonal(xp, x, size, size, k)
 
 
+@named
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """Return the diagonal of the matrices in two axes of ``x``, as its last axis.
 
@@ -526,6 +532,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return _diagonal(x, offset=int(offset))
 
 
+@named
 def diag(v: Any, k: int = 0) -> Any:
     """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
     v = as_tensor(v)

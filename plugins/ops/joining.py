@@ -11,7 +11,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
 from ...core.spec import as_shape
-from .families import SCALARS, cast_to, op, reduced_axes
+from .families import SCALARS, cast_to, named, op, reduced_axes
 from .shape import one_axis
 
 __all__ = ["concat", "concatenate", "split", "stack", "unstack"]
@@ -88,6 +88,7 @@ op(
 )
 
 
+@named
 def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
     """Join tensors along an axis that they have.
 
@@ -198,6 +199,7 @@ _unstack = op(
 )
 
 
+@named
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     """Join tensors of one shape along a new axis.
 
@@ -216,6 +218,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     return _stack(*_sequence(arrays, "stack"), axis=one_axis(axis, "stack"))
 
 
+@named
 def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
     """Return a list of tensors, one per index of ``axis``, without that axis.
 
@@ -274,6 +277,7 @@ _split = op(
 )
 
 
+@named
 def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
     """Cut a tensor along an axis.
 

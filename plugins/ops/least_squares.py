@@ -9,7 +9,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, ops
 from .factorizations import svdvals, svdvals_kernel
-from .families import cast_to, kind_of, op
+from .families import cast_to, kind_of, named, op
 from .matrices import adjoint, floating, inexact, real_of, shaped, sizes_of_matrices
 from .products import matmul
 
@@ -58,6 +58,7 @@ _pinv = op(
 )
 
 
+@named
 def pinv(a: Any, rcond: float | None = None, *, rtol: float | None = None) -> Any:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
@@ -104,6 +105,7 @@ _matrix_rank = op(
 )
 
 
+@named
 def matrix_rank(A: Any, tol: float | None = None, *, rtol: float | None = None) -> Any:
     """Return the number of singular values above a limit, as integers; it has no gradient.
 
@@ -126,6 +128,7 @@ def matrix_rank(A: Any, tol: float | None = None, *, rtol: float | None = None) 
     )
 
 
+@named
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
     """Return the least-squares solution of ``a @ x = b``, of least norm if there are several.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import NONDIFF, F, UnaryOp, ops
-from .families import SCALARS, Axis, cast_to, op, reduced_axes
+from .families import SCALARS, Axis, cast_to, named, op, reduced_axes
 
 __all__ = ["full_like", "ones_like", "zeros_like"]
 
@@ -163,6 +163,7 @@ def ones_like(x: Any, dtype: Any = None) -> Any:
     return _made_like(_ones(x), dtype)
 
 
+@named
 def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
     """Return a tensor of the shape of ``x`` filled with one value.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.convert import as_tensor
 from ...core.extend import F, Op, ops
-from .families import elementwise, reals, reduced_axes
+from .families import elementwise, named, reals, reduced_axes
 from .shape import one_axis
 
 __all__ = [
@@ -59,6 +59,7 @@ _sigmoid_cross_entropy = elementwise(
 )
 
 
+@named
 def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
     """Return the cross-entropy of independent probabilities ``labels`` under ``sigmoid(logits)``.
 
@@ -83,6 +84,7 @@ def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
     return _sigmoid_cross_entropy(logits, labels)
 
 
+@named
 def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e-7) -> Any:
     """Return ``-labels * log(p) - (1 - labels) * log(1 - p)``, elementwise.
 
@@ -107,6 +109,7 @@ def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e
     return -(labels * ops["log"](p) + (1.0 - labels) * ops["log1p"](-p))
 
 
+@named
 def categorical_cross_entropy(
     *, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7
 ) -> Any:
@@ -135,6 +138,7 @@ def categorical_cross_entropy(
     return -_summed(terms, axis, "categorical_cross_entropy")
 
 
+@named
 def kl_divergence(*, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7) -> Any:
     """Return the Kullback-Leibler divergence ``sum(labels * log(labels / p))`` along ``axis``.
 
@@ -172,6 +176,7 @@ _huber = elementwise(
 )
 
 
+@named
 def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Any:
     """Return half the squared error up to ``delta``, and a straight line beyond, elementwise.
 
@@ -197,6 +202,7 @@ def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Any:
     return _huber(predictions - labels, delta=float(delta))
 
 
+@named
 def hinge(*, labels: Any, predictions: Any) -> Any:
     """Return ``max(1 - labels * predictions, 0)``, elementwise, for labels of -1 and 1.
 
@@ -209,6 +215,7 @@ def hinge(*, labels: Any, predictions: Any) -> Any:
     return ops["relu"](1.0 - labels * predictions)
 
 
+@named
 def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> Any:
     """Return the cosines of the angles between vectors along ``axis``, from -1 to 1.
 

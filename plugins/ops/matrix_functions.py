@@ -10,7 +10,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
 from .decompositions import inv
-from .families import op
+from .families import named, op
 from .matrices import adjoint, floating, inexact, sizes_of_matrices, square
 from .products import matmul
 
@@ -66,6 +66,7 @@ _solve_triangular = op(
 )
 
 
+@named
 def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """Return the solution ``x`` of ``a @ x = b`` for triangular ``a``.
 
@@ -162,6 +163,7 @@ _expm = op(
 )
 
 
+@named
 def expm(a: Any) -> Any:
     """Return the exponentials of square matrices, of shape ``(..., n, n)``.
 
@@ -179,6 +181,7 @@ def expm(a: Any) -> Any:
     return _expm(a)
 
 
+@named
 def matrix_power(a: Any, n: int) -> Any:
     """Return square matrices to the integer power ``n``; negative powers are those of the inverse.
 
@@ -216,6 +219,7 @@ def matrix_power(a: Any, n: int) -> Any:
         a = matmul(a, a)
 
 
+@named
 def multi_dot(arrays: Any) -> Any:
     """Return the product of several matrices, multiplied in the order of the least work.
 

@@ -29,7 +29,7 @@ from .blocks import (
 )
 from .convolution import conv, conv1d, conv2d, conv_transpose, depthwise_conv
 from .elementwise import tanh
-from .families import as_axis, cast_to, elementwise, kind_of, op, reals, reduced_axes
+from .families import as_axis, cast_to, elementwise, kind_of, named, op, reals, reduced_axes
 from .losses import (
     binary_cross_entropy,
     categorical_cross_entropy,
@@ -317,6 +317,7 @@ op(
 )
 
 
+@named
 def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
     """Return the cross-entropy of class labels under the softmax of logits.
 
@@ -382,6 +383,7 @@ _cross_entropy = op(
 )
 
 
+@named
 def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -1) -> Any:
     """Return the cross-entropy of distributions under the softmax of logits.
 
@@ -456,6 +458,7 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Any:
 # -- norms -----------------------------------------------------------------------------------------
 
 
+@named
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
     """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``.
 

@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from ...core.extend import F, ops
-from .families import Axis, as_axis, kind_of, op, reduced_axes, reduced_shape
+from .families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from .matrices import floating, real_of
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
@@ -82,6 +82,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     return ops["expand_dims"](result, axis=axes) if keepdims else result
 
 
+@named
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Return a norm.
 
@@ -125,6 +126,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise ValueError(f"norm: ord={ord!r} over axes {axis} of shape {x.shape} is no norm")
 
 
+@named
 def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Return the norm of the vectors that one or more axes span.
 
@@ -149,6 +151,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     return _vector(floating(x), ord, as_axis(axis, "vector_norm"), bool(keepdims))
 
 
+@named
 def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Return the norm of the matrices in the last two axes.
 
@@ -164,6 +167,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
     return _matrix(floating(x), ord, (-2, -1), bool(keepdims))
 
 
+@named
 def cond(x: Any, p: Any = None) -> Any:
     """Return the condition number of matrices: how much a system magnifies relative errors.
 

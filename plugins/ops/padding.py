@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, ops
-from .families import op, standard
+from .families import named, op, standard
 from .indexing import scatter_add
 
 __all__ = ["pad"]
@@ -233,6 +233,7 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
 # -- the public function ---------------------------------------------------------------------------
 
 
+@named
 def pad(
     x: Any,
     pad_width: Any,

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F
-from .families import kind_of, op
+from .families import kind_of, named, op
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
 
 __all__ = ["avg_pool", "max_pool"]
@@ -204,6 +204,7 @@ def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: A
     )
 
 
+@named
 def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
     """Return the largest element of each window.
 
@@ -233,6 +234,7 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     return _pooled(_max_pool, "fiu", x, window, strides, padding)
 
 
+@named
 def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
     """Return the mean of each window; padding is not counted.
 

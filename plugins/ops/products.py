@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
-from .families import as_axis, op, reduced_axes
+from .families import as_axis, named, op, reduced_axes
 from .joining import common_dtype
 
 __all__ = ["cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
@@ -140,6 +140,7 @@ op(
 )
 
 
+@named
 def dot(x: Any, y: Any) -> Any:
     """Return NumPy's ``dot``: a product of numbers, ``x @ y`` up to matrices, else a tensordot.
 
@@ -154,12 +155,14 @@ def dot(x: Any, y: Any) -> Any:
     return tensordot(x, y, axes=(-1, -2))
 
 
+@named
 def outer(x: Any, y: Any) -> Any:
     """Return the products of each element of ``x`` with each of ``y``, as a matrix."""
     column = ops["reshape"](x, shape=(-1, 1))
     return ops["multiply"](column, ops["reshape"](y, shape=(1, -1)))
 
 
+@named
 def vdot(a: Any, b: Any) -> Any:
     """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size."""
     x, y = (ops["reshape"](t, shape=(-1,)) for t in (as_tensor(a), as_tensor(b)))
@@ -168,6 +171,7 @@ def vdot(a: Any, b: Any) -> Any:
     return matmul(ops["conj"](x) if x.dtype.kind == "c" else x, y)
 
 
+@named
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
     """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast."""
     x1, x2 = as_tensor(x1), as_tensor(x2)
@@ -175,6 +179,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
     return ops["sum"](ops["multiply"](left, x2), axis=as_axis(axis, "vecdot"), keepdims=False)
 
 
+@named
 def inner(a: Any, b: Any) -> Any:
     """Return the sums of products over the last axes of ``a`` and ``b``, for all pairs of rows.
 
@@ -189,6 +194,7 @@ def inner(a: Any, b: Any) -> Any:
     return tensordot(a, b, axes=(-1, -1))
 
 
+@named
 def kron(a: Any, b: Any) -> Any:
     """Return the Kronecker product: blocks of ``b``, each scaled by an element of ``a``.
 
@@ -229,6 +235,7 @@ op(
 )
 
 
+@named
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
@@ -365,6 +372,7 @@ op(
 )
 
 
+@named
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
     """Return the sum of products of ``x`` and ``y`` over pairs of axes.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import F, ops
-from .families import Axis, op, reduced_axes, standard
+from .families import Axis, named, op, reduced_axes, standard
 
 __all__ = ["cumprod", "cumsum"]
 
@@ -143,6 +143,7 @@ def _run(running: Any, x: Any, axis: Any) -> Any:
         raise TypeError(f"{running.name}: axis must be None or one integer, got {axis!r}") from None
 
 
+@named
 def cumsum(x: Any, axis: int | None = None) -> Any:
     """Return the running sum.
 
@@ -171,6 +172,7 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
     return _run(_cumsum, x, axis)
 
 
+@named
 def cumprod(x: Any, axis: int | None = None) -> Any:
     """Return the running product.
 

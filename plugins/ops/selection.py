@@ -11,7 +11,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, ops
 from .arrangement import axis_of, broadcast_arrays, part_of
-from .families import op
+from .families import named, op
 from .indexing import take_along_axis
 from .shape import one_axis
 
@@ -39,6 +39,7 @@ INDEX = np.dtype(np.int64)
 # -- by condition ----------------------------------------------------------------------------------
 
 
+@named
 def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
     """Return the entries along an axis for which a condition holds.
 
@@ -71,6 +72,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
     return ops["take"](x, _nonzero(truth)[0], axis=along)
 
 
+@named
 def extract(condition: Any, x: Any) -> Any:
     """Return the elements of the flattened ``x`` for which the flattened condition holds."""
     x = as_tensor(x)
@@ -82,6 +84,7 @@ def _truth(condition: Any, x: Any) -> Any:
     return condition if condition.dtype.kind == "b" else condition != 0
 
 
+@named
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """Return, for each element, the choice of the first condition that holds.
 
@@ -117,6 +120,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
+@named
 def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Any:
     """Return, for each element, that of the choice whose number ``a`` gives.
 
@@ -188,6 +192,7 @@ _nonzero = op(
 )
 
 
+@named
 def nonzero(x: Any) -> tuple[Any, ...]:
     """Return the indices of the elements that are not 0, in C order; they have no gradient.
 
@@ -203,11 +208,13 @@ def nonzero(x: Any) -> tuple[Any, ...]:
     return tuple(_nonzero(x))
 
 
+@named
 def flatnonzero(x: Any) -> Any:
     """Return the indices of the elements of the flattened ``x`` that are not 0; no gradient."""
     return _nonzero(ops["reshape"](x, shape=(-1,)))[0]
 
 
+@named
 def argwhere(x: Any) -> Any:
     """Return the indices of the elements that are not 0, one per row; they have no gradient."""
     return ops["stack"](*_nonzero(x), axis=-1)
@@ -240,6 +247,7 @@ _argpartition = op(
 )
 
 
+@named
 def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any:
     """Return the indices that :func:`partition` applies; they have no gradient."""
     if axis is None:
@@ -251,6 +259,7 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any
     return _argpartition(x, kth=ranks, axis=one_axis(axis, "argpartition"))
 
 
+@named
 def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any:
     """Return ``x`` with the ``kth`` smallest element in its place along an axis.
 
@@ -302,6 +311,7 @@ _searchsorted = op(
 )
 
 
+@named
 def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Any:
     """Return where values would go into a sorted vector; the indices have no gradient.
 
@@ -351,6 +361,7 @@ _unique = op(
 )
 
 
+@named
 def unique(
     x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
@@ -376,27 +387,32 @@ def unique(
     return found if len(found) > 1 else found[0]
 
 
+@named
 def unique_all(x: Any) -> tuple[Any, Any, Any, Any]:
     """Return the values that occur, their first indices, the inverse indices and the counts."""
     values, indices, inverse, counts = _unique(x)
     return values, indices, inverse, counts
 
 
+@named
 def unique_counts(x: Any) -> tuple[Any, Any]:
     """Return the values that occur, and how often each does."""
     return unique(x, return_counts=True)
 
 
+@named
 def unique_inverse(x: Any) -> tuple[Any, Any]:
     """Return the values that occur, and for each element of ``x`` the index of its value."""
     return unique(x, return_inverse=True)
 
 
+@named
 def unique_values(x: Any) -> Any:
     """Return the values that occur, in ascending order."""
     return unique(x)
 
 
+@named
 def isin(x: Any, values: Any, invert: bool = False) -> Any:
     """Return whether each element is among some values; it has no gradient.
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from ...core.spec import as_shape
-from .families import as_axis, op, reduced_axes
+from .families import as_axis, named, op, reduced_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,6 +90,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Any:
     return _reshape(x, shape=as_shape(shape, "reshape"))
 
 
+@named
 def ravel(x: Any) -> Any:
     """Return the elements of ``x`` along one axis."""
     return _reshape(x, shape=(-1,))
@@ -218,6 +219,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
     return _transpose(x, axes=None if axes is None else as_shape(axes, "transpose"))
 
 
+@named
 def permute_dims(x: Any, axes: Sequence[int]) -> Any:
     """Return ``x`` with its axes in the order ``axes``: the array API's name for transpose."""
     return _transpose(x, axes=as_shape(axes, "permute_dims"))
@@ -279,6 +281,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
     return _swapaxes(x, axis1=one_axis(axis1, "swapaxes"), axis2=one_axis(axis2, "swapaxes"))
 
 
+@named
 def matrix_transpose(x: Any) -> Any:
     """Return ``x`` with its last two axes exchanged."""
     return _swapaxes(x, axis1=-1, axis2=-2)
@@ -450,6 +453,7 @@ op(
 )
 
 
+@named
 def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
     """Return ``x`` with each element ``repeats`` times in a row.
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, BackendUnavailable, F, Op, ops
 from .elementwise import LN2, conj, divide, trunc
-from .families import SCALARS, cast_to, elementwise, kind_of, op, standard
+from .families import SCALARS, cast_to, elementwise, kind_of, named, op, standard
 
 __all__ = [
     "around",
@@ -121,6 +121,7 @@ def _logaddexp2_slope(g: Any, x: Any, out: Any) -> Any:
     return g * F.exp2(x - F.where(F.isfinite(out), out, 0.0))
 
 
+@named
 def float_power(x: Any, y: Any) -> Any:
     """Return ``x ** y`` in double precision at least.
 
@@ -149,11 +150,13 @@ def float_power(x: Any, y: Any) -> Any:
     return ops["power"](x, y)
 
 
+@named
 def divmod(x: Any, y: Any) -> tuple[Any, Any]:
     """Return ``(x // y, x % y)``; the quotient has no gradient."""
     return ops["floor_divide"](x, y), ops["remainder"](x, y)
 
 
+@named
 def modf(x: Any) -> tuple[Any, Any]:
     """Return the fractional part of ``x`` and its integral part, which has no gradient.
 
@@ -231,6 +234,7 @@ _sinc = op(
 )
 
 
+@named
 def sinc(x: Any) -> Any:
     """Return ``sin(pi x) / (pi x)``, elementwise, which is 1 at 0.
 
@@ -345,6 +349,7 @@ _nan_to_num = op(
 )
 
 
+@named
 def nan_to_num(
     x: Any,
     copy: bool = True,
@@ -438,6 +443,7 @@ _polygamma = op(
 )
 
 
+@named
 def polygamma(n: int, x: Any) -> Any:
     """Return the ``n``-th derivative of the digamma function.
 
@@ -487,18 +493,21 @@ nextafter = elementwise(
 )
 
 
+@named
 def isposinf(x: Any) -> Any:
     """Return whether elements are positive infinity."""
     x = as_tensor(x)
     return ops["logical_and"](ops["isinf"](x), x > 0)
 
 
+@named
 def isneginf(x: Any) -> Any:
     """Return whether elements are negative infinity."""
     x = as_tensor(x)
     return ops["logical_and"](ops["isinf"](x), x < 0)
 
 
+@named
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
@@ -530,6 +539,7 @@ def isclose(
     return result
 
 
+@named
 def around(x: Any, decimals: int = 0) -> Any:
     """Round to the nearest, halves to even; it has no gradient. As :func:`gradtape.round`."""
     return ops["round"](x, decimals=int(decimals))

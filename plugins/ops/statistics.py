@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, ops
-from .families import Axis, as_axis, op, reduced_axes, reduced_shape
+from .families import Axis, as_axis, named, op, reduced_axes, reduced_shape
 from .indexing import sort, take_along_axis
 from .scans import cumprod, cumsum
 from .shape import one_axis
@@ -183,6 +183,7 @@ def _nested(q: Any) -> Any:
     return tuple(_nested(row) for row in q) if q.ndim else q.item()
 
 
+@named
 def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the median: the middle element, or the mean of the two in the middle.
 
@@ -206,6 +207,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _quantiles(x, half, as_axis(axis, "median"), keepdims, "median", "linear", halves=True)
 
 
+@named
 def quantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Any:
@@ -238,6 +240,7 @@ def quantile(
     return _quantiles(x, values, as_axis(axis, "quantile"), keepdims, "quantile", method)
 
 
+@named
 def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Any:
@@ -246,6 +249,7 @@ def percentile(
     return _quantiles(x, values, as_axis(axis, "percentile"), keepdims, "percentile", method)
 
 
+@named
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the range ("peak to peak"): the largest element less the smallest."""
     along = as_axis(axis, "ptp")
@@ -266,23 +270,27 @@ def _skipping(x: Any, fill: float) -> tuple[Any, Any]:
     return missing, ops["where"](missing, fill, x)
 
 
+@named
 def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum the elements that are not nan; as :func:`gradtape.sum`."""
     _, filled = _skipping(x, 0.0)
     return ops["sum"](filled, axis=as_axis(axis, "nansum"), keepdims=keepdims)
 
 
+@named
 def nanprod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Multiply the elements that are not nan; as :func:`gradtape.prod`."""
     _, filled = _skipping(x, 1.0)
     return ops["prod"](filled, axis=as_axis(axis, "nanprod"), keepdims=keepdims)
 
 
+@named
 def nancumsum(x: Any, axis: int | None = None) -> Any:
     """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`."""
     return cumsum(_skipping(x, 0.0)[1], axis)
 
 
+@named
 def nancumprod(x: Any, axis: int | None = None) -> Any:
     """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`."""
     return cumprod(_skipping(x, 1.0)[1], axis)
@@ -298,11 +306,13 @@ def _nan_extreme(name: str, x: Any, axis: Any, keepdims: bool, fill: float) -> A
     return ops["where"](nothing, float("nan"), result)
 
 
+@named
 def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`."""
     return _nan_extreme("max", x, axis, keepdims, -float("inf"))
 
 
+@named
 def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the smallest element that is not nan, nan if there is none; as
     :func:`gradtape.min`.
@@ -334,6 +344,7 @@ _nanargmax = _nan_position("argmax", -float("inf"))
 _nanargmin = _nan_position("argmin", float("inf"))
 
 
+@named
 def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return the index of the largest element that is not nan; it has no gradient.
 
@@ -348,6 +359,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return known(x, axis=along, keepdims=bool(keepdims))
 
 
+@named
 def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     """Return the index of the smallest element that is not nan; as :func:`nanargmax`."""
     x = as_tensor(x)
@@ -371,6 +383,7 @@ def _in_dtype(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
 
 
+@named
 def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Average the elements that are not nan, nan if there are none; as :func:`gradtape.mean`."""
     along = as_axis(axis, "nanmean")
@@ -381,6 +394,7 @@ def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return _in_dtype(total / _count(missing, filled, along, keepdims), filled.dtype)
 
 
+@named
 def nanvar(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
     """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
 
@@ -399,6 +413,7 @@ def nanvar(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) ->
     return _in_dtype(total / freedom, np.empty(0, filled.dtype).real.dtype)
 
 
+@named
 def nanstd(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
     """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`."""
     variance = nanvar(x, axis, ddof, keepdims)
@@ -430,11 +445,13 @@ def _nan_quantiles(x: Any, q: Any, axis: Axis, keepdims: bool, name: str) -> Any
     return _kept(result, x, axis, q.ndim) if keepdims else result
 
 
+@named
 def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the median of the elements that are not nan; as :func:`median`."""
     return _nan_quantiles(x, np.asarray(0.5), as_axis(axis, "nanmedian"), keepdims, "nanmedian")
 
 
+@named
 def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return quantiles of the elements that are not nan, by the linear method.
 
@@ -444,6 +461,7 @@ def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any
     return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile")
 
 
+@named
 def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return percentiles of the elements that are not nan; see :func:`nanquantile`."""
     values = _fractions(q, "nanpercentile", 100.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, decode_index, ops
-from .families import kind_of, op
+from .families import kind_of, named, op
 from .indexing import complete, take_along_axis
 
 __all__ = ["put_along_axis"]
@@ -65,6 +65,7 @@ op(
 )
 
 
+@named
 def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Any:
     """Return ``x`` with entries along ``axis`` replaced, by an index for each other position.
 

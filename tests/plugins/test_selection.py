@@ -269,7 +269,7 @@ def test_portable_kernels_run_on_a_strict_library(name, inputs, params):
     ("call", "error", "words"),
     [
         (lambda x: gt.hstack([]), ValueError, "hstack.*none"),
-        (lambda x: gt.vstack([x, x[:, :1]]), ValueError, "concatenate"),
+        (lambda x: gt.vstack([x, x[:, :1]]), ValueError, "vstack"),
         (lambda x: gt.block([[x], x]), ValueError, "block.*depths"),
         (lambda x: gt.block([[]]), ValueError, "block.*empty"),
         (lambda x: gt.array_split(x, 0), ValueError, "array_split.*at least 1"),
@@ -289,7 +289,7 @@ def test_portable_kernels_run_on_a_strict_library(name, inputs, params):
         (lambda x: gt.pad(x, 1, mode="mean", stat_length=0), ValueError, "stat_length"),
         (lambda x: gt.pad(x, 1, mode="linear_ramp", end_values="a"), ValueError, "end_values"),
         (lambda x: gt.compress([[True]], x), ValueError, r"compress.*\(1, 1\)"),
-        (lambda x: gt.compress([True] * 9, x, 0), IndexError, "take.*4"),
+        (lambda x: gt.compress([True] * 9, x, 0), IndexError, "(compress|take).*4"),
         (lambda x: gt.select([], []), ValueError, "select.*0 conditions"),
         (lambda x: gt.select([x], [x]), TypeError, "select.*float64"),
         (lambda x: gt.choose([7, 0, 0, 0], [x, x]), ValueError, "choose.*2 choices"),

@@ -121,7 +121,7 @@ def test_variables_are_read_not_changed():
         (lambda x: x.at[0].set(1j), TypeError, "set.*complex128.*float64"),
         (lambda x: x.at[5].set(1.0), IndexError, r"5.*\(3, 4\)"),
         (lambda x: x.at[0, 0, 0].add(1.0), IndexError, r"\(3, 4\)"),
-        (lambda x: gt.put_along_axis(x, [0], 1.0, 1), ValueError, "take_along_axis"),
+        (lambda x: gt.put_along_axis(x, [0], 1.0, 1), ValueError, "put_along_axis"),
         (lambda x: gt.put_along_axis(x, ALONG, gt.ones((2, 3)), 1), ValueError, r"\(2, 3\)"),
     ],
 )
