@@ -36,16 +36,21 @@ if TYPE_CHECKING:
     from .plugins.ops import fft, linalg, nn, random
     from .plugins.ops.arrangement import *
     from .plugins.ops.calculus import *
+    from .plugins.ops.counting import *
     from .plugins.ops.creation import *
+    from .plugins.ops.editing import *
     from .plugins.ops.elementwise import *
+    from .plugins.ops.floating import *
     from .plugins.ops.indexing import *
     from .plugins.ops.joining import *
     from .plugins.ops.like import *
     from .plugins.ops.linalg import *
     from .plugins.ops.padding import *
+    from .plugins.ops.polynomials import *
     from .plugins.ops.reductions import *
     from .plugins.ops.scans import *
     from .plugins.ops.selection import *
+    from .plugins.ops.sequences import *
     from .plugins.ops.shape import *
     from .plugins.ops.special import *
     from .plugins.ops.statistics import *
@@ -119,15 +124,20 @@ _OP_MODULES = ("fft", "linalg", "nn", "random")
 _FLAT = (
     "arrangement",
     "calculus",
+    "counting",
     "creation",
+    "editing",
     "elementwise",
+    "floating",
     "indexing",
     "joining",
     "like",
     "padding",
+    "polynomials",
     "reductions",
     "scans",
     "selection",
+    "sequences",
     "shape",
     "special",
     "statistics",
@@ -142,12 +152,14 @@ _FLAT_NAMES = {
     "kron": "linalg",
     "matmul": "linalg",
     "matrix_transpose": "linalg",
+    "matvec": "linalg",
     "one_hot": "nn",
     "outer": "linalg",
     "tensordot": "linalg",
     "trace": "linalg",
     "vdot": "linalg",
     "vecdot": "linalg",
+    "vecmat": "linalg",
 }
 
 

@@ -11,6 +11,7 @@ from .matrix_functions import expm, matrix_power, multi_dot, solve_triangular
 from .norms import cond, matrix_norm, norm, vector_norm
 from .products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
 from .shape import matrix_transpose
+from .tensor_equations import matvec, tensorinv, tensorsolve, vecmat
 
 __all__ = [
     "cholesky",
@@ -34,6 +35,7 @@ __all__ = [
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
+    "matvec",
     "multi_dot",
     "norm",
     "outer",
@@ -45,8 +47,11 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vdot",
     "vecdot",
+    "vecmat",
     "vector_norm",
 ]

@@ -1,0 +1,300 @@
+"""Samples of the public functions that are no op themselves, but made of ops.
+
+The keys are the names under ``gradtape``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from drawing import apart, complexes, near_identity, positive, real, unit
+
+import gradtape as gt
+from gradtape.testing import Sample
+
+X, P, Z, V, CUBE = real(3, 4), positive(3, 4), complexes(3, 4), real(4), real(2, 3, 2)
+N = np.array([[3, -2, 5], [1, 4, 3]])
+TRUTH = np.array([[True, False, True, True], [False, True, True, False], [True, True, False, True]])
+GAPS = X.copy()
+GAPS[0, 1] = GAPS[2, 3] = np.nan
+APART = apart(3, 4)
+MISSING = APART.copy()
+MISSING[1, 2] = np.nan
+IMAGES, SIGNAL = real(1, 4, 4, 2), real(2, 5, 2)
+SHARES = positive(3, 4) / 4.0
+LABELS = np.array([1, 0, 3])
+UNEVEN = np.array([0.0, 0.4, 1.1, 1.5])
+
+SIZES = "its results' sizes decide what it does"
+COUNTED = "how many there are depends on the values"
+KNOWN = "it needs known sizes, and says so"
+VALUES = "it needs known values, and says so"
+JUMPS = "its results jump, and have no gradient"
+IN_DTYPE = "the dtype is asked for"
+GRADIENTS = ("gradients", "second order")
+SHAPELESS = ("unknown sizes", "unknown rank")
+TRACES = ("traced", "known sizes", *SHAPELESS, "saved")
+
+
+def known(*inputs: Any, **params: Any) -> Sample:
+    """Return a sample of a function that needs known sizes."""
+    return Sample(*inputs, **params).without(*SHAPELESS, reason=KNOWN)
+
+
+def eager(*inputs: Any, **params: Any) -> Sample:
+    """Return a sample of a function that needs known values."""
+    return Sample(*inputs, **params).without(*TRACES, reason=VALUES)
+
+
+def jumping(*inputs: Any, **params: Any) -> Sample:
+    """Return a sample of a function of floats that has no gradient."""
+    return Sample(*inputs, **params).without(*GRADIENTS, reason=JUMPS)
+
+
+def counted(*inputs: Any, **params: Any) -> Sample:
+    """Return a sample whose result has as many elements as the values make it."""
+    return Sample(*inputs, **params).without("known sizes", reason=COUNTED)
+
+
+def listed(*arrays: Any, **params: Any) -> Sample:
+    """Return a sample of a function that takes one list of tensors."""
+    return Sample(*arrays, **params).fed_through(lambda *tensors: (list(tensors),))
+
+
+def norms(*inputs: Any, **params: Any) -> list[Sample]:
+    """Return a sample for each norm mode of a Fourier transform."""
+    return [Sample(*inputs, norm=norm, **params) for norm in ("backward", "ortho", "forward")]
+
+
+SAMPLES: dict[str, list[Sample]] = {
+    # extremes, order statistics, and reductions that skip nan
+    "ptp": [Sample(APART), Sample(APART, axis=0)],
+    "median": [Sample(APART), Sample(APART, axis=1), Sample(APART[:, :3], axis=1, keepdims=True)],
+    "quantile": [Sample(APART, 0.3), Sample(APART, q=(0.1, 0.75), axis=0)],
+    "percentile": [Sample(APART, 30.0), Sample(APART, q=(10.0, 75.0), axis=0, method="lower")],
+    "nanmax": [Sample(MISSING), Sample(MISSING, axis=1)],
+    "nanmin": [Sample(MISSING), Sample(MISSING, axis=1)],
+    **{
+        name: [Sample(GAPS), Sample(GAPS, axis=1), Sample(Z)]
+        for name in ("nansum", "nanprod", "nanmean", "nanvar", "nanstd")
+    },
+    "nancumsum": [Sample(GAPS, axis=1), Sample(GAPS)],
+    "nancumprod": [Sample(GAPS, axis=1), Sample(GAPS)],
+    "nanmedian": [Sample(MISSING), Sample(MISSING, axis=1)],
+    "nanquantile": [Sample(MISSING, 0.3), Sample(MISSING, 0.4, axis=1)],
+    "nanpercentile": [Sample(MISSING, 30.0), Sample(MISSING, 40.0, axis=1)],
+    "average": [Sample(X), Sample(X, 0, P), Sample(Z, axis=1)],
+    "cov": [Sample(X), Sample(X, X[::-1] * P), Sample(X, rowvar=False, bias=True)],
+    "corrcoef": [Sample(X), Sample(X, rowvar=False)],
+    # joining, cutting, turning
+    "append": [Sample(X, P), Sample(X, Z, axis=0)],
+    "block": [Sample(X, P[:, :1]).fed_through(lambda a, b: ([[a, b], [b, a]],)), listed(V, V[:2])],
+    "broadcast_arrays": [Sample(X, V), Sample(Z[:, :1], X)],
+    "column_stack": [listed(V, P.T), listed(V, V * 2)],
+    **{name: [listed(X, P), listed(Z, X)] for name in ("dstack", "hstack", "vstack")},
+    "array_split": [known(X, 3, axis=1), Sample(Z, indices_or_sections=(1, 3), axis=1)],
+    "hsplit": [Sample(X, 2), Sample(Z, indices_or_sections=(1, 3))],
+    "vsplit": [Sample(X, 3), Sample(Z, indices_or_sections=(1,))],
+    "dsplit": [Sample(CUBE, 2)],
+    "atleast_1d": [Sample(X[0, 0], V), Sample(X)],
+    "atleast_2d": [Sample(V, X), Sample(X[0, 0])],
+    "atleast_3d": [Sample(V, X), Sample(CUBE)],
+    "fliplr": [Sample(X), Sample(Z)],
+    "flipud": [Sample(X), Sample(Z)],
+    "rot90": [*(Sample(X, k=k) for k in (0, 1, 2, 3)), Sample(CUBE, axes=(1, 2))],
+    "rollaxis": [Sample(CUBE, 2), Sample(CUBE, 0, 3)],
+    "permute_dims": [Sample(CUBE, axes=(2, 0, 1)), Sample(Z, axes=(1, 0))],
+    "matrix_transpose": [Sample(CUBE), Sample(Z)],
+    "ravel": [Sample(X), Sample(Z)],
+    "meshgrid": [Sample(V, X[:, 0]), Sample(V, X[:, 0], indexing="ij", sparse=True)],
+    "delete": [known(X, 1), known(X, obj=(0, 2), axis=1), known(Z, obj=slice(0, 2), axis=0)],
+    "insert": [
+        known(X, 1, 0.5),
+        known(Z, -1, X[:2], 0),
+        known(X, P[:, :2]).fed_through(lambda x, v: (x, (0, 2), v, 1)),
+    ],
+    "resize": [known(X, new_shape=(2, 9)), known(Z, 5)],
+    "trim_zeros": [
+        eager(V).fed_through(lambda x: (x * np.array([0.0, 0.0, 1.0, 0.0]),)),
+        eager(X, axis=1).fed_through(lambda x: (x * np.array([0.0, 1.0, 1.0, 0.0]),)),
+    ],
+    "diagflat": [Sample(X), Sample(Z[0], k=-1)],
+    # picking
+    "argwhere": [counted(N), counted(TRUTH)],
+    "flatnonzero": [counted(N), counted(TRUTH)],
+    "compress": [Sample(TRUTH[0], X, 1).without("known sizes", reason=COUNTED)],
+    "extract": [counted(TRUTH, X), counted(TRUTH, Z)],
+    "select": [
+        Sample(TRUTH, X, P).fed_through(lambda c, x, p: ([c, ~c], [x, p])),
+        Sample(TRUTH, X, Z).fed_through(lambda c, x, z: ([c], [x], z)),
+    ],
+    "choose": [Sample(np.array([1, 0, 2, 1]), X[0], X[1], V).fed_through(lambda n, *c: (n, c))],
+    "piecewise": [
+        counted(X).fed_through(lambda x: (x, [x < 0, x > 1], [gt.sin, gt.square, gt.exp])),
+        counted(X).fed_through(lambda x: (x, [x < 0], [lambda v: v * 3.0, 2.0])),
+    ],
+    "partition": [Sample(APART, 1), Sample(APART, 2, axis=0)],
+    "gather": [Sample(X, LABELS, axis=1), Sample(Z, N[1:] % 3)],
+    "put_along_axis": [
+        Sample(X, LABELS[:, None], P[:, :1], 1),
+        Sample(Z, LABELS, X[0, 0], axis=None),
+    ],
+    **{name: [counted(N)] for name in ("unique_all", "unique_counts", "unique_inverse")},
+    "unique_values": [counted(N)],
+    "isin": [Sample(N, np.array([3, 4])), Sample(X, X[0], invert=True)],
+    "union1d": [counted(N, np.array([3, 9]))],
+    "intersect1d": [counted(N, np.array([3, 9, 1])), counted(N, N[0], return_indices=True)],
+    "setdiff1d": [counted(N, np.array([3, 9]))],
+    "setxor1d": [counted(N, np.array([3, 9]))],
+    # elementwise
+    "around": [Sample(X), Sample(np.array([0.32, -1.28]), 1)],
+    "rint": [Sample(X)],
+    "divmod": [Sample(np.array([5.3, -3.4, 2.6]), np.array([2.0, -1.5])[:, None])],
+    "modf": [Sample(3.3 * X)],
+    "frexp": [Sample(3.3 * X), Sample(np.array([0.3, -5.0]))],
+    "float_power": [Sample(P, X), Sample(X, 3), Sample(Z, 2.5)],
+    "i0": [Sample(X), Sample(4.0 * X)],
+    "isclose": [Sample(X, X * 1.000001), Sample(N, N[0])],
+    **{
+        name: [Sample(X), Sample(np.array([np.inf, -np.inf, 1.0]))]
+        for name in ("isneginf", "isposinf")
+    },
+    "astype": [
+        Sample(X, dtype="float64"),
+        Sample(X, dtype="complex128").without("float32", "float16", reason=IN_DTYPE),
+    ],
+    "copy": [Sample(X), Sample(Z)],
+    "asarray": [Sample(X), Sample(Z, copy=True)],
+    "clip_by_norm": [Sample(X, 0.7), Sample(X, 0.7, axes=(1,)), Sample(X, 99.0)],
+    # differences, integrals, interpolation, polynomials
+    "diff": [Sample(X), Sample(Z, 2, 0), Sample(X, 1, 1, P[:, :1], 0.5)],
+    "ediff1d": [Sample(X), Sample(X, V, V[:1])],
+    "gradient": [Sample(X), Sample(X, 0.5, axis=1, edge_order=2), Sample(X, UNEVEN, axis=1)],
+    "trapezoid": [Sample(X), Sample(X, UNEVEN), Sample(Z, axis=0, dx=0.5)],
+    "cumulative_sum": [Sample(X, axis=1), Sample(Z, axis=0, include_initial=True)],
+    "cumulative_prod": [Sample(X, axis=1), Sample(Z, axis=0, include_initial=True)],
+    "interp": [Sample(np.array([0.2, 0.7, 1.2]), UNEVEN, V)],
+    "unwrap": [Sample(4.0 * X), Sample(6.0 * X, axis=0, period=5.0)],
+    "correlate": [
+        Sample(V, V[:2], mode="full"),
+        *(
+            known(a, b, mode=mode)
+            for mode in ("same", "valid")
+            for a, b in ((V, V[:3]), (V[:2], V))
+        ),
+        known(Z[0], Z[1, :2]),
+    ],
+    "polyval": [
+        Sample(V, X).without(*SHAPELESS, reason=KNOWN),
+        Sample(Z[0], X).without(*SHAPELESS, reason=KNOWN),
+    ],
+    **{name: [known(V, X[0, :2]), known(V[:1], Z[0])] for name in ("polyadd", "polysub")},
+    "polymul": [Sample(V, X[0, :2]), Sample(N[0], V), Sample(V, Z[0])],
+    "polyder": [known(V), known(Z[0], 2)],
+    "polyint": [known(V), known(Z[0], 2), known(V, 2, X[0, :2])],
+    "vander": [Sample(V, 3), Sample(Z[0], 4, increasing=True), known(np.array([0.0, 2.0, 0.0]))],
+    "apply_along_axis": [
+        known(X).fed_through(lambda x: (lambda v: v / gt.sum(v * v), 1, x)),
+        known(CUBE).fed_through(lambda x: (gt.logsumexp, 1, x)),
+    ],
+    # counts
+    "histogram": [
+        jumping(X),
+        Sample(X, P)
+        .fed_through(lambda x, w: (x, 3, (-2.0, 2.0), None, w))
+        .without(*GRADIENTS, reason=JUMPS),
+        Sample(N, P[:2, :3]).fed_through(lambda n, w: (n, 4, None, True, w)),
+        Sample(N, P[:2, :3]).fed_through(lambda n, w: (n, [-2.0, 1.5, 3.5], None, None, w)),
+    ],
+    "histogram_bin_edges": [jumping(X, 4), Sample(N, 4)],
+    # new tensors
+    "arange": [Sample(1, 7, 2)],
+    "empty": [Sample(3)],
+    "empty_like": [jumping(X)],
+    "eye": [Sample(3), Sample(2, 3, 1)],
+    "from_dlpack": [
+        eager(X).fed_through(lambda x: (x.numpy(),)).without(*GRADIENTS, reason=VALUES)
+    ],
+    "full": [
+        Sample(X[0, 0]).fed_through(lambda x: ((2, 3), x)),
+        Sample(V).fed_through(lambda x: ((2, 4), x)),
+    ],
+    "full_like": [Sample(X, V), Sample(X, 2.0)],
+    "linspace": [Sample(X[0], V, 5), Sample(X[0, 0], 3.0, 4, endpoint=False), Sample(0.0, 1.0, 5)],
+    "logspace": [Sample(X[0], V, 3), Sample(0.5, X[0, 0], 3, True, 3.0), Sample(0.0, 1.0, 3)],
+    "geomspace": [Sample(P[0], P[1], 5), Sample(Z[0], Z[1], 3), Sample(1.0, 8.0, 4)],
+    "ones": [Sample(3)],
+    "tri": [Sample(3), Sample(2, 3, 1)],
+    "zeros": [Sample(3)],
+    # products and linear algebra
+    "dot": [Sample(X, P.T), Sample(Z[0], V)],
+    "inner": [Sample(X, P), Sample(Z[0], V)],
+    "outer": [Sample(X, V), Sample(Z[0], V)],
+    "kron": [Sample(X[:2, :2], P[:2]), Sample(Z[0, :2], V[:3])],
+    "vdot": [Sample(X, P), Sample(Z, X)],
+    "vecdot": [Sample(X, V), Sample(Z, Z[:1] * 2), Sample(X, P, axis=0)],
+    "matvec": [Sample(CUBE, X[0, :2]), Sample(Z, X), Sample(near_identity(3, 3), V[:3])],
+    "vecmat": [Sample(X[0, :3], CUBE), Sample(Z[0, :3], X)],
+    "trace": [Sample(X), Sample(CUBE, 1), Sample(Z)],
+    "cross": [Sample(X[:, :3], P[:, :3]), Sample(X.T[:3], P.T[:3], axis=0)],
+    "linalg.cond": [Sample(near_identity(3, 3)), Sample(near_identity(3, 3), 1)],
+    "linalg.lstsq": [known(near_identity(4, 2), V).seen_through(lambda x, *rest: x)],
+    "linalg.matrix_norm": [Sample(X), Sample(Z), Sample(CUBE, ord=1)],
+    "linalg.vector_norm": [Sample(X), Sample(Z, axis=1), Sample(X, ord=3)],
+    "linalg.matrix_power": [Sample(near_identity(3, 3), n) for n in (0, 3, -2)],
+    "linalg.multi_dot": [
+        listed(X, P.T, Z).without(*SHAPELESS, reason=KNOWN),
+        listed(V, P.T, X).without(*SHAPELESS, reason=KNOWN),
+    ],
+    "linalg.tensorinv": [
+        known(near_identity(4, 4).reshape(2, 2, 4)),
+        known(near_identity(2, 2), 1),
+    ],
+    "linalg.tensorsolve": [
+        known(near_identity(4, 4).reshape(2, 2, 4), X[:2, :2]),
+        known(near_identity(4, 4).reshape(2, 2, 4).mT.copy(), X[:2, :2], axes=(1,)),
+    ],
+    # Fourier transforms
+    **{f"fft.{name}": [*norms(Z), Sample(X, 3, 0)] for name in ("fft", "ifft")},
+    **{f"fft.{name}": [*norms(Z), Sample(X, s=(2, 5))] for name in ("fft2", "ifft2")},
+    "fft.rfft2": [*norms(X), Sample(X, s=(2, 5))],
+    "fft.rfftn": [*norms(X), Sample(CUBE, axes=(0, 1))],
+    "fft.irfft2": [*norms(Z), Sample(Z, s=(3, 5))],
+    "fft.irfftn": [*norms(Z), Sample(complexes(2, 3, 2), axes=(0, 1))],
+    "fft.hfft": [*norms(Z), Sample(Z, 5)],
+    "fft.ihfft": [*norms(X), Sample(X, 3)],
+    "fft.ifftshift": [Sample(X), Sample(Z, axes=1)],
+    "fft.fftfreq": [Sample(5), Sample(4, 0.5)],
+    "fft.rfftfreq": [Sample(5), Sample(4, 0.5)],
+    # networks
+    "nn.batch_normalization": [Sample(X, V, P[0], X[1], P[1]), Sample(X, V, P[0])],
+    "nn.layer_normalization": [Sample(X, V, P[0]), Sample(CUBE, axis=(1, 2))],
+    "nn.group_normalization": [Sample(real(2, 3, 4), 2, V, P[0]), Sample(X, 1)],
+    "nn.conv1d": [Sample(SIGNAL, real(2, 2, 3)), Sample(SIGNAL, real(3, 2, 2), 2, padding="same")],
+    "nn.conv2d": [
+        Sample(IMAGES, real(2, 2, 2, 2)),
+        Sample(IMAGES, real(3, 2, 1, 2), 1, 1, groups=2),
+    ],
+    "nn.depthwise_conv": [
+        known(IMAGES, real(2, 2, 2, 1)),
+        known(SIGNAL, real(2, 2, 2), 1, padding="same"),
+    ],
+    "nn.dropout": [
+        Sample(X)
+        .fed_through(lambda x: (x, 0.4, gt.random.Generator(3)))
+        .without("saved", "float32", reason="the generator is the sample's own"),
+        Sample(X, 0.4, training=False),
+    ],
+    "nn.embedding_lookup": [Sample(X, LABELS % 3), Sample(X, N % 3)],
+    "nn.cosine_similarity": [Sample(X, P), Sample(X, V, axis=-1)],
+    "nn.binary_cross_entropy": [Sample(SHARES, unit(3, 4) ** 2)],
+    "nn.categorical_cross_entropy": [Sample(SHARES, P / 3.0)],
+    "nn.kl_divergence": [Sample(SHARES, P / 3.0)],
+    "nn.hinge": [Sample(TRUTH, X)],
+    "nn.sigmoid_cross_entropy_with_logits": [Sample(SHARES, X)],
+    "nn.softmax_cross_entropy_with_logits": [
+        Sample(SHARES, X).fed_through(lambda y, x: (gt.nn.softmax(y), x))
+    ],
+    "nn.sparse_softmax_cross_entropy_with_logits": [Sample(LABELS, X)],
+}

@@ -1,0 +1,39 @@
+"""Samples of ops on vectors, on counts, and on numbers' parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from drawing import complexes, positive, real
+
+from gradtape.testing import Sample
+
+COUNTED = "how many there are depends on the values"
+STEP = "the step is that of the dtype"
+LONG, SHORT, Z = real(5), real(3), complexes(4)
+NUMBERS = np.array([3, 0, 3, 1])
+
+SAMPLES = {
+    "convolve": [
+        *(Sample(LONG, SHORT, whole=whole) for whole in (True, False)),
+        *(Sample(Z, complexes(2), whole=whole) for whole in (True, False)),
+        *(Sample(Z, real(2), whole=whole) for whole in (True, False)),
+        Sample(SHORT, LONG, whole=True),
+    ],
+    "bincount": [
+        Sample(NUMBERS, minlength=least).without("known sizes", reason=COUNTED) for least in (0, 6)
+    ],
+    "bincount_weighted": [
+        Sample(NUMBERS, real(4), minlength=least).without("known sizes", reason=COUNTED)
+        for least in (0, 6)
+    ],
+    "frexp_exponent": [
+        Sample(np.array([0.0, 0.3, -5.0, 4.0, np.inf])),
+        Sample(np.array([3e-310])).without("float32", reason="single precision ends before that"),
+    ],
+    "spacing": [Sample(real(2, 3)).without("float32", reason=STEP)],
+    "bessel_i": [
+        *(Sample(3.0 * real(2, 3), order=order) for order in (0, 1, 2)),
+        Sample(np.array([0.0, 1e-3, 3.0]), order=1),
+        Sample(positive(3), order=0),
+    ],
+}
