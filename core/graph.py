@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrays import ArrayOperators
 from .errors import TraceError
 from .op import SCALARS, Op, register_array_type
 from .spec import Shape, TensorSpec, describe
 from .state import active_graph
-from .table import F
 
 if TYPE_CHECKING:
     from .closure import Closure
@@ -40,81 +40,16 @@ _NOT_USERS = (
 )
 
 
-class Symbol:
+class Symbol(ArrayOperators):
     """One value of a graph: an array type whose ops append nodes instead of computing."""
 
     __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
-    # an ndarray on the left leaves the operator to us
-    __array_ufunc__ = None
 
     def __init__(self, graph: Graph, shape: Shape, dtype: Any, name: str | None = None) -> None:
         self.graph = graph
         self.shape = shape
         self.dtype = np.dtype(dtype)
         self.name = name
-
-    def __add__(self, other: Any) -> Any:
-        return F.add(self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return F.add(other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return F.subtract(self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return F.subtract(other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return F.multiply(self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return F.multiply(other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return F.divide(self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return F.divide(other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return F.power(self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return F.power(other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return F.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return F.matmul(other, self)
-
-    def __neg__(self) -> Any:
-        return F.negative(self)
-
-    # elementwise as for every array, so symbols are found in sets and dictionaries, not in lists
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> Any:
-        return F.equal(self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return F.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return F.less(self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return F.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return F.greater(self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return F.greater_equal(self, other)
-
-    def __bool__(self) -> bool:
-        raise not_known(self, "its truth (if, while, and, or)")
 
     def __repr__(self) -> str:
         return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"

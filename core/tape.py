@@ -120,12 +120,18 @@ class GradientTape:
 
     def _resume(self) -> None:
         self._recording, self.records = True, self._all
-        active_tapes.set((*active_tapes.get(), self))
+        active = active_tapes.get()
+        if not any(map(self._is_in, active)):
+            active_tapes.set((*active, self))
 
     def _pause(self) -> None:
         # by identity, not by position: tapes may be closed in any order
         self._recording, self.records = False, {}
         active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
+
+    def _is_in(self, recorder: Any) -> bool:
+        """Return whether an active recorder is this tape, or stands for it inside a batch."""
+        return recorder is self or getattr(recorder, "root", None) is self
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
@@ -324,11 +330,7 @@ class GradientTape:
         ValueError
             If an output gradient is ``None``, or its shape is not the target's.
         """
-        if self._used and not self._persistent:
-            raise RuntimeError(
-                "a non-persistent GradientTape can only be used to compute one set of gradients; "
-                "make it with GradientTape(persistent=True) to call it again"
-            )
+        self._check_unused()
         unconnected = _unconnected(unconnected_gradients)
         if target is None:
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
@@ -349,11 +351,136 @@ class GradientTape:
             results.append(g)
         return pack_like(sources, results)
 
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+    ) -> Any:
+        """Return the derivative of every element of ``target`` by every element of ``sources``.
+
+        Parameters
+        ----------
+        target
+            A tensor of any shape.
+        sources
+            Tensors or variables, in any nested containers.
+        unconnected_gradients
+            As for :meth:`gradient`.
+        parallel_iterations
+            How many rows (elements of the target) go back at once: the memory needed is
+            proportional to it. By default as many as take 1 GiB, by an estimate from the largest
+            tensor on the tape.
+        experimental_use_pfor
+            If false, the rows go back one by one, without batching rules.
+
+        Returns
+        -------
+        Per source, a tensor of shape ``target.shape + source.shape``, in the source's dtype.
+
+        Raises
+        ------
+        RuntimeError
+            If a non-persistent tape is asked a second time.
+        TypeError
+            If the target is no tensor; in a trace, if its shape is not fully known.
+        ValueError
+            If ``parallel_iterations`` is below 1.
+        """
+        from .jacobian import jacobian  # it builds on tapes
+
+        self._check_unused()
+        unconnected = _unconnected(unconnected_gradients)
+        y = _handle(target, "target")
+        handles = [_handle(leaf, "sources") for leaf in flatten(sources)]
+        self._used = True
+        found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
+        if unconnected is UnconnectedGradients.ZERO:
+            for i, (x, j) in enumerate(zip(handles, found, strict=True)):
+                if j is None:
+                    rows = F.zeros_like(y.array)
+                    for _ in x.shape or ():
+                        rows = F.expand_dims(rows, axis=-1)
+                    found[i] = Tensor(F.cast_like(rows, x.array) + F.zeros_like(x.array))
+        return pack_like(sources, found)
+
+    def batch_jacobian(
+        self,
+        target: Any,
+        source: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+        parallel_iterations: int | None = None,
+        experimental_use_pfor: bool = True,
+        check: bool = False,
+    ) -> Any:
+        """Return the Jacobian of every example: of ``target[i]`` by ``source[i]``.
+
+        It is right where no example's target depends on another example's source.
+
+        Parameters
+        ----------
+        target
+            A tensor of shape ``(batch, ...)``.
+        source
+            A tensor or variable of shape ``(batch, ...)``.
+        unconnected_gradients
+            Zeros stand for "unconnected" either way, as in TensorFlow.
+        parallel_iterations, experimental_use_pfor
+            As for :meth:`jacobian`.
+        check
+            Make sure that the examples are independent, at the cost of one more backward pass.
+
+        Returns
+        -------
+        A tensor of shape ``(batch, *target.shape[1:], *source.shape[1:])``.
+
+        Raises
+        ------
+        RuntimeError
+            If a non-persistent tape is asked a second time.
+        ValueError
+            If the numbers of examples differ; with ``check``, if examples are not independent.
+        """
+        from .jacobian import batch_jacobian
+
+        self._check_unused()
+        _unconnected(unconnected_gradients)
+        y, x = _handle(target, "target"), _handle(source, "source")
+        self._used = True
+        rows = parallel_iterations if experimental_use_pfor else 1
+        return batch_jacobian(self, y, x, rows, check)
+
+    def _check_unused(self) -> None:
+        if self._used and not self._persistent:
+            raise RuntimeError(
+                "a non-persistent GradientTape can only be used to compute one set of gradients; "
+                "make it with GradientTape(persistent=True) to call it again"
+            )
+
+    def _saved_arrays(self) -> Iterator[Any]:
+        """Yield the arrays that the records keep for the backward pass."""
+        for record in self._all.values():
+            if type(record) is tuple:
+                if type(record[2]) is Tensor:
+                    yield record[2].array
+            elif type(record) is list:
+                for edge in record:
+                    for saved in edge[2] if type(edge[2]) is tuple else (edge[2],):
+                        if type(saved) is Tensor:
+                            yield saved.array
+
     def _backward(
-        self, targets: list[Tensor], seeds: list[Tensor | None], sources: list[int]
+        self,
+        targets: list[Tensor],
+        seeds: list[Tensor | None],
+        sources: list[int],
+        keep: bool = False,
     ) -> list[Tensor | None]:
         """Run the backward pass and return a tensor or None per source id."""
-        others = tuple(tape for tape in active_tapes.get() if tape is not self)
+        keep = keep or self._persistent
+        others = tuple(tape for tape in active_tapes.get() if not self._is_in(tape))
         raw = not others
         grads: dict[int, Any] = {}
         wanted = set(sources)
@@ -368,11 +495,11 @@ class GradientTape:
                     grads[target.id] = g if known is None else known + g
             useful = None if self._roots <= wanted else self._reachable(wanted)
             # a persistent tape keeps its records; another gives up each as it is used
-            records = self._all.copy() if self._persistent else self._all
+            records = self._all.copy() if keep else self._all
             _run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
-            if not self._persistent:
+            if not keep:
                 self._all.clear()
         found = [grads.get(id) for id in sources]
         return [None if g is None else Tensor(g) if type(g) is not Tensor else g for g in found]

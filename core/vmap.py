@@ -1,23 +1,67 @@
-"""``vmap``: a function of one example as a function of many."""
+"""``vmap``: a function of one example as a function of many, which runs once for all of them."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
+from .batched import HIDE, UNHIDE, has_level, new_level
 from .convert import as_tensor
-from .errors import TraceError
+from .outside import Outside
+from .state import active_tapes, recording_to
 from .table import ops
+from .tensor import Tensor
 from .tree import flatten, pack_like, structure
 
-__all__ = ["vmap"]
+__all__ = ["active_batches", "batching", "leave", "vmap"]
+
+_RANDOMNESS = ("error", "different", "same")
 
 
-def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callable[..., Any]:
+class Batching(NamedTuple):
+    """A batch that is running: its level, a tensor as long as it, and what random numbers do."""
+
+    level: int
+    like: Tensor
+    randomness: str
+
+
+#: The batches around the running code, the outermost first.
+active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
+
+
+@contextmanager
+def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
+    """Run a block for one example of a batch; tapes from outside sum over the examples."""
+    tapes = tuple(Outside.of(tape, level) for tape in active_tapes.get())
+    token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
+    try:
+        with recording_to(tapes):
+            yield
+    finally:
+        active_batches.reset(token)
+
+
+def leave(x: Any, like: Tensor, level: int) -> Tensor:
+    """Return ``x`` with the hidden axis of a level first; repeated, if it has none."""
+    x = as_tensor(x)
+    if has_level(x.array, level):
+        return UNHIDE(x, like, level=level)
+    result: Tensor = ops["spread_like"](x, like)
+    return result
+
+
+def vmap(
+    fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error"
+) -> Callable[..., Any]:
     """Return a function that applies ``fn`` to every example along an axis, and stacks the results.
 
-    It is differentiable to any order, and works inside tapes and traces.
+    ``fn`` runs once, on all examples together: its ops apply their batching rules. The result is
+    differentiable to any order, works inside tapes, traces and other ``vmap``s, and so may tapes
+    inside ``fn``: their gradients are those of one example.
 
     Parameters
     ----------
@@ -27,7 +71,10 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callabl
         The axis of each positional argument that counts examples; ``None`` for an argument that all
         examples share. One integer stands for all arguments; a container gives one per leaf.
     out_axes
-        Where the results' batch axis goes.
+        Where the results' batch axis goes: one integer, or a container with one per result.
+    randomness
+        What ``gt.random`` gives inside ``fn``: ``"different"`` numbers for each example, the
+        ``"same"`` for all, or an ``"error"`` (the default), so that the choice is made in words.
 
     Returns
     -------
@@ -38,38 +85,61 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: int = 0) -> Callabl
     ValueError
         When called, if no argument has a batch axis, or the batch sizes differ.
     TraceError
-        When called in a trace in which the batch size is unknown.
+        When called, if ``fn`` asks for a value: ``if x > 0``, ``float(x)``, ``x.numpy()``.
+    RuntimeError
+        When called, if ``fn`` draws random numbers and ``randomness`` is not given.
 
     Notes
     -----
-    The examples are computed one after another: the cost is that of the loop it replaces.
+    The interface is that of ``jax.vmap`` and ``torch.func.vmap``. An assignment to a variable in
+    ``fn`` must be of a value that all examples share.
 
     Examples
     --------
     >>> gt.vmap(lambda x, w: gt.sum(x * w), in_axes=(0, None))(gt.ones((3, 2)), gt.ones(2)).shape
     (3,)
     """
+    if randomness not in _RANDOMNESS:
+        raise ValueError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}")
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         axes = _axes(in_axes, args)
+        given = flatten(args)
         leaves = [
-            leaf if axis is None else as_tensor(leaf)
-            for leaf, axis in zip(flatten(args), axes, strict=True)
+            leaf if axis is None else _axis_first(as_tensor(leaf), axis, i)
+            for i, (leaf, axis) in enumerate(zip(given, axes, strict=True))
         ]
-        size = _batch_size(leaves, axes)
-        results = []
-        for i in range(size):
-            example = [
-                leaf if axis is None else leaf[(slice(None),) * (axis % leaf.ndim) + (i,)]
-                for leaf, axis in zip(leaves, axes, strict=True)
-            ]
-            results.append(fn(*pack_like(args, example), **kwargs))
-        columns = zip(*[flatten(result) for result in results], strict=True)
-        stacked = [ops["stack"](*map(as_tensor, column), axis=out_axes) for column in columns]
-        return pack_like(results[0], stacked)
+        like = _longest(leaves, axes)
+        level = new_level()
+        example = [
+            leaf if axis is None else HIDE(leaf, level=level)
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        with batching(level, like, randomness):
+            result = fn(*pack_like(args, example), **kwargs)
+        results = flatten(result)
+        places = _out_axes(out_axes, result)
+        outputs = []
+        for leaf, axis in zip(results, places, strict=True):
+            if leaf is None:  # no gradient, say
+                outputs.append(None)
+                continue
+            y = leave(leaf, like, level)
+            outputs.append(y if axis == 0 else ops["moveaxis"](y, source=(0,), destination=(axis,)))
+        return pack_like(result, outputs)
 
     return wrapper
+
+
+def _axis_first(x: Tensor, axis: int, position: int) -> Tensor:
+    shape = x.shape
+    if shape is not None and not -len(shape) <= axis < len(shape):
+        raise ValueError(f"vmap: argument {position} of shape {shape} has no axis {axis}")
+    if axis == 0:
+        return x
+    result: Tensor = ops["moveaxis"](x, source=(axis,), destination=(0,))
+    return result
 
 
 def _axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
@@ -89,24 +159,26 @@ def _axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
     return axes
 
 
-def _batch_size(leaves: list[Any], axes: list[int | None]) -> int:
-    sizes = {}
-    for position, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
-        if axis is None:
-            continue
-        shape = leaf.shape
-        if shape is None or not -len(shape) <= axis < len(shape):
-            raise ValueError(f"vmap: argument {position} of shape {shape} has no axis {axis}")
-        if shape[axis] is None:
-            raise TraceError(
-                f"vmap: the batch size of argument {position} is unknown in this trace"
-            )
-        sizes[position] = int(shape[axis])
-    if not sizes:
-        raise ValueError("vmap: no argument has a batch axis; in_axes is None for all of them")
-    if len(set(sizes.values())) > 1:
-        raise ValueError(f"vmap: the batch sizes of the arguments differ: {sizes}")
-    size = next(iter(sizes.values()))
-    if size == 0:
-        raise ValueError("vmap: the batch is empty, so the results' shapes are unknown")
-    return size
+def _out_axes(out_axes: Any, result: Any) -> list[int]:
+    """Return where the batch axis of every result goes."""
+    if isinstance(out_axes, int):
+        return [out_axes] * len(flatten(result))
+    if structure(out_axes) != structure(result):
+        raise ValueError(f"vmap: out_axes {out_axes} does not have the structure of the results")
+    return flatten(out_axes)
+
+
+def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
+    """Return an argument with a batch axis, after a look at the sizes of all of them."""
+    sizes = {
+        i: leaf.shape[0]
+        for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        if axis is not None and leaf.shape is not None
+    }
+    known = {i: n for i, n in sizes.items() if n is not None}
+    if len(set(known.values())) > 1:
+        raise ValueError(f"vmap: the batch sizes of the arguments differ: {known}")
+    for i in (*known, *range(len(leaves))):
+        if axes[i] is not None:
+            return Tensor.with_id(leaves[i].array, 0)
+    raise ValueError("vmap: no argument has a batch axis; in_axes is None for all of them")

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, ops
+from .batching import leading
+from .batching_indexing import segment_sum_rule
 from .families import Axis, as_axis, kind_of, named, op
 from .indexing import scatter_add, take
 
@@ -39,7 +41,9 @@ def embedding_lookup(params: Any, ids: Any) -> Any:
     Raises
     ------
     IndexError
-        If a number is out of bounds, or no integer.
+        If a number is out of bounds.
+    TypeError
+        If one is no integer.
     """
     return take(params, ids, axis=0)
 
@@ -78,6 +82,7 @@ _segment_sum = op(
     gradients={"x": lambda g, ids: F.take(g, ids, axis=0), "ids": NONDIFF},
     infer=lambda x, ids, num: (_segment_shape(x.shape, ids.shape, num), x.dtype),
     holomorphic=True,
+    batch=segment_sum_rule,
     doc="Sum the rows of ``x`` that have the same number.",
 )
 
@@ -168,6 +173,7 @@ op(
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
     infer=lambda x, groups: (_in_groups(x.shape, groups), x.dtype),
     holomorphic=True,
+    batch=leading,
     doc="Cut the last axis into groups: ``(..., groups, channels / groups)``.",
 )
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
+from ...core.op import is_transformed
 from .arrangement import axis_of, part_of
+from .batching import along
 from .families import SCALARS, as_axis, named, op, reduced_axes
 from .products import matmul
 from .selection import searchsorted
@@ -76,6 +78,7 @@ _difference = op(
     gradients={"x": lambda g, x_like, axis: F.difference_adjoint(g, x_like, axis=axis)},
     infer=_difference_spec,
     holomorphic=True,
+    batch=along("axis"),
     doc="Return the differences between neighbours along an axis.",
 )
 op(
@@ -84,6 +87,7 @@ op(
     gradients={"g": lambda g, axis: F.difference(g, axis=axis), "like": NONDIFF},
     infer=lambda g, like, axis: (like.shape, g.dtype),
     holomorphic=True,
+    batch=along("axis"),
     doc="Add ``g`` to the later, and take it from the earlier, of two neighbours in ``like``.",
 )
 
@@ -202,7 +206,7 @@ def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: A
 @named
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences between neighbours in the flattened ``x``, with more at the ends."""
-    steps = _step(ops["reshape"](as_tensor(x), shape=(-1,)), 0)
+    steps = _difference(ops["reshape"](as_tensor(x), shape=(-1,)), axis=0)
     ends = [None if y is None else ops["reshape"](y, shape=(-1,)) for y in (to_begin, to_end)]
     parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
     return ops["concatenate"](*parts, axis=0) if len(parts) > 1 else steps
@@ -439,10 +443,12 @@ def average(
         If the weights have another shape than ``x``, and no axis is given.
     ValueError
         If their shape is not that of ``x`` along ``axis``.
+    ZeroDivisionError
+        If weights sum to 0.
 
     Notes
     -----
-    Where weights sum to 0 the result is infinite or nan; NumPy raises there.
+    A trace does not know the sum of the weights: where it is 0, the result is infinite or nan.
     """
     x = as_tensor(x)
     along = as_axis(axis, "average")
@@ -452,6 +458,8 @@ def average(
         return (mean, ops["broadcast_like"](count, mean)) if returned else mean
     x, weights = _inexact(x), _fitted_weights(as_tensor(weights), x, along)
     total = ops["sum"](weights, axis=along, keepdims=keepdims)
+    if not is_transformed(total.array) and (total == 0).any():
+        raise ZeroDivisionError("average: weights sum to 0, so they cannot be normalised")
     mean = ops["sum"](x * weights, axis=along, keepdims=keepdims) / total
     return (mean, ops["broadcast_like"](total, mean)) if returned else mean
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, ops
+from .batching_images import conv_rule, conv_transpose_rule, to_filters_rule, to_images_rule
 from .families import named, op
 from .joining import common_dtype
 from .products import as_like
@@ -180,6 +181,7 @@ _conv = op(
     },
     infer=_conv_spec,
     holomorphic=True,
+    batch=conv_rule,
     doc="Sum images ``x`` in windows, weighted by filters ``w``.",
 )
 op(
@@ -196,6 +198,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
+    batch=to_images_rule,
     doc="Send a gradient of ``conv`` back to the images, of the shape of ``like``.",
 )
 op(
@@ -212,6 +215,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
+    batch=to_filters_rule,
     doc="Send a gradient of ``conv`` back to the filters, of the shape of ``like``.",
 )
 
@@ -275,6 +279,7 @@ _conv_transpose = op(
         common_dtype((x, w)),
     ),
     holomorphic=True,
+    batch=conv_transpose_rule,
     doc="Enlarge images ``x``: the adjoint of a convolution with filters ``w``.",
 )
 

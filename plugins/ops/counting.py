@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ...core.convert import as_tensor, beside
-from ...core.extend import NONDIFF, F, ops
+from ...core.errors import TraceError
+from ...core.extend import NONDIFF, F, Op, ops
 from ...core.op import is_transformed
+from .batching import refused
 from .families import cast_to, kind_of, named, op
 from .selection import isin, searchsorted, unique_all
 
@@ -60,11 +62,29 @@ def _weighted_kernel(xp: Any, x: Any, weights: Any, *, minlength: int = 0) -> An
     return xp.sum(xp.where(hits, wide, xp.zeros_like(wide)), axis=0)
 
 
+_SIZE = (
+    "the number of bins differs from example to example, and the examples of a vmap have one "
+    "shape; use gradtape.segment_sum, which is told it"
+)
+
+
+def _weighted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    if batched[0]:
+        return refused(_SIZE)(op, xs, batched, params)
+    numbers, weights = xs
+    (size,) = op.raw(numbers, F.getitem(weights, index=(0,)), **params).shape
+    if size is None:
+        raise TraceError("bincount_weighted: vmap needs to know the number of bins in a trace")
+    wide = F.cast(F.swapaxes(weights, axis1=0, axis2=1), dtype="float64")
+    return F.swapaxes(F.segment_sum(wide, numbers, num=size), axis1=0, axis2=1)
+
+
 _bincount = op(
     "bincount",
     _bincount_kernel,
     gradients={"x": NONDIFF},
     infer=lambda x, minlength: ((None,), np.dtype(np.int64)),
+    batch=refused(_SIZE),
     doc="Count how often each integer from 0 occurs.",
 )
 _bincount_weighted = op(
@@ -75,6 +95,7 @@ _bincount_weighted = op(
         "weights": lambda g, x, weights_like: F.cast_like(F.take(g, x, axis=0), weights_like),
     },
     infer=lambda x, weights, minlength: ((None,), np.dtype(np.float64)),
+    batch=_weighted_rule,
     doc="Sum the weights of each integer from 0.",
 )
 
@@ -205,10 +226,12 @@ def histogram(
     flat = ops["reshape"](ops["stop_gradient"](x), shape=(-1,))
     if flat.dtype.kind == "b":
         flat = ops["cast"](flat, dtype="uint8")
-    edges = _edges(flat, bins, range)
+    edges = given = _edges(flat, bins, range)
     if edges.shape is None or edges.shape[0] is None:
         raise ValueError(f"histogram: the number of bins must be known, got shape {edges.shape}")
     count = edges.shape[0] - 1
+    kind = np.result_type(flat.dtype, edges.dtype)
+    flat, edges = (y if y.dtype == kind else ops["cast"](y, dtype=kind.name) for y in (flat, edges))
     place = searchsorted(edges, flat, side="right") - 1
     place = ops["where"](flat == edges[-1], count - 1, place)
     place = ops["where"]((flat >= edges[0]) & (flat <= edges[-1]), place, count)  # one bin for none
@@ -220,7 +243,7 @@ def histogram(
     if density:
         widths = ops["cast"](ops["difference"](edges, axis=0), dtype="float64")
         found = found / widths / ops["sum"](found, axis=None)
-    return found, edges
+    return found, given
 
 
 # -- sets ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor, host_array
+from ...core.convert import as_tensor, beside, host_array
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import ops
 from ...core.spec import as_shape
@@ -76,11 +76,12 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     Bounds that are tensors get gradients; the numbers are along a new first axis.
     """
     if isinstance(start, Operators) or isinstance(stop, Operators):
-        start, stop = as_tensor(start), as_tensor(stop)
+        tensor = as_tensor(start if isinstance(start, Operators) else stop)
+        start, stop = beside(start, tensor), beside(stop, tensor)
         way = stop - start
         kind = np.result_type(way.dtype, _dtype(dtype) if way.dtype.kind in "biu" else way.dtype)
         shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
-        shares = shares.astype(kind).reshape(-1, *[1] * way.ndim)
+        shares = beside(shares.astype(kind).reshape(-1, *[1] * way.ndim), way)
         result = start + way * shares
         return result if dtype is None else result.astype(dtype)
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))

@@ -12,6 +12,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
+from .batching import leading
+from .batching_products import solve_rule
 from .families import kind_of, named, op
 from .indexing import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed
@@ -51,6 +53,7 @@ _solve = op(
     lambda xp, a, b: xp.linalg.solve(a, b),
     vjp=_solve_vjp,
     infer=_solve_spec,
+    batch=solve_rule,
     doc="Solve ``a @ x = b`` for matrices ``x``.",
 )
 
@@ -86,6 +89,7 @@ _inv = op(
     gradients={"x": lambda g, out: -F.matmul(F.matmul(transposed(out), g), transposed(out))},
     infer=lambda x: (square(x, "inv"), inexact(x.dtype)),
     holomorphic=True,
+    batch=leading,
     doc="Return the inverses of matrices.",
 )
 
@@ -138,6 +142,7 @@ _det = op(
     gradients={"x": lambda g, x: over_matrix(g) * F.cofactor(x)},
     infer=lambda x: _number_per_matrix(x, "det"),
     holomorphic=True,
+    batch=leading,
     doc="Return the determinants of matrices.",
 )
 op(
@@ -146,6 +151,7 @@ op(
     gradients={"x": _cofactor_rule},
     infer=lambda x: (square(x, "cofactor"), x.dtype),
     holomorphic=True,
+    batch=leading,
     doc="Return the matrices of cofactors: the derivative of the determinant.",
 )
 
@@ -178,6 +184,7 @@ _slogdet = op(
         _number_per_matrix(x, "slogdet"),
         (_number_per_matrix(x, "slogdet")[0], real_of(x.dtype)),
     ],
+    batch=leading,
     doc="Return the sign and the logarithm of the absolute value of determinants.",
 )
 
@@ -222,6 +229,7 @@ _cholesky = op(
     lambda xp, x: xp.linalg.cholesky(x),
     gradients={"x": _cholesky_rule},
     infer=lambda x: (square(x, "cholesky"), inexact(x.dtype)),
+    batch=leading,
     doc="Return the lower triangular factors of positive definite matrices.",
 )
 

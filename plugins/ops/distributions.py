@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ...core.backend import backend_of, to_numpy
 from ...core.extend import NONDIFF, F
+from .batching import keyed, leading
 from .families import op, reals
-from .random import random_op, stream
+from .random import for_each, many, random_op, stream
 
 __all__: list[str] = []
 
@@ -53,10 +54,11 @@ def _on_backend(numbers: Any, like: Any) -> Any:
 op(
     "random_integers",
     lambda xp, key, *, shape, low, high: _on_backend(
-        np.asarray(stream(key).integers(low, high, shape, np.int64)), key
+        np.asarray(for_each(key, lambda rng: rng.integers(low, high, shape, np.int64))), key
     ),
     gradients={"key": NONDIFF},
-    infer=lambda key, shape, low, high: (shape, np.dtype(np.int64)),
+    infer=lambda key, shape, low, high: (many(key, shape), np.dtype(np.int64)),
+    batch=keyed,
     doc="Return integers from ``low`` up to, but without, ``high``, determined by ``key``.",
 )
 
@@ -68,7 +70,13 @@ def _gamma(xp: Any, key: Any, concentration: Any) -> Any:
     shapes = to_numpy(reals(concentration))
     if not (shapes > 0).all():
         raise ValueError("random_gamma: the concentration must be above 0 everywhere")
-    numbers = np.asarray(stream(key).standard_gamma(shapes.astype(np.float64)), shapes.dtype)
+    wide, keys = shapes.astype(np.float64), to_numpy(key)
+    if keys.ndim == 1:
+        numbers = stream(keys).standard_gamma(wide)
+    else:
+        rows = zip(keys, wide, strict=True)
+        numbers = np.stack([stream(row).standard_gamma(part) for row, part in rows])
+    numbers = np.asarray(numbers, shapes.dtype)
     return _on_backend(np.maximum(numbers, np.finfo(shapes.dtype).tiny), concentration)
 
 
@@ -139,6 +147,7 @@ op(
         "concentration": lambda g, concentration, out: g * F.random_gamma_slope(concentration, out),
     },
     infer=lambda key, concentration: (concentration.shape, concentration.dtype),
+    batch=keyed,
     doc="Return gamma-distributed numbers of scale 1, determined by ``key``.",
 )
 op(
@@ -146,5 +155,6 @@ op(
     _slope_kernel,
     gradients={"concentration": _no_second_order, "number": _no_second_order},
     infer=lambda concentration, number: (concentration.shape, concentration.dtype),
+    batch=leading,
     doc="Return how gamma-distributed numbers move with their concentration.",
 )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import F, TensorSpec, broadcast_shapes
+from .batching_products import einsum_rule
 from .families import named, op
 from .products import as_like
 
@@ -195,6 +196,7 @@ _einsum = op(
     vjp=_vjp,
     shapes_only=("out",),
     infer=_spec,
+    batch=einsum_rule,
     doc="Sum products over labelled axes.",
 )
 op(
@@ -206,6 +208,7 @@ op(
         operands[position].shape,
         np.result_type(g.dtype, *(x.dtype for i, x in enumerate(operands) if i != position)),
     ),
+    batch=einsum_rule,
     doc="Send a gradient of ``einsum`` back to the operand at ``position``.",
 )
 

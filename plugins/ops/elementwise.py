@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import cmath
 import math
+import operator
 from typing import Any
 
 import numpy as np
 
 from ...core.convert import as_tensor
-from ...core.extend import NONDIFF, F, Op
+from ...core.extend import NONDIFF, F, Op, ops
 from .families import SCALARS, cast_to, elementwise, named, op, standard
 
 __all__ = [
@@ -345,12 +346,22 @@ _clip = elementwise(
 )
 
 
+_NOTHING = object()  # an argument that was not given
+
+
 class Where(Op):
-    """``where(condition, x, y)``, which gives Python numbers the default dtype if both are."""
+    """``where(condition, x, y)``, which gives Python numbers the default dtype if both are.
+
+    Of a condition alone it is :func:`gradtape.nonzero`.
+    """
 
     __slots__ = ()
 
-    def __call__(self, condition: Any, x: Any, y: Any) -> Any:
+    def __call__(self, condition: Any, x: Any = _NOTHING, y: Any = _NOTHING) -> Any:
+        if y is _NOTHING:
+            if x is _NOTHING:
+                return tuple(ops["nonzero"](condition))
+            raise ValueError("where: give both x and y, or neither of them")
         if type(x) in SCALARS and type(y) in SCALARS:
             # NumPy would make float64 of where(condition, 1.0, 0.0)
             if SCALARS.index(type(x)) >= SCALARS.index(type(y)):
@@ -424,6 +435,7 @@ _round = op(
 )
 
 
+@named
 def round(x: Any, decimals: int = 0) -> Any:
     """Round to the nearest, halves to even; it has no gradient.
 
@@ -438,7 +450,7 @@ def round(x: Any, decimals: int = 0) -> Any:
     -------
     A tensor of the shape and dtype of ``x``.
     """
-    return _round(x, decimals=int(decimals))
+    return _round(x, decimals=operator.index(decimals))
 
 
 @named
@@ -456,6 +468,8 @@ def rint(x: Any) -> Any:
 
 def _angle_kernel(xp: Any, x: Any) -> Any:
     atan2 = standard(xp, "atan2", "arctan2")
+    if x.dtype.kind == "b":
+        x = cast_to(xp, x, np.int64)  # as for NumPy, which measures them from an integer 0
     return atan2(xp.imag(x), xp.real(x)) if x.dtype.kind == "c" else atan2(xp.zeros_like(x), x)
 
 
@@ -487,13 +501,34 @@ imag = elementwise(
     holomorphic=False,
     doc="Return the imaginary part of ``x``.",
 )
-angle = elementwise(
+_angle = elementwise(
     "angle",
     _angle_kernel,
     x=_angle_slope,
     holomorphic=False,
     doc="Return the angle of ``x`` in the complex plane, in radians.",
 )
+
+
+@named
+def angle(z: Any, deg: bool = False) -> Any:
+    """Return the angle of ``z`` in the complex plane, from -pi to pi.
+
+    Parameters
+    ----------
+    z
+        A tensor of any dtype; negative real numbers have the angle pi.
+    deg
+        Return degrees instead of radians.
+
+    Returns
+    -------
+    A real tensor of the shape of ``z``.
+    """
+    turned = _angle(z)
+    return turned * (180.0 / math.pi) if deg else turned
+
+
 _cast = op(
     "cast",
     lambda xp, x, *, dtype: cast_to(xp, x, dtype),

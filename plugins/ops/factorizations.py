@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.extend import F, TensorSpec, ops
+from .batching import leading
 from .families import cast_to, named, op
 from .matrices import (
     adjoint,
@@ -116,6 +117,7 @@ _qr = op(
     lambda xp, x, *, mode="reduced": tuple(xp.linalg.qr(x, mode=mode)),
     vjp=_qr_vjp,
     infer=_qr_spec,
+    batch=leading,
     doc="Factor matrices into orthonormal columns and a triangle.",
 )
 
@@ -190,6 +192,7 @@ _eigh = op(
         (_eigenvalues(square(x, "eigh")), real_of(x.dtype)),
         (x.shape, inexact(x.dtype)),
     ],
+    batch=leading,
     doc="Return eigenvalues in ascending order, and eigenvectors, of Hermitian matrices.",
 )
 _eigvalsh = op(
@@ -197,6 +200,7 @@ _eigvalsh = op(
     lambda xp, x: xp.linalg.eigvalsh(x),
     gradients={"x": _eigvalsh_rule},
     infer=lambda x: (_eigenvalues(square(x, "eigvalsh")), real_of(x.dtype)),
+    batch=leading,
     doc="Return eigenvalues of Hermitian matrices in ascending order.",
 )
 
@@ -282,6 +286,7 @@ _eig = op(
         (_eigenvalues(square(x, "eig")), _complex_of(x.dtype)),
         (x.shape, _complex_of(x.dtype)),
     ],
+    batch=leading,
     doc="Return complex eigenvalues and eigenvectors of matrices.",
 )
 _eigvals = op(
@@ -289,6 +294,7 @@ _eigvals = op(
     lambda xp, x: _eig_kernel(xp, x)[0],
     gradients={"x": _eigvals_rule},
     infer=lambda x: (_eigenvalues(square(x, "eigvals")), _complex_of(x.dtype)),
+    batch=leading,
     doc="Return complex eigenvalues of matrices.",
 )
 
@@ -378,6 +384,7 @@ _svd = op(
     lambda xp, x, *, full_matrices=True: tuple(xp.linalg.svd(x, full_matrices=full_matrices)),
     vjp=_svd_vjp,
     infer=_svd_spec,
+    batch=leading,
     doc="Return left singular vectors, singular values, and right singular vectors in rows.",
 )
 
@@ -398,12 +405,15 @@ _svdvals = op(
     svdvals_kernel,
     gradients={"x": _svdvals_rule},
     infer=_svdvals_spec,
+    batch=leading,
     doc="Return singular values in descending order.",
 )
 
 
 @named
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     """Return ``(u, s, vh)`` with ``(u * s) @ vh == a``: the singular value decomposition.
 
     Parameters
@@ -415,6 +425,8 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
         ``min(m, n)`` vectors only.
     compute_uv
         Whether to return the vectors too, or ``s`` alone.
+    hermitian
+        Whether the matrices are symmetric or Hermitian: one triangle of them is read.
 
     Returns
     -------
@@ -427,11 +439,35 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     a pair of vectors, the choice of vectors for equal singular values, and vectors beyond the first
     ``min(m, n)``.
     """
+    if hermitian:
+        return _hermitian_svd(a, compute_uv)
     if not compute_uv:
         return svdvals(a)
     a = floating(a)
     sizes_of_matrices(a, "svd")
     return SVDResult(*_svd(a, full_matrices=bool(full_matrices)))
+
+
+def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+    """Return singular values, with vectors if wanted: those of eigenvalues, but for signs."""
+    if not compute_uv:
+        return ops["flip"](ops["sort"](ops["abs"](eigvalsh(a)), axis=-1), axis=-1)
+    w, v = eigh(a)
+    sizes = ops["abs"](w)
+    order = ops["flip"](ops["argsort"](sizes, axis=-1), axis=-1)
+    signs = ops["where"](w < 0, -1.0, ops["ones_like"](w))
+    signs, sizes = (ops["take_along_axis"](x, order, axis=-1) for x in (signs, sizes))
+    u = ops["take_along_axis"](v, ops["expand_dims"](order, axis=-2), axis=-1)
+    return SVDResult(u, sizes, _adjoint(u * ops["expand_dims"](signs, axis=-2)))
+
+
+def hermitian_part(a: Any, name: str) -> Any:
+    """Return the Hermitian matrices of which ``a`` has the lower triangle."""
+    a = floating(a)
+    square(a, name)
+    lower = ops["tril"](a, k=-1)
+    middle = ops["real"](a - lower) if a.dtype.kind == "c" else a - lower
+    return lower + _adjoint(lower) + ops["tril"](middle, k=0)
 
 
 @named

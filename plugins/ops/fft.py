@@ -17,6 +17,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, F, ops
+from .batching import along
 from .families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from .products import as_like
 from .shape import one_axis
@@ -99,6 +100,7 @@ op(
     gradients={"x": lambda g, x_like, axes: F.crop_or_pad_like(g, x_like, axes=axes)},
     infer=lambda x, sizes, axes: (_fitted(x.shape, sizes, axes), x.dtype),
     holomorphic=True,
+    batch=along("axes"),
     doc="Cut axes at the end, or pad them with zeros, to the given sizes.",
 )
 op(
@@ -110,6 +112,7 @@ op(
     },
     infer=lambda x, like, axes: (_fitted(x.shape, _sizes_of(like.shape, axes), axes), x.dtype),
     holomorphic=True,
+    batch=along("axes"),
     doc="Cut axes at the end, or pad them with zeros, to the sizes that ``like`` has there.",
 )
 
@@ -121,9 +124,9 @@ def _check_points(shape: Any, axes: Sequence[int], name: str) -> None:
     """Raise if an axis does not exist, or has no points."""
     if shape is None:
         return
-    for along in reduced_axes(tuple(axes), len(shape), name):
-        if shape[along] == 0:
-            raise ValueError(f"{name}: axis {along} of shape {shape} has no points to transform")
+    for place in reduced_axes(tuple(axes), len(shape), name):
+        if shape[place] == 0:
+            raise ValueError(f"{name}: axis {place} of shape {shape} has no points to transform")
 
 
 def _over_axes(name: str, other: str) -> None:
@@ -144,7 +147,14 @@ def _over_axes(name: str, other: str) -> None:
         _check_points(x.shape, axes, name)
         return x.shape, _complex(x.dtype)
 
-    op(name, kernel, gradients={"x": rule}, infer=infer, doc=f"NumPy's ``{name}``.")
+    op(
+        name,
+        kernel,
+        gradients={"x": rule},
+        infer=infer,
+        batch=along("axes"),
+        doc=f"NumPy's ``{name}``.",
+    )
 
 
 _over_axes("fftn", "ifftn")
@@ -222,6 +232,7 @@ op(
         ),
     },
     infer=_halved_spec("rfft", need_real=True),
+    batch=along("axis"),
     doc="Transform real numbers along an axis to the half of the spectrum that matters.",
 )
 op(
@@ -229,6 +240,7 @@ op(
     _rfft_adjoint,
     gradients={"g": lambda g, axis, norm: F.rfft(g, axis=axis, norm=norm), "like": NONDIFF},
     infer=lambda g, like, axis, norm: (like.shape, _real(g.dtype)),
+    batch=along("axis"),
     doc="Send a gradient of ``rfft`` back to its input, of the shape of ``like``.",
 )
 op(
@@ -240,6 +252,7 @@ op(
         ),
     },
     infer=_irfft_spec,
+    batch=along("axis"),
     doc="Transform half a spectrum, n // 2 + 1 numbers, back to n real ones.",
 )
 op(
@@ -251,6 +264,7 @@ op(
         ),
     },
     infer=_halved_spec("irfft_adjoint", need_real=False),
+    batch=along("axis"),
     doc="Send a gradient of ``irfft`` back to its input.",
 )
 
@@ -390,7 +404,27 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 # -- several axes ----------------------------------------------------------------------------------
 
 
+def _repeats(x: Any, axes: Any) -> bool:
+    """Return whether an axis is named twice, to be transformed twice."""
+    if axes is None:
+        return False
+    rank = None if x.shape is None else len(x.shape)
+    places = [n if rank is None or n >= 0 else n + rank for n in axes]
+    return len(set(places)) < len(places)
+
+
+def _one_by_one(one: Callable[..., Any], a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    """Transform axis after axis, from the last."""
+    sizes = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+    for n, axis in reversed(list(zip(sizes, axes, strict=True))):
+        a = one(a, n, axis, norm)
+    return a
+
+
 def _many(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    a = as_tensor(a)
+    if _repeats(a, axes):
+        return _one_by_one(ifft if name.startswith("i") else fft, a, s, axes, norm)
     a, over, sizes = _grid(a, s, axes, name)
     transform = "ifftn" if name.startswith("i") else "fftn"
     return ops[transform](_resized(a, sizes), axes=over, norm=_norm(norm, name))
@@ -407,7 +441,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
     s
         The number of points along each axis, -1 for its own size.
     axes
-        The axes; all by default, or the last ``len(s)``.
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
     norm
         As for :func:`fft`.
     """
@@ -450,6 +484,10 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
     ValueError
         If there is no axis to transform.
     """
+    a = as_tensor(a)
+    if _repeats(a, axes):
+        half = rfft(a, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
+        return _one_by_one(fft, half, None if s is None else s[:-1], axes[:-1], norm)
     a, over, sizes = _grid(a, s, axes, "rfftn")
     norm = _norm(norm, "rfftn")
     *others, last = _some(over, "rfftn")
@@ -460,6 +498,11 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 @named
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
     """Return the inverse of :func:`rfftn`, real; give ``s`` where the last size is odd."""
+    a = as_tensor(a)
+    if _repeats(a, axes):
+        # the last axis is halved, so it comes last; the others' order tells no difference
+        whole = _one_by_one(ifft, a, None if s is None else s[:-1], axes[:-1], norm)
+        return irfft(whole, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
     a, over, sizes = _grid(a, s, axes, "irfftn")
     norm = _norm(norm, "irfftn")
     *others, last = _some(over, "irfftn")
@@ -510,6 +553,7 @@ _shift = op(
     gradients={"x": lambda g, axes, inverse: F.fftshift(g, axes=axes, inverse=not inverse)},
     infer=_shift_spec,
     holomorphic=True,
+    batch=along("axes"),
     doc="Exchange the halves of axes; ``inverse`` undoes it where a size is odd.",
 )
 

@@ -5,6 +5,7 @@ An adjoint writes into zeros of the original's shape; where an element was picke
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
+from .batching import along, leading
+from .batching_indexing import diag_rule, getitem_rule, put_rule, take_adjoint_rule, take_rule
 from .families import kind_of, named, op, reduced_axes
 from .shape import one_axis
 
@@ -147,6 +150,7 @@ op(
     vjp=_getitem_vjp,
     shapes_only=("x", "out"),
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
+    batch=getitem_rule,
     doc="Pick elements by integers, slices and index arrays.",
 )
 op(
@@ -158,6 +162,7 @@ op(
     ],
     shapes_only=("g", "like", "out"),
     infer=lambda g, like, *arrays, index: (like.shape, g.dtype),
+    batch=put_rule,
     doc="Add ``g`` to zeros of the shape of ``like``, at an index: the adjoint of getitem.",
 )
 
@@ -203,6 +208,7 @@ _take = op(
     },
     infer=_take_spec,
     holomorphic=True,
+    batch=take_rule,
     doc="Pick entries along an axis by index.",
 )
 op(
@@ -215,16 +221,17 @@ op(
     },
     infer=lambda g, indices, like, axis: (like.shape, g.dtype),
     holomorphic=True,
+    batch=take_adjoint_rule,
     doc="Add ``g`` to zeros of the shape of ``like``, where ``take`` picked from.",
 )
 
 
-def _indices(indices: Any, name: str) -> Any:
+def _indices(indices: Any, name: str, refusal: type[Exception] = IndexError) -> Any:
     if isinstance(indices, (list, tuple)) and not indices:
         indices = np.zeros(0, np.int64)
     array = as_tensor(indices)
     if array.dtype.kind not in "iu":
-        raise IndexError(f"{name}: indices must be integers, got dtype {array.dtype}")
+        raise refusal(f"{name}: indices must be integers, got dtype {array.dtype}")
     return array
 
 
@@ -265,15 +272,17 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     Raises
     ------
     IndexError
-        If an index is out of bounds, or no integer.
+        If an index is out of bounds.
+    TypeError
+        If an index is no integer.
     ValueError
         If the mode is unknown, or needs a size that is not known in a trace.
     """
-    indices = _indices(indices, "take")
+    x, indices = as_tensor(x), _indices(indices, "take", TypeError)
     if mode != "raise":
         if mode not in ("wrap", "clip"):
             raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-        indices = _inside(as_tensor(x).shape, indices, axis, mode)
+        indices = _inside(x.shape, indices, axis, mode)
     return _take(x, indices, axis=None if axis is None else one_axis(axis, "take"))
 
 
@@ -320,6 +329,7 @@ _take_along_axis = op(
     },
     infer=_along_axis_spec,
     holomorphic=True,
+    batch=along("axis"),
     doc="Pick entries along an axis, by an index for each position of the other axes.",
 )
 op(
@@ -332,6 +342,7 @@ op(
     },
     infer=lambda g, indices, like, axis: (like.shape, g.dtype),
     holomorphic=True,
+    batch=along("axis"),
     doc="Add ``g`` to zeros of the shape of ``like``, where ``take_along_axis`` picked from.",
 )
 
@@ -380,6 +391,7 @@ _argsort = op(
     lambda xp, x, *, axis=-1: xp.argsort(x, axis=axis, stable=True),
     gradients={"x": NONDIFF},
     infer=_argsort_spec,
+    batch=along("axis"),
     doc="Return the indices that sort along an axis; equal elements keep their order.",
 )
 
@@ -402,6 +414,7 @@ _sort = op(
     },
     infer=_sort_spec,
     holomorphic=True,
+    batch=along("axis"),
     doc="Sort along an axis.",
 )
 op(
@@ -409,6 +422,7 @@ op(
     lambda xp, x, *, axis: xp.argsort(x, axis=axis),
     gradients={"x": NONDIFF},
     infer=_argsort_spec,
+    batch=along("axis"),
     doc="Return indices that sort along an axis, those of equal elements in any order.",
 )
 op(
@@ -420,6 +434,7 @@ op(
     },
     infer=lambda g, order, axis: (g.shape, g.dtype),
     holomorphic=True,
+    batch=along("axis"),
     doc="Put elements along an axis back where an order of all of them took them from.",
 )
 
@@ -489,6 +504,7 @@ _diagonal = op(
     gradients={"x": lambda g, x_like, offset: F.diagonal_adjoint(g, x_like, offset=offset)},
     infer=_diagonal_spec,
     holomorphic=True,
+    batch=leading,
     doc="Return a diagonal of the last two axes.",
 )
 op(
@@ -497,6 +513,7 @@ op(
     gradients={"g": lambda g, offset: F.diagonal(g, offset=offset), "like": NONDIFF},
     infer=lambda g, like, offset: (like.shape, g.dtype),
     holomorphic=True,
+    batch=diag_rule,
     doc="Put ``g`` on a diagonal of zeros of the shape of ``like``.",
 )
 _diag = op(
@@ -508,6 +525,7 @@ _diag = op(
         x.dtype,
     ),
     holomorphic=True,
+    batch=leading,
     doc="Return matrices with ``x`` on a diagonal.",
 )
 
@@ -529,7 +547,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """
     if (axis1, axis2) != (-2, -1):
         x = ops["moveaxis"](x, source=(axis1, axis2), destination=(-2, -1))
-    return _diagonal(x, offset=int(offset))
+    return _diagonal(x, offset=operator.index(offset))
 
 
 @named
@@ -537,7 +555,7 @@ def diag(v: Any, k: int = 0) -> Any:
     """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
     v = as_tensor(v)
     if v.ndim == 1:
-        return _diag(v, k=int(k))
+        return _diag(v, k=operator.index(k))
     if v.ndim == 2:
-        return _diagonal(v, offset=int(k))
+        return _diagonal(v, offset=operator.index(k))
     raise ValueError(f"diag: a vector or matrix is needed, got shape {v.shape}")

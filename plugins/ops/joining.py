@@ -11,6 +11,7 @@ import numpy as np
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
 from ...core.spec import as_shape
+from .batching import along, stacked
 from .families import SCALARS, cast_to, named, op, reduced_axes
 from .shape import one_axis
 
@@ -73,6 +74,7 @@ _concatenate = op(
     vjp=lambda gs, inputs, outputs, needed, axis: F.split_like(gs[0], *inputs, axis=axis),
     shapes_only=("*arrays", "out"),
     infer=_concatenate_spec,
+    batch=along("axis"),
     doc="Join arrays along an axis that they have.",
 )
 op(
@@ -84,6 +86,7 @@ op(
     ),
     shapes_only=("x", "*likes", "out"),
     infer=lambda x, *likes, axis: [(like.shape, like.dtype) for like in likes],
+    batch=along("axis"),
     doc="Cut ``x`` along an axis into parts of the sizes and dtypes of ``likes``.",
 )
 
@@ -187,6 +190,7 @@ _stack = op(
     vjp=_stack_vjp,
     shapes_only=("*arrays", "out"),
     infer=_stack_spec,
+    batch=stacked,
     doc="Join arrays of one shape along a new axis.",
 )
 _unstack = op(
@@ -195,6 +199,7 @@ _unstack = op(
     vjp=lambda gs, inputs, outputs, needed, axis, num: [F.stack(*gs, axis=axis)],
     shapes_only=("x", "out"),
     infer=_unstack_spec,
+    batch=along("axis"),
     doc="Cut an array into ``num`` arrays, one per index of an axis, without that axis.",
 )
 
@@ -273,6 +278,7 @@ _split = op(
     vjp=lambda gs, inputs, outputs, needed, sections, axis: [F.concatenate(*gs, axis=axis)],
     shapes_only=("x", "out"),
     infer=_split_spec,
+    batch=along("axis"),
     doc="Cut an array along an axis into equal parts, or at given indices.",
 )
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, TensorSpec, ops
-from .factorizations import svdvals, svdvals_kernel
+from .batching import leading
+from .factorizations import hermitian_part, svdvals, svdvals_kernel
 from .families import cast_to, kind_of, named, op
 from .matrices import adjoint, floating, inexact, real_of, shaped, sizes_of_matrices
 from .products import matmul
@@ -54,12 +55,15 @@ _pinv = op(
     _pinv_kernel,
     gradients={"x": _pinv_rule},
     infer=_pinv_spec,
+    batch=leading,
     doc="Return pseudo-inverses; singular values up to ``rcond`` of the largest count as 0.",
 )
 
 
 @named
-def pinv(a: Any, rcond: float | None = None, *, rtol: float | None = None) -> Any:
+def pinv(
+    a: Any, rcond: float | None = None, hermitian: bool = False, *, rtol: float | None = None
+) -> Any:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
     Parameters
@@ -69,6 +73,8 @@ def pinv(a: Any, rcond: float | None = None, *, rtol: float | None = None) -> An
     rcond, rtol
         Two names for one number: singular values up to that share of the largest count as 0.
         ``1e-15`` by default, as in NumPy.
+    hermitian
+        Whether the matrices are symmetric or Hermitian: their lower triangle is read.
 
     Returns
     -------
@@ -81,7 +87,7 @@ def pinv(a: Any, rcond: float | None = None, *, rtol: float | None = None) -> An
     if rcond is not None and rtol is not None:
         raise ValueError("pinv: rcond and rtol are two names for one number; give one")
     share = rtol if rcond is None else rcond
-    a = floating(a)
+    a = hermitian_part(a, "pinv") if hermitian else floating(a)
     sizes_of_matrices(a, "pinv")
     return _pinv(a, rcond=1e-15 if share is None else float(share))
 
@@ -101,28 +107,41 @@ _matrix_rank = op(
     _rank_kernel,
     gradients={"x": NONDIFF},
     infer=lambda x, tol, rtol: (sizes_of_matrices(x, "matrix_rank")[0], np.dtype(np.int64)),
+    batch=leading,
     doc="Count the singular values above a limit.",
 )
 
 
 @named
-def matrix_rank(A: Any, tol: float | None = None, *, rtol: float | None = None) -> Any:
+def matrix_rank(
+    A: Any, tol: Any = None, hermitian: bool = False, *, rtol: float | None = None
+) -> Any:
     """Return the number of singular values above a limit, as integers; it has no gradient.
 
     Parameters
     ----------
     A
-        Matrices of shape ``(..., m, n)``.
+        Matrices of shape ``(..., m, n)``; a vector or a number has rank 1 unless it is 0.
     tol
-        The limit.
+        The limit: a number, or one for each matrix.
+    hermitian
+        Whether the matrices are symmetric or Hermitian: their lower triangle is read.
     rtol
         The limit as a share of the largest singular value; by default ``max(m, n)`` times the
         dtype's epsilon.
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
+    A = floating(A)
+    if A.shape is not None and len(A.shape) < 2:
+        return ops["cast"](ops["any"](A != 0), dtype="int64")
+    if hermitian:
+        A = hermitian_part(A, "matrix_rank")
+    if tol is not None and np.ndim(tol):
+        above = svdvals(A) > ops["expand_dims"](beside(tol, A), axis=-1)
+        return ops["sum"](ops["cast"](above, dtype="int64"), axis=-1)
     return _matrix_rank(
-        floating(A),
+        A,
         tol=None if tol is None else float(tol),
         rtol=None if rtol is None else float(rtol),
     )
@@ -170,5 +189,5 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, An
         residuals = ops["sum"](off * off, axis=-2, keepdims=False)
     else:
         residuals = as_tensor(np.zeros(0, real_of(x.dtype)))
-    rank = matrix_rank(a, rtol=share)
+    rank = ops["cast"](matrix_rank(a, rtol=share), dtype="int32")  # LAPACK's integers, in NumPy
     return (ops["squeeze"](x, axis=-1) if vector else x), residuals, rank, svdvals(a)

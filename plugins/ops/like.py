@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import NONDIFF, F, UnaryOp, ops
+from .batching import cast_rule, like_rule, size_rule, spread_rule
 from .families import SCALARS, Axis, cast_to, named, op, reduced_axes
 
 __all__ = ["full_like", "ones_like", "zeros_like"]
@@ -54,6 +55,12 @@ def _like_spec(x: Any, like: Any, **params: Any) -> tuple[Any, Any]:
     return like.shape, like.dtype
 
 
+def _spread_shape(shape: Any, like: Any) -> Any:
+    if like == ():
+        raise ValueError("spread_like: like has no axis to take a size from")
+    return None if shape is None else (None if like is None else like[0], *shape)
+
+
 def _same_spec(x: Any) -> tuple[Any, Any]:
     return x.shape, x.dtype
 
@@ -63,6 +70,7 @@ op(
     _unbroadcast,
     gradients={"x": lambda g, x_like: F.broadcast_like(g, x_like), "like": NONDIFF},
     infer=_like_spec,
+    batch=like_rule,
     doc="Sum ``x`` over the axes along which ``like`` was broadcast; take its shape and dtype.",
 )
 op(
@@ -70,6 +78,7 @@ op(
     _broadcast,
     gradients={"x": lambda g, x_like: F.unbroadcast_like(g, x_like), "like": NONDIFF},
     infer=_like_spec,
+    batch=like_rule,
     doc="Broadcast ``x`` to the shape and dtype of ``like``.",
 )
 op(
@@ -82,6 +91,7 @@ op(
         "like": NONDIFF,
     },
     infer=_like_spec,
+    batch=like_rule,
     doc="Repeat ``x``, a reduction of ``like`` over ``axis``, along the axes that it lost.",
 )
 op(
@@ -89,6 +99,7 @@ op(
     lambda xp, x, like: xp.reshape(x, like.shape),
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like), "like": NONDIFF},
     infer=lambda x, like: (like.shape, x.dtype),
+    batch=like_rule,
     doc="Reshape ``x`` to the shape of ``like``; it keeps its dtype.",
 )
 op(
@@ -96,13 +107,24 @@ op(
     lambda xp, x, like: cast_to(xp, x, like.dtype),
     gradients={"x": lambda g, x_like: F.cast_like(g, x_like), "like": NONDIFF},
     infer=lambda x, like: (x.shape, like.dtype),
+    batch=cast_rule,
     doc="Cast ``x`` to the dtype of ``like``; it keeps its shape.",
+)
+op(
+    "spread_like",
+    lambda xp, x, like: xp.broadcast_to(xp.asarray(x), (like.shape[0], *x.shape)),
+    gradients={"x": lambda g: F.sum(g, axis=0, keepdims=False), "like": NONDIFF},
+    infer=lambda x, like: (_spread_shape(x.shape, like.shape), x.dtype),
+    holomorphic=True,
+    batch=spread_rule,
+    doc="Repeat ``x`` along a new first axis, as long as the first axis of ``like``.",
 )
 op(
     "size_over",
     size_over,
     gradients={"x": NONDIFF},
     infer=lambda x, axis: ((), size_over(np, np.empty(0, x.dtype)).dtype),
+    batch=size_rule,
     doc="Return how many elements a reduction of ``x`` over ``axis`` joins, in its real dtype.",
 )
 _zeros = op(
@@ -129,6 +151,7 @@ def _made_like(like: Any, dtype: Any) -> Any:
     return like if dtype is None else ops["cast"](like, dtype=np.dtype(dtype).name)
 
 
+@named
 def zeros_like(x: Any, dtype: Any = None) -> Any:
     """Return zeros of the shape of ``x``.
 
@@ -146,6 +169,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Any:
     return _made_like(_zeros(x), dtype)
 
 
+@named
 def ones_like(x: Any, dtype: Any = None) -> Any:
     """Return ones of the shape of ``x``.
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
+from .batching import leading
+from .batching_products import solve_rule
 from .decompositions import inv
 from .families import named, op
 from .matrices import adjoint, floating, inexact, sizes_of_matrices, square
@@ -62,6 +64,7 @@ _solve_triangular = op(
     ),
     vjp=_solve_triangular_vjp,
     infer=_solve_triangular_spec,
+    batch=solve_rule,
     doc="Solve ``a @ x = b``, reading one triangle of ``a`` only.",
 )
 
@@ -159,6 +162,7 @@ _expm = op(
     _expm_kernel,
     gradients={"x": _expm_rule},
     infer=lambda x: (square(x, "expm"), inexact(x.dtype)),
+    batch=leading,
     doc="Return the exponentials of matrices.",
 )
 

@@ -20,6 +20,7 @@ from .activations import (
     selu,
     softsign,
 )
+from .batching import along, leading
 from .blocks import (
     dropout,
     embedding_lookup,
@@ -215,6 +216,7 @@ _softmax = op(
         "x": lambda g, out, axis: out * (g - F.sum(g * out, axis=axis, keepdims=True)),
     },
     infer=_axis_spec("softmax"),
+    batch=along("axis"),
     doc="Return exponentials that sum to 1 along an axis.",
 )
 _log_softmax = op(
@@ -224,6 +226,7 @@ _log_softmax = op(
         "x": lambda g, out, axis: g - F.exp(out) * F.sum(g, axis=axis, keepdims=True),
     },
     infer=_axis_spec("log_softmax"),
+    batch=along("axis"),
     doc="Return the logarithm of the softmax along an axis.",
 )
 
@@ -306,6 +309,7 @@ _sparse_cross_entropy = op(
         "labels": NONDIFF,
     },
     infer=lambda logits, labels: (_sparse_shape(logits.shape, labels.shape), logits.dtype),
+    batch=leading,
     doc="Return the cross-entropy between class labels and the softmax of logits.",
 )
 op(
@@ -313,6 +317,7 @@ op(
     softmax_less_labels_kernel,
     gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
     infer=lambda logits, labels: (logits.shape, logits.dtype),
+    batch=leading,
     doc="Return the softmax of logits less 1 at the label: the gradient of the cross-entropy.",
 )
 
@@ -379,6 +384,7 @@ _cross_entropy = op(
         _dense_shape(logits.shape, labels.shape, axis),
         np.result_type(logits.dtype, labels.dtype),
     ),
+    batch=along("axis"),
     doc="Return the cross-entropy between distributions and the softmax of logits.",
 )
 
@@ -427,10 +433,12 @@ _one_hot = op(
         None if indices.shape is None else (*indices.shape, depth),
         np.dtype(dtype),
     ),
+    batch=leading,
     doc="Return rows with a 1 at each index and 0 elsewhere.",
 )
 
 
+@named
 def one_hot(indices: Any, depth: int, dtype: Any = None) -> Any:
     """Return rows of ``depth`` numbers, 1 at each index and 0 elsewhere.
 

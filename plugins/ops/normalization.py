@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import Composed
 from ...core.extend import F, TensorSpec, ops
 from ...core.tape import GradientTape
 from ...core.tensor import Tensor
@@ -111,6 +112,19 @@ def _formula(
     return F.moveaxis(gx, source=(-1,), destination=(axis,)), moment * root, gbeta
 
 
+def _forward_formula(
+    x: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float
+) -> tuple[Any, Any, Any]:
+    """Return what ``forward`` does, in ops."""
+    x = F.moveaxis(x, source=(axis,), destination=(-1,))
+    over = tuple(range(len(x.shape) - 1))
+    mean = F.mean(x, axis=over, keepdims=False)
+    centred = x - mean
+    variance = F.mean(centred * centred, axis=over, keepdims=False)
+    y = centred * (gamma / F.sqrt(variance + epsilon)) + beta
+    return F.moveaxis(y, source=(-1,), destination=(axis,)), mean, variance
+
+
 def _vjp(
     gs: Sequence[Any],
     inputs: Sequence[Any],
@@ -153,6 +167,7 @@ op(
     forward,
     vjp=_vjp,
     infer=_spec,
+    batch=Composed(_forward_formula),
     doc="""Normalise each channel of ``x`` by its mean and variance over all other axes.
 
     Parameters
@@ -185,5 +200,6 @@ op(
         (mean.shape, x.dtype),
         (mean.shape, x.dtype),
     ],
+    batch=Composed(_formula),
     doc="Return the gradients of ``batch_norm_training`` for ``x``, ``gamma`` and ``beta``.",
 )

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from ...core.extend import F, ops
+from .batching import along
 from .families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from .matrices import floating, real_of
 
@@ -32,6 +33,7 @@ _norm = op(
         reduced_shape(x.shape, axis, keepdims, "norm"),
         real_of(x.dtype),
     ),
+    batch=along("axis"),
     doc="Return the Euclidean norm over axes.",
 )
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, ops
-from .families import named, op, standard
+from .batching import shape_only, widths_past
+from .families import named, op, reduced_axes, standard
 from .indexing import scatter_add
 
 __all__ = ["pad"]
@@ -66,6 +67,7 @@ _pad = op(
     gradients={"x": lambda g, pad_width: F.unpad(g, pad_width=pad_width)},
     infer=_padded_spec(1),
     holomorphic=True,
+    batch=widths_past,
     doc="Surround ``x`` with a constant value.",
 )
 op(
@@ -74,6 +76,7 @@ op(
     gradients={"x": lambda g, pad_width: F.pad(g, pad_width=pad_width)},
     infer=_padded_spec(-1),
     holomorphic=True,
+    batch=widths_past,
     doc="Remove what ``pad`` added.",
 )
 
@@ -131,6 +134,7 @@ _pad_picked = op(
     },
     infer=_padded_spec(1),
     holomorphic=True,
+    batch=widths_past,
     doc="Surround ``x`` with its own elements: by mode edge, reflect, symmetric or wrap.",
 )
 op(
@@ -142,6 +146,7 @@ op(
     },
     infer=lambda g, like, pad_width, mode: (like.shape, g.dtype),
     holomorphic=True,
+    batch=widths_past,
     doc="Add to each element of ``like`` what ``pad_picked`` made of it: its adjoint.",
 )
 
@@ -172,6 +177,7 @@ op(
     _ramp_kernel,
     gradients={"x": NONDIFF},
     infer=_ramp_spec,
+    batch=shape_only,
     doc="Return 1 along an axis of ``x``, falling to 0 along the widths by which it is padded.",
 )
 
@@ -230,6 +236,46 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
     return value
 
 
+# -- mirrors and several constants -----------------------------------------------------------------
+
+
+def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
+    """Pad each side of each axis with a value of its own; later axes take the corners."""
+    for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
+        for side, (count, value) in enumerate(zip(width, pair, strict=True)):
+            if count:
+                one_side = (count, 0) if side == 0 else (0, count)
+                x = _pad(x, pad_width=_only(axis, one_side, len(widths)), value=value)
+    return x
+
+
+def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> Any:
+    """Pad an axis with its mirror image, turned upside down around the value at each edge."""
+    size = x.shape[axis]
+    if not any(width):
+        return x
+    if size is None:
+        raise ValueError(
+            f"pad: reflect_type='odd' needs a known size in a trace, got shape {x.shape}"
+        )
+    if size == 0:
+        raise ValueError(f"pad: the empty axis {axis} of shape {x.shape} cannot be extended")
+    if size == 1 and not include_edge:
+        return _pad_picked(x, pad_width=_only(axis, width, x.ndim), mode="edge")
+    lead = (slice(None),) * axis
+    skip = 0 if include_edge else 1
+    for side, count in enumerate(width):
+        while count:
+            part = min(count, size - skip)
+            edge = slice(0, 1) if side == 0 else slice(-1, None)
+            stop = None if part + skip == x.shape[axis] else -part - skip
+            near = slice(skip, skip + part) if side == 0 else slice(stop, -skip or None)
+            turned = 2 * x[(*lead, edge)] - ops["flip"](x[(*lead, near)], axis=axis)
+            x = ops["concatenate"](*((turned, x) if side == 0 else (x, turned)), axis=axis)
+            count -= part
+    return x
+
+
 # -- the public function ---------------------------------------------------------------------------
 
 
@@ -241,6 +287,7 @@ def pad(
     constant_values: Any = 0,
     end_values: Any = 0,
     stat_length: Any = None,
+    reflect_type: str = "even",
 ) -> Any:
     """Return ``x`` surrounded with more elements.
 
@@ -249,22 +296,28 @@ def pad(
     x
         A tensor of any shape and dtype.
     pad_width
-        A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes.
+        A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes. Or a
+        dictionary that gives a pair or an integer for some axes.
     mode
         What to add: a ``"constant"``; elements of ``x``, which are its ``"edge"``, its mirror
         image without the edge (``"reflect"``) or with it (``"symmetric"``), or its other end
         (``"wrap"``); a ``"linear_ramp"`` from the edge; or, along each axis, the ``"maximum"``,
         ``"mean"``, ``"median"`` or ``"minimum"``.
     constant_values
-        For ``"constant"``: the value, a Python number.
+        For ``"constant"``: the value, a Python number, or values given as ``pad_width`` is.
     end_values
         For ``"linear_ramp"``: where the ramp ends; given as ``pad_width`` is.
     stat_length
         For statistics: from how many elements next to the edge they are taken, all by default;
         given as ``pad_width`` is.
+    reflect_type
+        For ``"reflect"`` and ``"symmetric"``: ``"odd"`` turns the mirror image upside down, around
+        the value at the edge.
 
     Raises
     ------
+    TypeError
+        If a width is no integer.
     ValueError
         If a width is negative, the pairs do not fit the axes, the mode is another, or an axis
         without elements should be padded with elements.
@@ -275,17 +328,24 @@ def pad(
     """
     if mode not in MODES:
         raise ValueError(f"pad: mode {mode!r} is not supported; modes are {', '.join(MODES)}")
+    x = as_tensor(x)
+    if isinstance(pad_width, dict):
+        pad_width = _by_axis(pad_width, x)
     widths = _pairs(pad_width, "pad_width")
     if mode == "constant":
-        if np.ndim(constant_values) != 0:
-            raise ValueError(f"pad: constant_values must be one number, got {constant_values!r}")
-        return _pad(x, pad_width=widths, value=np.asarray(constant_values).item())
+        values = _number_pairs(constant_values, "constant_values")
+        if len({value for pair in values for value in pair}) == 1:
+            return _pad(x, pad_width=widths, value=values[0][0])
+        return _with_constants(x, _widths(widths, x.ndim), _widths(values, x.ndim))
     if mode in PICKING:
+        if reflect_type == "odd" and mode in ("reflect", "symmetric"):
+            for axis, width in enumerate(_widths(widths, x.ndim)):
+                x = _mirrored(x, axis, width, include_edge=mode == "symmetric")
+            return x
         return _pad_picked(x, pad_width=widths, mode=mode)
-    x = as_tensor(x)
     rank = x.ndim
     lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
-    ends = _number_pairs(end_values)
+    ends = _number_pairs(end_values, "end_values")
     for axis, width in enumerate(_widths(widths, rank)):
         if x.shape[axis] == 0 and any(width):
             raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
@@ -299,26 +359,40 @@ def pad(
     return x
 
 
+def _by_axis(given: dict[Any, Any], x: Any) -> Any:
+    """Return the widths that a dictionary gives for some axes, for all."""
+    pairs = [(0, 0)] * x.ndim
+    for axis, width in given.items():
+        (place,) = reduced_axes(operator.index(axis), x.ndim, "pad")
+        pairs[place] = (width, width) if np.ndim(width) == 0 else tuple(width)
+    return pairs
+
+
 def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
     """Return what a user gave per axis and side as pairs: one for all axes, or one for each."""
     array = np.asarray(given)
-    if array.dtype.kind not in "iu" or array.ndim > 2 or (array.ndim and array.shape[-1] != 2):
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"pad: {argument} must hold integers, got {given!r}")
+    if array.ndim > 2 or (array.ndim and array.shape[-1] not in (1, 2)):
         raise ValueError(
             f"pad: {argument} must be an integer, a pair (before, after), or a pair per axis, "
             f"got {given!r}"
         )
     if (array < least).any():
         raise ValueError(f"pad: {argument} must be at least {least}, got {given!r}")
-    pairs = np.broadcast_to(array, (1, 2)) if array.ndim < 2 else array
-    return tuple((operator.index(a), operator.index(b)) for a, b in pairs)
+    return tuple((operator.index(a), operator.index(b)) for a, b in _two_columns(array))
 
 
-def _number_pairs(given: Any) -> Any:
+def _two_columns(array: Any) -> Any:
+    return np.broadcast_to(array, (1 if array.ndim < 2 else len(array), 2))
+
+
+def _number_pairs(given: Any, argument: str) -> Any:
     array = np.asarray(given)
-    if array.dtype.kind not in "iufc" or array.ndim > 2 or (array.ndim and array.shape[-1] != 2):
+    columns = array.shape[-1] if array.ndim else 1
+    if array.dtype.kind not in "biufc" or array.ndim > 2 or columns not in (1, 2):
         raise ValueError(
-            f"pad: end_values must be a number, a pair (before, after), or a pair per axis, "
+            f"pad: {argument} must be a number, a pair (before, after), or a pair per axis, "
             f"got {given!r}"
         )
-    pairs = np.broadcast_to(array, (1, 2)) if array.ndim < 2 else array
-    return tuple((a.item(), b.item()) for a, b in pairs)
+    return tuple((a.item(), b.item()) for a, b in _two_columns(array))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.convert import as_tensor, beside
 from ...core.extend import F, ops
+from .batching_images import convolve_rule
 from .families import named, op
 from .joining import unstack
 from .padding import pad
@@ -93,6 +94,7 @@ _convolve = op(
         np.result_type(x.dtype, v.dtype),
     ),
     holomorphic=True,
+    batch=convolve_rule,
     doc="Convolve two vectors: wholly, or only where ``v`` lies within ``x``, the longer one.",
 )
 

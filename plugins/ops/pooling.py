@@ -13,6 +13,7 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F
+from .batching_images import pool_rule
 from .families import kind_of, named, op
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
 
@@ -96,6 +97,7 @@ _max_pool = op(
         _pool_shape("max_pool", x.shape, window, strides, padding),
         x.dtype,
     ),
+    batch=pool_rule,
     doc="Return the largest element of each window.",
 )
 op(
@@ -109,6 +111,7 @@ op(
         "largest": NONDIFF,
     },
     infer=lambda g, x, largest, window, strides, padding: (x.shape, g.dtype),
+    batch=pool_rule,
     doc="Add ``g`` to where ``max_pool`` found the largest elements of ``x``.",
 )
 op(
@@ -122,6 +125,7 @@ op(
         "largest": NONDIFF,
     },
     infer=lambda d, x, largest, window, strides, padding: (largest.shape, d.dtype),
+    batch=pool_rule,
     doc="Pick ``d`` from where ``max_pool`` found the largest elements of ``x``.",
 )
 
@@ -171,6 +175,7 @@ _avg_pool = op(
         _pool_shape("avg_pool", x.shape, window, strides, padding),
         x.dtype,
     ),
+    batch=pool_rule,
     doc="Return the mean of each window.",
 )
 op(
@@ -183,6 +188,7 @@ op(
         "like": NONDIFF,
     },
     infer=lambda g, like, window, strides, padding: (like.shape, g.dtype),
+    batch=pool_rule,
     doc="Share ``g`` among the elements that ``avg_pool`` averaged.",
 )
 

@@ -7,12 +7,16 @@ of the three is differentiated by the other two. That holds at any rank, known i
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
+from ...core.batched import Composed
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
+from .batching import pairs
+from .batching_products import matmul_rule, tensordot_rule, to_x_rule, to_y_rule
 from .families import as_axis, named, op, reduced_axes
 from .joining import common_dtype
 
@@ -100,6 +104,7 @@ matmul = op(
         common_dtype((x, y)),
     ),
     holomorphic=True,
+    batch=matmul_rule,
     doc="""Return the matrix product of ``x`` and ``y``.
 
     Parameters
@@ -124,6 +129,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
+    batch=Composed(to_x_rule),
     doc="Send a gradient of ``matmul`` back to its first operand, of the shape of ``like``.",
 )
 op(
@@ -136,6 +142,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
+    batch=Composed(to_y_rule),
     doc="Send a gradient of ``matmul`` back to its second operand, of the shape of ``like``.",
 )
 
@@ -231,6 +238,7 @@ op(
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
     infer=lambda x: (_merged(x.shape), x.dtype),
     holomorphic=True,
+    batch=pairs,
     doc="Join each pair of neighbouring axes to one.",
 )
 
@@ -239,7 +247,7 @@ op(
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Any:
-    """Return the cross product of vectors of three elements.
+    """Return the cross product of vectors of three elements, or of two in a plane.
 
     Parameters
     ----------
@@ -250,10 +258,16 @@ def cross(
     axis
         If given, it stands for all three.
 
+    Returns
+    -------
+    A tensor of vectors; if all have two elements, of numbers: the third of each product. Where
+    vectors of one side have two elements, the third is 0. NumPy gives up vectors of two, and so
+    does this function: it warns.
+
     Raises
     ------
     ValueError
-        If vectors do not have three elements.
+        If vectors do not have two or three elements.
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -261,19 +275,35 @@ def cross(
     for name, x, along in (("a", as_tensor(a), axisa), ("b", as_tensor(b), axisb)):
         if x.shape is not None:
             (place,) = reduced_axes(as_axis(along, "cross"), len(x.shape), "cross")
-            if x.shape[place] not in (3, None):
+            if x.shape[place] not in (2, 3, None):
                 raise ValueError(
                     f"cross: vectors must have 3 elements, got shape {x.shape} for {name} "
                     f"with axis {along}"
                 )
         last = as_axis(along, "cross") == -1
         sides.append(x if last else ops["moveaxis"](x, source=(along,), destination=(-1,)))
+    flat = [x.shape is not None and x.shape[-1] == 2 for x in sides]
+    if any(flat):
+        warnings.warn(
+            "cross: vectors of 2 elements are deprecated, as in NumPy; give them a third, 0",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    if all(flat):
+        (a1, a2), (b1, b2) = ((x[..., 0], x[..., 1]) for x in sides)
+        return ops["subtract"](ops["multiply"](a1, b2), ops["multiply"](a2, b1))
+    sides = [_with_third(x) if short else x for x, short in zip(sides, flat, strict=True)]
     turned = [[ops["roll"](x, shift=-n, axis=-1) for n in (1, 2)] for x in sides]
     (a1, a2), (b1, b2) = turned
     result = ops["subtract"](ops["multiply"](a1, b2), ops["multiply"](a2, b1))
     if axisc == -1:
         return result
     return ops["moveaxis"](result, source=(-1,), destination=(as_axis(axisc, "cross"),))
+
+
+def _with_third(x: Any) -> Any:
+    """Return vectors of two elements with a third, 0."""
+    return ops["concatenate"](x, ops["zeros_like"](x[..., :1]), axis=-1)
 
 
 # -- tensordot -------------------------------------------------------------------------------------
@@ -340,6 +370,7 @@ _tensordot = op(
     },
     infer=lambda x, y, axes: (_tensordot_shape(x.shape, y.shape, axes), common_dtype((x, y))),
     holomorphic=True,
+    batch=tensordot_rule,
     doc="Sum the products of two arrays over pairs of axes.",
 )
 op(
@@ -354,6 +385,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
+    batch=tensordot_rule,
     doc="Send a gradient of ``tensordot`` back to its first operand.",
 )
 op(
@@ -368,6 +400,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
+    batch=tensordot_rule,
     doc="Send a gradient of ``tensordot`` back to its second operand.",
 )
 
@@ -396,4 +429,4 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
         pair = tuple(a if isinstance(a, tuple) else (a,) for a in pair)
         if len(pair) != 2:
             raise ValueError(f"tensordot: axes is a number or a pair, got {axes!r}")
-    return _tensordot(x, y, axes=pair)
+    return _tensordot(as_tensor(x), as_tensor(y), axes=pair)

@@ -15,13 +15,16 @@ from typing import Any
 import numpy as np
 
 from ...core.backend import backend_of, current_backend, current_device, to_numpy
+from ...core.batched import HIDE, Shared
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
-from ...core.extend import NONDIFF, Module, TensorSpec, init_scope, ops
+from ...core.extend import NONDIFF, F, Module, TensorSpec, init_scope, ops
 from ...core.op import is_transformed
 from ...core.spec import as_shape
 from ...core.tensor import Tensor
 from ...core.variable import Variable
+from ...core.vmap import active_batches
+from .batching import keyed
 from .families import op
 
 __all__ = [
@@ -50,11 +53,25 @@ def stream(key: Any) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[seed, counter]))
 
 
+def for_each(key: Any, draw: Callable[[np.random.Generator], Any]) -> Any:
+    """Return what is drawn for a key; for an array of keys, one draw for each, stacked."""
+    keys = to_numpy(key)
+    if keys.ndim == 1:
+        return draw(stream(keys))
+    drawn = np.stack([draw(stream(row)) for row in keys.reshape(-1, 2)])
+    return drawn.reshape(*keys.shape[:-1], *drawn.shape[1:])
+
+
+def many(key: Any, shape: tuple[int, ...]) -> Any:
+    """Return the shape of draws of ``shape``, one for each key."""
+    return None if key.shape is None else (*key.shape[:-1], *shape)
+
+
 def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     """Return numbers on the backend and device of ``key``."""
     dtype = np.dtype(dtype)
     wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    numbers = draw(stream(key), shape, wide)
+    numbers = for_each(key, lambda rng: draw(rng, shape, wide))
     if isinstance(key, np.ndarray):
         return np.asarray(numbers, dtype)
     owner = backend_of(key)
@@ -68,13 +85,14 @@ def random_op(name: str, draw: Draw, doc: str) -> None:
         return _drawn(draw, key, shape, dtype)
 
     def like_kernel(xp: Any, key: Any, like: Any) -> Any:
-        return _drawn(draw, key, like.shape, like.dtype)
+        return _drawn(draw, key, like.shape[key.ndim - 1 :], like.dtype)
 
     op(
         name,
         kernel,
         gradients={"key": NONDIFF},
-        infer=lambda key, shape, dtype: (shape, np.dtype(dtype)),
+        infer=lambda key, shape, dtype: (many(key, shape), np.dtype(dtype)),
+        batch=keyed,
         doc=f"Return {doc}, determined by ``key``.",
     )
     op(
@@ -82,6 +100,7 @@ def random_op(name: str, draw: Draw, doc: str) -> None:
         like_kernel,
         gradients={"key": NONDIFF, "like": NONDIFF},
         infer=lambda key, like: (like.shape, like.dtype),
+        batch=keyed,
         doc=f"Return {doc}, determined by ``key``, of the shape and dtype of ``like``.",
     )
 
@@ -98,11 +117,54 @@ random_op(
 )
 op(
     "random_permutation",
-    lambda xp, key, *, n: backend_of(key).asarray(stream(key).permutation(n), dtype=np.int64),
+    lambda xp, key, *, n: backend_of(key).asarray(
+        for_each(key, lambda rng: rng.permutation(n)), dtype=np.int64
+    ),
     gradients={"key": NONDIFF},
-    infer=lambda key, n: ((n,), np.dtype(np.int64)),
+    infer=lambda key, n: (many(key, (n,)), np.dtype(np.int64)),
+    batch=keyed,
     doc="Return the integers below ``n`` in an order determined by ``key``.",
 )
+
+
+def _split_kernel(xp: Any, key: Any, like: Any) -> Any:
+    count = like.shape[0]
+    keys = for_each(key, lambda rng: rng.integers(0, 2**63 - 1, (count, 2), np.int64))
+    keys = np.moveaxis(keys, -2, 0)
+    owner = backend_of(key)
+    return owner.asarray(keys, dtype=key.dtype, device=owner.device(key))
+
+
+def _split_rule(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    key, like = xs[0], F.getitem(xs[1], index=(0,)) if batched[1] else xs[1]
+    keys = op.raw(key, like)
+    return F.swapaxes(keys, axis1=0, axis2=1) if batched[0] else Shared(keys)
+
+
+_split = op(
+    "random_split",
+    _split_kernel,
+    gradients={"key": NONDIFF, "like": NONDIFF},
+    infer=lambda key, like: (
+        None if None in (key.shape, like.shape) else (like.shape[0], *key.shape),
+        key.dtype,
+    ),
+    batch=_split_rule,
+    doc="Return keys that one key determines, as many as the first axis of ``like`` is long.",
+)
+
+
+def key_for_batches(key: Any) -> Any:
+    """Return a key as the batches around want it: one for each example, or one for all."""
+    for level, like, randomness in active_batches.get():
+        if randomness == "error":
+            raise RuntimeError(
+                "random numbers are drawn inside vmap: say whether each example has its own, "
+                "vmap(..., randomness=\"different\"), or all have the same, randomness=\"same\""
+            )
+        if randomness == "different":
+            key = HIDE(_split(key, like), level=level)
+    return key
 
 
 class Generator(Module):
@@ -141,6 +203,7 @@ class Generator(Module):
         key, owner = self.state.value, backend_of(self.state.array)
         # beside the state, whichever backend is the current one
         step = owner.asarray(_STEP, device=owner.device(self.state.array))
+        key = key_for_batches(key)
         self.state.assign_add(Tensor(step))
         return key
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import NONDIFF, F, Op
-from .families import Axis, as_axis, cast_to, op, reals, reduced_shape
+from ...core.convert import as_tensor, beside
+from ...core.extend import NONDIFF, F, Op, ops
+from .batching import along, flattened
+from .counted import averaged, chosen, count_of, counted, in_dtype, kept_by, started_from
+from .families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
 from .like import size_over
 from .scans import cumprod, cumsum
 
@@ -43,13 +46,21 @@ def _reduction(
     dtype: Callable[[Any], Any],
     rule: Callable[..., Any] | None,
     holomorphic: bool = False,
+    batch: Any = None,
 ) -> Op:
     """Make a reduction; ``dtype`` gives the result's dtype from the input's."""
 
     def infer(x: Any, axis: Axis, keepdims: bool, **params: Any) -> tuple[Any, Any]:
         return reduced_shape(x.shape, axis, keepdims, name), np.dtype(dtype(x.dtype))
 
-    return op(name, kernel, gradients={"x": rule}, infer=infer, holomorphic=holomorphic)
+    return op(
+        name,
+        kernel,
+        gradients={"x": rule},
+        infer=infer,
+        holomorphic=holomorphic,
+        batch=batch or along("axis"),
+    )
 
 
 def _same(dtype: Any) -> Any:
@@ -90,7 +101,15 @@ _mean = _reduction(
 )
 
 
-def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def sum(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """Sum elements.
 
     Parameters
@@ -101,6 +120,12 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         The axis or axes to sum over; all by default.
     keepdims
         Leave the axes in the result, with size 1.
+    dtype
+        The dtype to sum in.
+    initial
+        What the sum starts from, a number or a tensor; gradients reach it.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -111,25 +136,33 @@ def sum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Examples
     --------
     >>> gt.sum(gt.constant([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     <Tensor shape=(2,) dtype=float32 value=[4., 6.]>
     """
+    if dtype is not None or where is not None or initial is not None:
+        x = counted(x, dtype, where, 0, "sum")
+        total = _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
+        return started_from(initial, ops["add"], total, dtype)
     return _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
 
 
-def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(
+    x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
+) -> Any:
     """Average elements.
 
     Parameters
     ----------
     x
         A tensor of any shape.
-    axis, keepdims
+    axis, keepdims, where
         As for :func:`sum`.
+    dtype
+        The dtype of the result, in which the mean is computed.
 
     Returns
     -------
@@ -140,7 +173,16 @@ def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    return _mean(x, axis=as_axis(axis, "mean"), keepdims=bool(keepdims))
+    axis, keepdims = as_axis(axis, "mean"), bool(keepdims)
+    if dtype is None and where is None:
+        return _mean(x, axis=axis, keepdims=keepdims)
+    x, kept, result = averaged(x, dtype, where, "mean")
+    if kept is None:
+        average = _mean(x, axis=axis, keepdims=keepdims)
+    else:
+        total = _sum(chosen(x, kept, 0), axis=axis, keepdims=keepdims)
+        average = total / count_of(kept, x, axis, keepdims)
+    return in_dtype(average, result)
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -163,14 +205,22 @@ _prod = _reduction(
 )
 
 
-def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def prod(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """Multiply elements.
 
     Parameters
     ----------
     x
         A tensor of any shape.
-    axis, keepdims
+    axis, keepdims, dtype, initial, where
         As for :func:`sum`.
 
     Returns
@@ -183,6 +233,10 @@ def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
+    if dtype is not None or where is not None or initial is not None:
+        x = counted(x, dtype, where, 1, "prod")
+        product = _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
+        return started_from(initial, ops["multiply"], product, dtype)
     return _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
 
 
@@ -229,15 +283,25 @@ _std = _reduction(
 )
 
 
-def var(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+def var(
+    x: Any,
+    axis: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    where: Any = None,
+) -> Any:
     """Return the variance: the mean squared distance from the mean.
 
     Parameters
     ----------
     x
         A tensor of any shape.
-    axis, keepdims
+    axis, keepdims, where
         As for :func:`sum`.
+    dtype
+        The dtype to compute in.
     ddof
         The sum of squares is divided by ``n - ddof``: 0 gives the biased variance (the default),
         1 the unbiased one.
@@ -251,22 +315,50 @@ def var(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> An
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    return _var(x, axis=as_axis(axis, "var"), ddof=ddof, keepdims=bool(keepdims))
+    axis, keepdims = as_axis(axis, "var"), bool(keepdims)
+    if dtype is None and where is None:
+        return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    x, kept, result = averaged(x, dtype, where, "var")
+    if kept is None:
+        variance = _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    else:
+        mean = _sum(chosen(x, kept, 0), axis=axis, keepdims=True) / count_of(kept, x, axis, True)
+        apart = chosen(x - mean, kept, 0)
+        squares = ops["real"](apart * ops["conj"](apart))
+        freedom = ops["maximum"](count_of(kept, x, axis, keepdims) - ddof, 0)
+        variance = _sum(squares, axis=axis, keepdims=keepdims) / freedom
+    return in_dtype(variance, _real(result) if dtype is None else result)
 
 
-def std(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+def std(
+    x: Any,
+    axis: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    where: Any = None,
+) -> Any:
     """Return the standard deviation, the square root of :func:`var`.
 
     Parameters
     ----------
-    x, axis, ddof, keepdims
+    x, axis, ddof, keepdims, dtype, where
         As for :func:`var`.
 
     Notes
     -----
     Where all elements are equal the gradient is 0, a subgradient.
     """
-    return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
+    if dtype is None and where is None:
+        return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
+    return root_of_variance(var(x, axis, ddof, keepdims, dtype=dtype, where=where))
+
+
+def root_of_variance(variance: Any) -> Any:
+    """Return the square root, with the gradient 0, a subgradient, where it is 0."""
+    equal = variance == 0
+    return ops["where"](equal, 0.0, ops["sqrt"](ops["where"](equal, 1.0, variance)))
 
 
 # -- extremes --------------------------------------------------------------------------------------
@@ -292,15 +384,35 @@ _min = _reduction(
 )
 
 
-def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+    x, along = as_tensor(x), as_axis(axis, name)
+    if initial is None:
+        if where is True:
+            return ops[name](x, axis=along, keepdims=keepdims)
+        raise ValueError(f"{name}: where= needs initial=, for lines in which nothing counts")
+    bound = in_dtype(beside(initial, x), x.dtype)
+    x = chosen(x, kept_by(x, where, name), bound)
+    if x.shape is not None:
+        left = reduced_shape(x.shape, along, keepdims, name)
+        if 0 in [x.shape[i] for i in reduced_axes(along, len(x.shape), name)]:
+            return ops["broadcast_to"](bound, shape=left)
+    found = ops[name](x, axis=along, keepdims=keepdims)
+    return ops[f"{name}imum"](found, bound)
+
+
+def max(
+    x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Any:
     """Return the largest element.
 
     Parameters
     ----------
     x
         A real tensor of any shape.
-    axis, keepdims
+    axis, keepdims, where
         As for :func:`sum`.
+    initial
+        A bound of the result; it is needed with ``where``, and where there may be no elements.
 
     Returns
     -------
@@ -311,20 +423,26 @@ def max(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If there is no element to choose from.
+        If there is no element to choose from, or ``where`` comes without ``initial``.
     """
+    if initial is not None or where is not None:
+        return _bounded_extreme("max", x, axis, bool(keepdims), initial, where)
     return _max(x, axis=as_axis(axis, "max"), keepdims=bool(keepdims))
 
 
-def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def min(
+    x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Any:
     """Return the smallest element.
 
     Parameters
     ----------
     x
         A real tensor of any shape.
-    axis, keepdims
+    axis, keepdims, where
         As for :func:`sum`.
+    initial
+        A bound of the result; it is needed with ``where``, and where there may be no elements.
 
     Returns
     -------
@@ -335,8 +453,10 @@ def min(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If there is no element to choose from.
+        If there is no element to choose from, or ``where`` comes without ``initial``.
     """
+    if initial is not None or where is not None:
+        return _bounded_extreme("min", x, axis, bool(keepdims), initial, where)
     return _min(x, axis=as_axis(axis, "min"), keepdims=bool(keepdims))
 
 
@@ -398,7 +518,7 @@ def _index_op(name: str) -> Op:
     def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         return xp.asarray(getattr(xp, name)(x, axis=axis, keepdims=keepdims))
 
-    return _reduction(name, kernel, lambda dtype: np.intp, NONDIFF)
+    return _reduction(name, kernel, lambda dtype: np.intp, NONDIFF, batch=flattened)
 
 
 def _truth_op(name: str) -> Op:
@@ -457,25 +577,29 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return _argmin(x, axis=_one_axis(axis, "argmin"), keepdims=bool(keepdims))
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Return whether any element is true (not 0); it has no gradient.
 
     Parameters
     ----------
-    x, axis, keepdims
+    x, axis, keepdims, where
         As for :func:`sum`.
     """
+    if where is not None:
+        x = counted(ops["cast"](x, dtype="bool"), None, where, False, "any")
     return _any(x, axis=as_axis(axis, "any"), keepdims=bool(keepdims))
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Return whether all elements are true (not 0); it has no gradient.
 
     Parameters
     ----------
-    x, axis, keepdims
+    x, axis, keepdims, where
         As for :func:`sum`.
     """
+    if where is not None:
+        x = counted(ops["cast"](x, dtype="bool"), None, where, True, "all")
     return _all(x, axis=as_axis(axis, "all"), keepdims=bool(keepdims))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import F, ops
+from .batching import along
 from .families import Axis, named, op, reduced_axes, standard
 
 __all__ = ["cumprod", "cumsum"]
@@ -107,6 +108,7 @@ op(
         "x": lambda g, axis, reverse: F.shift(g, axis=axis, fill=0, reverse=not reverse),
     },
     infer=lambda x, axis, fill, reverse: (x.shape, x.dtype),
+    batch=along("axis"),
     doc="Move elements on by one place (back, if ``reverse``); ``fill`` comes in.",
 )
 op(
@@ -115,6 +117,7 @@ op(
     gradients={"a": _recurrence_factor_rule, "b": _recurrence_rule},
     infer=lambda a, b, axis, reverse: (b.shape, np.result_type(a.dtype, b.dtype)),
     holomorphic=True,
+    batch=along("axis"),
     doc="Solve ``s[k] = b[k] + a[k] * s[k - 1]``, from 0 before the start, for equal shapes.",
 )
 _cumsum = op(
@@ -124,6 +127,7 @@ _cumsum = op(
         "x": lambda g, axis, reverse: F.cumsum(g, axis=axis, reverse=not reverse),
     },
     infer=_widened("cumsum"),
+    batch=along("axis"),
 )
 _cumprod = op(
     "cumprod",
@@ -131,6 +135,7 @@ _cumprod = op(
     gradients={"x": _cumprod_rule},
     infer=_widened("cumprod"),
     holomorphic=True,
+    batch=along("axis"),
 )
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, ops
 from .arrangement import axis_of, broadcast_arrays, part_of
+from .batching import along, leading, refused
+from .batching_indexing import searchsorted_rule
 from .families import named, op
 from .indexing import take_along_axis
 from .shape import one_axis
@@ -136,14 +138,17 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Any:
     Raises
     ------
     ValueError
-        If a number has no choice and the mode is ``"raise"``, or the mode is another.
+        If a number has no choice and the mode is ``"raise"``, there are no choices, or the mode is
+        another.
+    TypeError
+        If ``a`` holds no integers.
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     options = [as_tensor(x) for x in choices]
     numbers = beside(a, options[0]) if options else as_tensor(a)
     if not options or numbers.dtype.kind not in "iub":
-        raise ValueError(
+        raise (TypeError if options else ValueError)(
             f"choose: choices and integers to pick them are needed, got {len(options)} choices "
             f"and numbers of dtype {numbers.dtype}"
         )
@@ -171,7 +176,14 @@ _checked_choice = op(
     lambda xp, x, *, count: _check_kernel(xp, x, count=count),
     gradients={"x": NONDIFF},
     infer=lambda x, count: (x.shape, x.dtype),
+    batch=leading,
     doc="Return integers, all of which must be below ``count`` and not negative.",
+)
+
+
+_SIZE = (
+    "how many there are differs from example to example, and the examples of a vmap have one "
+    "shape; compute a mask and use gradtape.where, or loop over the examples"
 )
 
 
@@ -188,6 +200,7 @@ _nonzero = op(
     lambda xp, x: tuple(xp.nonzero(x)),
     gradients={"x": NONDIFF},
     infer=_nonzero_spec,
+    batch=refused(_SIZE),
     doc="Return the indices of the elements that are not 0: an array per axis.",
 )
 
@@ -243,6 +256,7 @@ _argpartition = op(
     _argpartition_kernel,
     gradients={"x": NONDIFF},
     infer=_argpartition_spec,
+    batch=along("axis"),
     doc="Return the indices that put the elements of some ranks where sorting would.",
 )
 
@@ -307,6 +321,7 @@ _searchsorted = op(
     _searchsorted_kernel,
     gradients={"x": NONDIFF, "values": NONDIFF},
     infer=_searchsorted_spec,
+    batch=searchsorted_rule,
     doc="Return where values would go into a sorted vector.",
 )
 
@@ -335,6 +350,8 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     ValueError
         If ``x`` is no vector, or ``side`` is another word.
     """
+    if not isinstance(side, str):
+        raise TypeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x = as_tensor(x)
@@ -357,6 +374,7 @@ _unique = op(
     _unique_kernel,
     gradients={"x": NONDIFF},
     infer=lambda x: [((None,), x.dtype), ((None,), INDEX), (x.shape, INDEX), ((None,), INDEX)],
+    batch=refused(_SIZE),
     doc="Return the values that occur, where first, which each element is, and how often.",
 )
 

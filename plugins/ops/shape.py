@@ -11,6 +11,18 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from ...core.spec import as_shape
+from .batching import (
+    along,
+    broadcast,
+    expanded,
+    leading,
+    repeated,
+    reshaped,
+    rolled,
+    squeezed,
+    tiled,
+    transposed,
+)
 from .families import as_axis, named, op, reduced_axes
 
 if TYPE_CHECKING:
@@ -68,6 +80,7 @@ _reshape = op(
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
     infer=_reshape_spec,
     holomorphic=True,
+    batch=reshaped,
     doc="Give ``x`` another shape; one dimension may be -1.",
 )
 
@@ -112,6 +125,7 @@ _broadcast_to = op(
     gradients={"x": lambda g, x_like: F.unbroadcast_like(g, x_like)},
     infer=_broadcast_spec,
     holomorphic=True,
+    batch=broadcast,
     doc="Repeat ``x`` along new axes and axes of size 1, so that it has a given shape.",
 )
 
@@ -152,6 +166,7 @@ _expand_dims = op(
     gradients={"x": lambda g, axis: F.squeeze(g, axis=axis)},
     infer=lambda x, axis: (None if x.shape is None else _expanded(x.shape, axis), x.dtype),
     holomorphic=True,
+    batch=expanded,
     doc="Insert axes of size 1, at the positions ``axis`` of the result.",
 )
 _squeeze = op(
@@ -160,6 +175,7 @@ _squeeze = op(
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
     infer=lambda x, axis: (None if x.shape is None else _squeezed(x.shape, axis), x.dtype),
     holomorphic=True,
+    batch=squeezed,
     doc="Remove axes of size 1.",
 )
 
@@ -210,6 +226,7 @@ _transpose = op(
     gradients={"x": lambda g, axes: F.transpose(g, axes=_inverse(axes))},
     infer=_transpose_spec,
     holomorphic=True,
+    batch=transposed,
     doc="Permute the axes, or reverse their order.",
 )
 
@@ -244,6 +261,7 @@ _moveaxis = op(
     },
     infer=lambda x, source, destination: _permuted(x, lambda n: _moved(n, source, destination)),
     holomorphic=True,
+    batch=along("source", "destination"),
     doc="Move axes to other places; the rest stay in order.",
 )
 
@@ -272,6 +290,7 @@ _swapaxes = op(
     gradients={"x": lambda g, axis1, axis2: F.swapaxes(g, axis1=axis1, axis2=axis2)},
     infer=lambda x, axis1, axis2: _permuted(x, lambda n: _swapped(n, axis1, axis2)),
     holomorphic=True,
+    batch=along("axis1", "axis2"),
     doc="Exchange two axes.",
 )
 
@@ -308,6 +327,7 @@ _flip = op(
     gradients={"x": lambda g, axis: F.flip(g, axis=axis)},
     infer=_axis_spec("flip"),
     holomorphic=True,
+    batch=along("axis"),
     doc="Reverse the order of elements along axes.",
 )
 
@@ -323,6 +343,7 @@ _roll = op(
     gradients={"x": lambda g, shift, axis: F.roll(g, shift=_negative(shift), axis=axis)},
     infer=_axis_spec("roll"),
     holomorphic=True,
+    batch=rolled,
     doc="Shift elements along axes; what leaves at the end comes back at the start.",
 )
 
@@ -345,17 +366,20 @@ for _name in ("tril", "triu"):
         _name,
         (lambda name: lambda xp, x, *, k=0: getattr(xp, name)(x, k=k))(_name),
         gradients={"x": (lambda name: lambda g, k: F[name](g, k=k))(_name)},
+        batch=leading,
         infer=_same_spec,
         holomorphic=True,
         doc="Clear one triangle of matrices in the last two axes.",
     )
 
 
+@named
 def tril(x: Any, k: int = 0) -> Any:
     """Return matrices (the last two axes) without what is above diagonal ``k``."""
     return ops["tril"](x, k=operator.index(k))
 
 
+@named
 def triu(x: Any, k: int = 0) -> Any:
     """Return matrices (the last two axes) without what is below diagonal ``k``."""
     return ops["triu"](x, k=operator.index(k))
@@ -394,6 +418,7 @@ _tile = op(
     gradients={"x": lambda g, x_like, reps: F.untile_like(g, x_like, reps=reps)},
     infer=_tile_spec,
     holomorphic=True,
+    batch=tiled,
     doc="Repeat the whole of ``x`` along each axis.",
 )
 op(
@@ -402,6 +427,7 @@ op(
     gradients={"x": lambda g, reps: F.tile(g, reps=reps), "like": NONDIFF},
     infer=lambda x, like, reps: (like.shape, x.dtype),
     holomorphic=True,
+    batch=tiled,
     doc="Sum the copies of ``like`` that ``tile`` made.",
 )
 
@@ -438,6 +464,7 @@ _repeat = op(
     },
     infer=_repeat_spec,
     holomorphic=True,
+    batch=repeated,
     doc="Repeat each element along an axis.",
 )
 op(
@@ -449,6 +476,7 @@ op(
     },
     infer=lambda x, like, repeats, axis: (like.shape, x.dtype),
     holomorphic=True,
+    batch=repeated,
     doc="Sum the copies of each element of ``like`` that ``repeat`` made.",
 )
 

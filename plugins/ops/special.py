@@ -16,7 +16,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, BackendUnavailable, F, Op, ops
 from .elementwise import LN2, conj, divide, trunc
-from .families import SCALARS, cast_to, elementwise, kind_of, named, op, standard
+from .families import SCALARS, cast_to, elementwise, kind_of, named, op, reals, standard
 
 __all__ = [
     "around",
@@ -495,15 +495,15 @@ nextafter = elementwise(
 
 @named
 def isposinf(x: Any) -> Any:
-    """Return whether elements are positive infinity."""
-    x = as_tensor(x)
+    """Return whether elements are positive infinity; complex numbers raise TypeError."""
+    x = reals(as_tensor(x))
     return ops["logical_and"](ops["isinf"](x), x > 0)
 
 
 @named
 def isneginf(x: Any) -> Any:
-    """Return whether elements are negative infinity."""
-    x = as_tensor(x)
+    """Return whether elements are negative infinity; complex numbers raise TypeError."""
+    x = reals(as_tensor(x))
     return ops["logical_and"](ops["isinf"](x), x < 0)
 
 

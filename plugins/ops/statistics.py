@@ -14,8 +14,10 @@ import numpy as np
 
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, ops
+from .batching import flattened, leading, shape_only
 from .families import Axis, as_axis, named, op, reduced_axes, reduced_shape
 from .indexing import sort, take_along_axis
+from .reductions import root_of_variance
 from .scans import cumprod, cumsum
 from .shape import one_axis
 
@@ -59,6 +61,7 @@ _flat_last = op(
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
     infer=_flat_last_spec,
     holomorphic=True,
+    batch=leading,
     doc="Join the last ``count`` axes into one.",
 )
 
@@ -82,6 +85,7 @@ _rank = op(
     ),
     gradients={"x": NONDIFF},
     infer=lambda x, q, method: (np.shape(q), np.dtype(np.float64)),
+    batch=shape_only,
     doc="Return the places, in the sorted last axis of ``x``, from which quantiles are taken.",
 )
 
@@ -156,7 +160,7 @@ def _quantiles(
     x: Any, q: Any, axis: Axis, keepdims: bool, name: str, method: str, halves: bool = False
 ) -> Any:
     x = as_tensor(x)
-    if x.dtype.kind == "c":
+    if x.dtype.kind == "c" and "median" not in name:  # which sorts them by real, then imaginary
         raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
     lines, axis = _lines(x, axis, name)
     if lines.shape is not None and lines.shape[-1] == 0:
@@ -165,7 +169,7 @@ def _quantiles(
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)
     result = _picked(lines, _nested(q), method, halves)
-    if x.dtype.kind == "f":  # nan is sorted to the end, and makes every quantile nan
+    if x.dtype.kind in "fc":  # nan is sorted to the end, and makes every quantile nan
         last = _element(lines, np.full((1,) * q.ndim, -1))
         result = ops["where"](ops["isnan"](last), last, result)
     if q.ndim:
@@ -190,7 +194,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     Parameters
     ----------
     x
-        A real tensor.
+        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
     axis, keepdims
         As for :func:`gradtape.sum`.
 
@@ -336,6 +340,7 @@ def _nan_position(name: str, fill: float) -> Any:
             reduced_shape(x.shape, axis, keepdims, f"nan{name}"),
             np.dtype(np.intp),
         ),
+        batch=flattened,
         doc=f"Return the {name} of the elements that are not nan.",
     )
 
@@ -416,17 +421,63 @@ def nanvar(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) ->
 @named
 def nanstd(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
     """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`."""
-    variance = nanvar(x, axis, ddof, keepdims)
-    equal = variance == 0  # where the gradient is 0, a subgradient
-    return ops["where"](equal, 0.0, ops["sqrt"](ops["where"](equal, 1.0, variance)))
+    return root_of_variance(nanvar(x, axis, ddof, keepdims))
 
 
-def _nan_quantiles(x: Any, q: Any, axis: Axis, keepdims: bool, name: str) -> Any:
+def _nan_places(q: Any, count: Any, method: str) -> Any:
+    """Return the places of quantiles among ``count`` sorted elements.
+
+    Hyndman and Fan, "Sample quantiles in statistical packages" (1996), as NumPy reads it.
+    """
+    if method == "linear":
+        return ops["maximum"](count - 1, 0) * beside(np.atleast_1d(q).astype(count.dtype), count)
+    n, q = ops["cast"](count, dtype="float64"), beside(np.atleast_1d(q), count)
+    steps, floor, ceil = (n - 1) * q, ops["floor"], ops["ceil"]
+    if method in _BETWEEN:
+        alpha, beta = _BETWEEN[method]
+        place = n * q + (alpha + q * (1 - alpha - beta)) - 1
+    elif method == "lower":
+        place = floor(steps)
+    elif method == "higher":
+        place = ceil(steps)
+    elif method == "midpoint":
+        place = (floor(steps) + ceil(steps)) * 0.5
+    elif method == "nearest":
+        place = ops["round"](steps)
+    elif method == "closest_observation":
+        place = n * q - 1.5
+        low = floor(place)
+        even = ops["logical_and"](place == low, ops["remainder"](low, 2) == 1)
+        place = ops["where"](even, low, low + 1)
+    else:
+        place = n * q - 1
+        half = 0.5 if method == "averaged_inverted_cdf" else 0.0
+        place = ops["where"](place == floor(place), place + half, ceil(place))
+    return ops["maximum"](ops["minimum"](place, n - 1), 0)
+
+
+# methods that interpolate, by the alpha and beta of Hyndman and Fan
+_BETWEEN = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+
+
+def _nan_quantiles(
+    x: Any, q: Any, axis: Axis, keepdims: bool, name: str, method: str = "linear"
+) -> Any:
     x = as_tensor(x)
-    if x.dtype.kind != "f":
-        return _quantiles(x, q, axis, keepdims, name, "linear")
+    _places(1, 0.5, method)  # which knows the methods' names
+    if x.dtype.kind not in "fc":
+        return _quantiles(x, q, axis, keepdims, name, method)
+    if x.dtype.kind == "c" and name != "nanmedian":
+        raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
     if q.ndim > 1:
-        raise ValueError(f"{name}: q must be a number or a vector, got shape {q.shape}")
+        rows = [_nan_quantiles(x, row, axis, keepdims, name, method) for row in q]
+        return ops["stack"](*rows, axis=0)
     lines, axis = _lines(x, axis, name)
     if lines.shape is not None and lines.shape[-1] == 0:
         if q.ndim:
@@ -434,7 +485,7 @@ def _nan_quantiles(x: Any, q: Any, axis: Axis, keepdims: bool, name: str) -> Any
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
-    place = ops["maximum"](count - 1, 0) * beside(np.atleast_1d(q).astype(count.dtype), count)
+    place = _nan_places(q, count, method)
     lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
     below, above = (take_along_axis(lines, i, -1) for i in (lower, upper))
     result = below + (above - below) * _like_float(place - ops["floor"](place), lines)
@@ -452,17 +503,19 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @named
-def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return quantiles of the elements that are not nan, by the linear method.
-
-    ``q`` is a number or a vector; see :func:`quantile`.
-    """
+def nanquantile(
+    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Any:
+    """Return quantiles of the elements that are not nan; as :func:`quantile`."""
     values = _fractions(q, "nanquantile")
-    return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile")
+    return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile", method)
 
 
 @named
-def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanpercentile(
+    x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
+) -> Any:
     """Return percentiles of the elements that are not nan; see :func:`nanquantile`."""
     values = _fractions(q, "nanpercentile", 100.0)
-    return _nan_quantiles(x, values, as_axis(axis, "nanpercentile"), keepdims, "nanpercentile")
+    along = as_axis(axis, "nanpercentile")
+    return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method)

@@ -9,6 +9,8 @@ import numpy as np
 
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, F, decode_index, ops
+from .batching import shape_only
+from .batching_indexing import put_rule
 from .families import kind_of, named, op
 from .indexing import complete, take_along_axis
 
@@ -54,6 +56,7 @@ op(
     vjp=_index_set_vjp,
     shapes_only=("x", "values", "out"),
     infer=lambda x, values, *arrays, index: (x.shape, x.dtype),
+    batch=put_rule,
     doc="Replace the elements at an index by ``values``, of their shape and dtype.",
 )
 op(
@@ -61,6 +64,7 @@ op(
     lambda xp, x: xp.reshape(xp.arange(prod(x.shape)), x.shape),
     gradients={"x": NONDIFF},
     infer=lambda x: (x.shape, np.dtype(np.int64)),
+    batch=shape_only,
     doc="Number the elements of ``x`` from 0, in C order.",
 )
 

@@ -1,0 +1,243 @@
+"""``Batched``: an array with a hidden leading axis, on which ops run once for all examples.
+
+``vmap`` and Jacobians hand such arrays to functions and gradient rules written for one example.
+An op that is given one applies its batching rule: it moves parameters past the hidden axis and
+runs the op on the array inside, which may be of any type.
+
+Every transformation has a level, later ones a higher one, and the highest among an op's arrays is
+the outermost.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from .arrays import ArrayOperators
+from .errors import TraceError
+from .op import SCALARS, Op, register_array_type
+from .spec import describe
+from .table import F
+from .tensor import Tensor
+
+__all__ = ["HIDE", "UNHIDE", "Batched", "Composed", "Shared", "as_batched", "new_level"]
+
+new_level = count(1).__next__
+
+# an op's batching rule: (op, arrays inside, which of them are batched, parameters) -> result(s),
+# their first axis the hidden one; Shared(result) has none
+Rule = Callable[[Op, list[Any], list[bool], dict[str, Any]], Any]
+
+
+class Batched(ArrayOperators):
+    """One array per example: ``array`` holds them along its first axis, which nobody else sees."""
+
+    __slots__ = ("array", "level")
+
+    def __init__(self, array: Any, level: int) -> None:
+        self.array = array
+        self.level = level
+
+    @property
+    def shape(self) -> Any:
+        """The shape of one example."""
+        shape = self.array.shape
+        return None if shape is None else shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of one example."""
+        return len(self.array.shape) - 1
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.array.dtype
+
+    def __repr__(self) -> str:
+        return f"a batch of {describe(self.shape, self.dtype)}"
+
+
+class Composed:
+    """A batching rule in other words: the op as a function of other ops, ``fn(*arrays, **params)``.
+
+    Its arrays are those of one example, as in a gradient rule.
+    """
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+
+class Shared:
+    """What a batching rule returns in place of an array that is the same for all examples."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def as_batched(x: Any, beside: Any) -> Any:
+    """Return ``x``, the same for all examples, with a first axis as long as that of ``beside``."""
+    return F.spread_like(x, beside)
+
+
+def rank_of(x: Any, op: Op) -> int:
+    """Return the number of axes that a batching rule has to know."""
+    if x.shape is None:
+        raise TraceError(
+            f"{op.name}: vmap needs to know the number of axes; give the TensorSpec of "
+            f"{x!r} a shape, with None for unknown sizes"
+        )
+    return len(x.shape)
+
+
+def elementwise(op: Op, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Run an op whose inputs broadcast: align the examples' axes at the right, as always."""
+    if len(arrays) == 1:
+        return op.raw(arrays[0], **params)
+    ranks = [
+        0 if type(x) in SCALARS else len(x.shape) - b if x.shape is not None else None
+        for x, b in zip(arrays, batched, strict=True)
+    ]
+    known = [n for n in ranks if n is not None]
+    most = max(known, default=0)
+    if len(known) < len(ranks) and sum(type(x) not in SCALARS for x in arrays) > 1:
+        for x in arrays:
+            if type(x) not in SCALARS:
+                rank_of(x, op)
+    for i, rank in enumerate(ranks):
+        if batched[i] and rank is not None and rank < most:
+            arrays[i] = F.expand_dims(arrays[i], axis=tuple(range(1, 1 + most - rank)))
+    return op.raw(*arrays, **params)
+
+
+def by_loop(op: Op, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Run an op without a batching rule: one example after another."""
+    sizes = {x.shape[0] for x, b in zip(arrays, batched, strict=True) if b and x.shape}
+    size = next(iter(sizes), None)
+    if size is None:
+        raise TraceError(
+            f"op {op.name!r} has no batching rule (batch=), and the batch size is unknown in "
+            "this trace, so its examples cannot be run one by one"
+        )
+    if op not in _looped:
+        _looped.add(op)
+        warnings.warn(
+            f"op {op.name!r} has no batching rule (batch=): vmap runs it once per example",
+            stacklevel=2,
+        )
+    rows = []
+    for i in range(size):
+        example = [
+            F.getitem(x, index=(i,)) if b else x for x, b in zip(arrays, batched, strict=True)
+        ]
+        rows.append(op.raw(*example, **params))
+    if isinstance(rows[0], (list, tuple)):
+        return [F.stack(*column, axis=0) for column in zip(*rows, strict=True)]
+    return F.stack(*rows, axis=0)
+
+
+_looped: set[Op] = set()
+
+
+def _batch(op: Op) -> Callable[..., Any]:
+    if type(op.batch) is Composed:
+        words, settings = op.batch.fn, op.defaults
+        return lambda *arrays, **params: words(*arrays, **{**settings, **params})
+    rule: Rule = elementwise if op.batch == "elementwise" else op.batch or by_loop
+    plain = rule is elementwise
+    defaults = op.defaults
+
+    def run(*arrays: Any, **params: Any) -> Any:
+        level = 0
+        for x in arrays:
+            if type(x) is Batched and x.level > level:
+                level = x.level
+        inner, batched = [], []
+        for x in arrays:
+            here = type(x) is Batched and x.level == level
+            batched.append(here)
+            inner.append(x.array if here else x)
+        result = rule(op, inner, batched, params if plain else {**defaults, **params})
+        if type(result) is list or type(result) is tuple:
+            return [_wrapped(part, level) for part in result]
+        return _wrapped(result, level)
+
+    return run
+
+
+def _wrapped(result: Any, level: int) -> Any:
+    return result.array if type(result) is Shared else Batched(result, level)
+
+
+register_array_type(Batched, 50, _batch)
+
+
+# -- in and out of a batch -------------------------------------------------------------------------
+
+
+class _Boundary(Op):
+    """An op that works on arrays of every type without computing anything."""
+
+    __slots__ = ("apply",)
+
+    def __init__(self, name: str, apply: Callable[..., Any], **record: Any) -> None:
+        super().__init__(name, lambda xp: None, **record)
+        self.apply = apply
+
+    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+        if any(type(x) is Tensor for x in arrays):
+            return super().resolve(arrays)
+        self._kernels[tuple(map(type, arrays))] = self.apply
+        return self.apply
+
+
+def _hide(x: Any, *, level: int) -> Any:
+    if type(x) is Batched and x.level > level:  # stays the outermost; its axis must stay first
+        return Batched(_hide(F.swapaxes(x.array, axis1=0, axis2=1), level=level), x.level)
+    return Batched(x, level)
+
+
+def _unhide(x: Any, like: Any, *, level: int) -> Any:
+    if type(x) is not Batched or x.level < level:
+        return as_batched(x, like)
+    if x.level == level:
+        return x.array
+    inner, beside = x.array, like
+    if type(like) is Batched and like.level == x.level:
+        beside = F.getitem(like.array, index=(0,))
+    if not has_level(inner, level):
+        return Batched(F.swapaxes(as_batched(inner, beside), axis1=0, axis2=1), x.level)
+    return Batched(F.swapaxes(_unhide(inner, beside, level=level), axis1=0, axis2=1), x.level)
+
+
+def has_level(array: Any, level: int) -> bool:
+    """Return whether an array differs from example to example at a level."""
+    while type(array) is Batched:
+        if array.level == level:
+            return True
+        array = array.array
+    return False
+
+
+#: Make the first axis of an array the hidden one of a level.
+HIDE = _Boundary(
+    "vmap_hide",
+    _hide,
+    inputs=("x",),
+    params={"level": 0},
+    gradients={"x": lambda g, x_like, level: UNHIDE.raw(g, x_like, level=level)},
+)
+#: Make the hidden axis of a level the first one; ``like`` says how long it is.
+UNHIDE = _Boundary(
+    "vmap_unhide",
+    _unhide,
+    inputs=("x", "like"),
+    params={"level": 0},
+    gradients={"x": lambda g, level: HIDE.raw(g, level=level), "like": None},
+)

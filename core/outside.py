@@ -1,0 +1,141 @@
+"""``Outside``: how a tape that was opened outside a batch records what runs inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .batched import UNHIDE, has_level
+from .table import F
+from .tape import GradientTape, Joint
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .op import Op
+    from .state import Recorder
+
+__all__ = ["Outside"]
+
+
+class _View(dict[int, Any]):
+    """A tape's records as ops see them; of a type that sends the quick paths to ``record``."""
+
+    def __init__(self, tape: GradientTape) -> None:
+        self.tape = tape
+
+    def __contains__(self, id: object) -> bool:
+        return id in self.tape.records
+
+
+class Outside:
+    """Stands for a tape while a batch of examples runs.
+
+    What all examples share has one gradient for the tape, the sum over the examples; a tape opened
+    for one example keeps them apart. So where an op joins a batched input and a shared one, the
+    shared one's gradient is summed over the hidden axis here.
+    """
+
+    def __init__(self, tape: Any, level: int) -> None:
+        self.tape = tape
+        self.level = level
+        self.root: GradientTape = getattr(tape, "root", tape)
+        self.records = _View(self.root)
+
+    @classmethod
+    def of(cls, recorder: Recorder, level: int) -> Any:
+        """Return what stands for a recorder inside a batch."""
+        return cls(recorder, level) if isinstance(recorder, (GradientTape, Outside)) else recorder
+
+    def accessed(self, variable: Any) -> None:
+        """Pass on that a variable was read."""
+        self.root.accessed(variable)
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        """Record a run of ``op`` with one output."""
+        self.tape.record(op, inputs, output, params)
+        self._sum_shared(inputs, [output])
+
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        """Record a run of an op with one rule for all of its inputs."""
+        self.tape.record_joint(op, inputs, outputs, params)
+        self._sum_shared(inputs, outputs)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        """Record a computation whose gradient is a function."""
+        self.tape.record_call(name, inputs, outputs, backward)
+        self._sum_shared(inputs, outputs)
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Pass on that gradients stop here."""
+        self.root.record_break(inputs, outputs, why)
+
+    def _sum_shared(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        level = self.level
+        if not any(has_level(y.array, level) for y in outputs):
+            return
+        shared = {
+            x.id for x in inputs if type(x) is Tensor and not has_level(x.array, level)
+        } & self.root.records.keys()
+        if not shared:
+            return
+        records = self.root.records
+        for y in outputs:
+            record = records.get(y.id)
+            if record is None:
+                continue
+            if type(record) is Joint:
+                records[y.id] = _summed_joint(record, shared, level)
+            elif type(record) is tuple:
+                id, rule, saved, like = record
+                if id in shared:
+                    records[y.id] = [(id, *_summed(rule, saved, None, like, level))]
+            else:
+                records[y.id] = [
+                    (id, *_summed(rule, saved, keywords, like, level))
+                    if id in shared
+                    else (id, rule, saved, keywords, like)
+                    for id, rule, saved, keywords, like in record
+                ]
+
+
+def _summed(
+    rule: Callable[..., Any], saved: Any, keywords: dict[str, Any] | None, like: Any, level: int
+) -> tuple[Any, Any, Any, Any]:
+    """Return a record's edge with the gradient summed over the examples."""
+    values: tuple[Any, ...] = (saved,) if saved is not None else ()
+    if keywords is not None:
+        values = saved
+    n = len(values)
+
+    def summed(g: Any, *given: Any, **settings: Any) -> Any:
+        gx = rule(g, *given[:n], **settings)
+        if like is not None:
+            gx = F.unbroadcast_like(gx, given[n])
+        return over_examples(gx, level)
+
+    return summed, (values if like is None else (*values, like)), keywords or {}, None
+
+
+def _summed_joint(record: Joint, shared: set[int], level: int) -> Joint:
+    outputs, inputs, backward, name = record
+
+    def summed(gs: list[Any], raw: bool) -> list[Any]:
+        return [
+            over_examples(gx, level) if id in shared and gx is not None else gx
+            for id, gx in zip(inputs, backward(gs, raw), strict=True)
+        ]
+
+    return Joint(outputs, inputs, summed, name)
+
+
+def over_examples(g: Any, level: int) -> Any:
+    """Return a gradient summed over the hidden axis of a level."""
+    if not has_level(g.array if type(g) is Tensor else g, level):
+        return g  # zeros, of which there is one for all
+    return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)
