@@ -7,7 +7,7 @@ python docs/make_ops_table.py --check    # exit with 1 if it is not up to date
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,26 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "ops.md"
 sys.path.insert(0, str(ROOT / "tests" / "ops"))
 
-from portability import NOT_PORTABLE  # noqa: E402
-from table import SAMPLES  # noqa: E402
+from portability import FUNCTIONS_NOT_PORTABLE, NOT_PORTABLE  # noqa: E402
+from table import (  # noqa: E402
+    FUNCTIONS,
+    NOT_SAMPLED,
+    SAMPLES,
+    as_called,
+    composed,
+    public_functions,
+)
 
 import gradtape as gt  # noqa: E402
+from gradtape.core.op import Op  # noqa: E402
 from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops
 
 Written by `python docs/make_ops_table.py` from the registry and the samples in `tests/ops`; the
-suite fails if it is out of date, or if an op has no samples.
+suite fails if it is out of date, or if an op or a public function has no samples.
 
-Every op here is checked on its samples by [`gradtape.testing.check_op`](testing.md): gradients of
+Each of them is checked on its samples by [`gradtape.testing.check_op`](testing.md): gradients of
 first and second order against finite differences, the shape rule against real results, traces with
 known and unknown sizes against eager runs, saving and loading, single against double precision,
 layouts, and arrays without elements.
@@ -36,10 +44,21 @@ LEGEND = """
   with a kernel of their own for it.
 - *gradient of*: the inputs that have a gradient rule; "-" if the op has none.
 - *2nd order*: whether the gradient of the gradient is checked too.
+- *batching*: how `vmap` runs the op on many examples at once: "elementwise" as it is, by a "rule",
+  or "-" if it cannot.
 - *dtypes*: what the samples hold. "float" is float64 and float32 (what draws numbers: either),
   "complex" complex128 and complex64.
 - *portable*: whether the op and its gradients run on `array-api-strict`, which has the functions of
   the array API standard and no others.
+"""
+FUNCTIONS_LEGEND = """
+Public functions that call no op of their own name. A trace, and a saved file, hold the ops that
+they become.
+
+- *becomes*: the ops in traces of the function's samples, in the order in which they come.
+- *gradient*: whether gradients reach an input; the suite compares them with finite differences on
+  the same samples.
+- *2nd order*, *dtypes*, *portable*: as above.
 """
 NAMES = {"f": "float", "c": "complex", "i": "int", "b": "bool"}
 
@@ -81,6 +100,75 @@ def dtypes(samples: Iterable[Sample]) -> str:
     return ", ".join(text for kind, text in NAMES.items() if kind in kinds)
 
 
+def batching(op: Op) -> str:
+    """Return by what an op is batched."""
+    if op.batch is None:
+        return "-"
+    return "elementwise" if op.batch == "elementwise" else "rule"
+
+
+# -- functions made of ops -------------------------------------------------------------------------
+
+
+def arrays_of(sample: Sample) -> list[Any]:
+    """Return a sample's arrays as tensors."""
+    return [gt.constant(x) for x in sample.inputs if hasattr(x, "dtype")]
+
+
+def results_of(name: str, sample: Sample, tensors: Sequence[Any]) -> list[Any]:
+    """Call a function with tensors in place of a sample's arrays."""
+    rest = iter(tensors)
+    fed = sample.feed(*(next(rest) if hasattr(x, "dtype") else x for x in sample.inputs))
+    results = as_called(name)(*(fed if isinstance(fed, tuple) else (fed,)), **sample.params)
+    return list(results) if isinstance(results, (list, tuple)) else [results]
+
+
+def made_of(name: str) -> str:
+    """Return the ops that a function becomes: those in a trace of each of its samples."""
+    found: dict[str, None] = {}
+    for sample in FUNCTIONS[name]:
+        if "traced" in sample.exempt:
+            return "whatever its values make it: it is not traced"
+        run = gt.function(lambda tensors, sample=sample: results_of(name, sample, tensors))
+        nodes = run.get_concrete_function(arrays_of(sample)).graph.nodes
+        found.update(dict.fromkeys(node.op.name for node in nodes if isinstance(node.op, Op)))
+    return ", ".join(f"`{op}`" for op in found) or "a constant"
+
+
+def followed(name: str, check: str) -> bool:
+    """Return whether gradients reach an input, and are checked, for some sample of a function.
+
+    The suite runs the checks on the very same samples: see tests/ops/test_every_function.py.
+    """
+    for sample in FUNCTIONS[name]:
+        tensors = arrays_of(sample)
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        with gt.GradientTape() as tape:
+            tape.watch(sources)
+            results = [y for y in results_of(name, sample, tensors) if y.dtype.kind in "fc"]
+        if not results or not sources or check in sample.exempt:
+            continue
+        if any(g is not None for g in tape.gradient(results, sources)):
+            return True
+    return False
+
+
+def function_row(name: str) -> tuple[str, ...]:
+    """Return what the table tells of a function."""
+    gradient, second = (followed(name, check) for check in ("gradients", "second order"))
+    return (
+        f"`{name}`",
+        made_of(name),
+        "yes" if gradient else "-",
+        "yes" if second else "-",
+        dtypes(FUNCTIONS[name]) or "-",
+        "see below" if name in FUNCTIONS_NOT_PORTABLE else "yes",
+    )
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
 def rows(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
     """Give the lines of a table."""
     yield f"| {' | '.join(header)} |"
@@ -89,9 +177,9 @@ def rows(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def left_out() -> Iterator[tuple[str, str, str]]:
-    """Give the checks that are left out for some sample of an op, with the reason."""
-    for name, samples in sorted(SAMPLES.items()):
+def left_out(table: Mapping[str, Sequence[Sample]]) -> Iterator[tuple[str, str, str]]:
+    """Give the checks that are left out for some sample in a table, with the reason."""
+    for name, samples in sorted(table.items()):
         reasons: dict[str, list[str]] = {}
         for sample in samples:
             for check, reason in sample.exempt.items():
@@ -102,28 +190,49 @@ def left_out() -> Iterator[tuple[str, str, str]]:
             yield f"`{name}`", ", ".join(checks), reason
 
 
-def functions() -> Iterator[str]:
-    """Give lines that list the public functions, those made of several ops included."""
-    modules = {"gradtape": gt, **{f"gradtape.{m}": getattr(gt, m) for m in gt._OP_MODULES}}
-    for title, module in modules.items():
-        names = [name for name in dir(module) if not name.startswith("_")]
-        made = "gradtape.plugins.ops", "gradtape.core.op", "gradtape.core.quick"
-        public = sorted(
-            name
-            for name in (names if module is gt else module.__all__)
-            if callable(found := getattr(module, name))
-            and (getattr(found, "__module__", None) or type(found).__module__).startswith(made)
-        )
-        yield f"**{title}** ({len(public)}): {', '.join(f'`{name}`' for name in public)}"
+def all_names() -> Iterator[str]:
+    """Give lines that list the public functions by module, other names of them included."""
+    modules: dict[str, list[str]] = {}
+    for path in public_functions():
+        module, _, name = path.rpartition(".")
+        modules.setdefault(f"gradtape.{module}".rstrip("."), []).append(name)
+    for title, names in modules.items():
+        yield f"**{title}** ({len(names)}): {', '.join(f'`{name}`' for name in sorted(names))}"
         yield ""
+
+
+def counts(ops: Mapping[str, Op], table: Sequence[Sequence[str]]) -> str:
+    """Return how many ops and functions there are, in words."""
+    functions = public_functions()
+    made = {id(functions[name]) for name in composed()}
+    called = {
+        path.rpartition(".")[2] if id(function) not in made else path: function
+        for path, function in functions.items()
+    }
+    public = {name for name in ops if name in called}
+    smooth = {name for name, op in ops.items() if op.differentiable}
+    composite = sum(row[2] == "yes" for row in table)
+    return (
+        f"- {len(ops)} primitive ops, each a record of kernel, gradient rules and shape rule;\n"
+        f"  {len(smooth)} of them have gradients.\n"
+        f"- {len(public)} of the ops are public functions of the same name, {len(public & smooth)} "
+        "of these with gradients;\n  the others are what gradients and functions are made of.\n"
+        f"- {len(table)} further public functions are made of several ops; gradients flow through "
+        f"{composite} of them.\n"
+        f"- So {len(public & smooth) + composite} public functions can be differentiated, and "
+        f"{len(smooth) + composite} ops and functions in all.\n  A second name for the same "
+        f"function counts nowhere; with those there are {len(functions)} public names.\n"
+        f"- {len(NOT_SAMPLED)} names in `gradtape.random` draw from a generator that they share, "
+        "and have tests of their own."
+    )
 
 
 def page() -> str:
     """Return the text of the page."""
     ops = own_ops()
-    count = sum(op.differentiable for op in ops.values())
-    lines = [HEAD, f"There are {len(ops)} ops; {count} of them have gradients.", LEGEND]
-    header = ("op", "kernels", "gradient of", "2nd order", "dtypes", "portable")
+    table = [function_row(name) for name in sorted(FUNCTIONS)]
+    lines = [HEAD, counts(ops, table), "", "## Ops", LEGEND]
+    header = ("op", "kernels", "gradient of", "2nd order", "batching", "dtypes", "portable")
     lines += rows(
         header,
         (
@@ -132,18 +241,23 @@ def page() -> str:
                 kernels(name),
                 differentiated(op),
                 second_order(op, SAMPLES[name]),
+                batching(op),
                 dtypes(SAMPLES[name]),
                 "see below" if name in NOT_PORTABLE else "yes",
             )
             for name, op in ops.items()
         ),
     )
+    lines += ["", "## Functions made of ops", FUNCTIONS_LEGEND]
+    lines += rows(("function", "becomes", "gradient", "2nd order", "dtypes", "portable"), table)
     lines += ["", "## What is not portable", ""]
-    lines += rows(("op", "reason"), ((f"`{n}`", why) for n, why in sorted(NOT_PORTABLE.items())))
+    reasons = sorted({**NOT_PORTABLE, **FUNCTIONS_NOT_PORTABLE}.items())
+    lines += rows(("op or function", "reason"), ((f"`{name}`", why) for name, why in reasons))
     lines += ["", "## What is not checked", "", "For some samples, some checks are left out:", ""]
-    lines += rows(("op", "checks", "reason"), left_out())
-    lines += ["", "## Functions", "", "The public functions, many of them made of several ops.", ""]
-    lines += functions()
+    exempt = [*left_out(SAMPLES), *left_out(FUNCTIONS)]
+    lines += rows(("op or function", "checks", "reason"), exempt)
+    lines += ["", "## All public names", ""]
+    lines += all_names()
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -1,8 +1,8 @@
-"""Which ops cannot run on every library that conforms to the array API standard, and why."""
+"""What cannot run on every library that conforms to the array API standard, and why."""
 
 from __future__ import annotations
 
-__all__ = ["NOT_PORTABLE"]
+__all__ = ["FUNCTIONS_NOT_PORTABLE", "NOT_PORTABLE"]
 
 _NO_FUNCTION = "the standard has no such function; kernels exist for NumPy (by SciPy) and CuPy"
 _TRUTH = "for booleans only: the standard's logic takes no numbers"
@@ -17,4 +17,14 @@ NOT_PORTABLE = {
     **dict.fromkeys(("getitem", "index_add_like", "index_set"), _INDEX),
     "power": "not for a floating base and integer exponents: the standard does not promote these",
     **dict.fromkeys(("hard_sigmoid", "hard_silu", "hard_tanh", "relu", "relu6"), _STEPS),
+}
+
+#: The same for functions made of ops.
+FUNCTIONS_NOT_PORTABLE = {
+    "compress": _INDEX,
+    "from_dlpack": "it makes a tensor on the current backend",
+    "interp": "it multiplies whole numbers by floating ones: the standard does not promote these",
+    "isclose": "not of integers: the standard does not promote these beside tolerances",
+    "nn.dropout": "a generator is on one backend, and this sample's on NumPy's",
+    "nn.hinge": "not of boolean labels: the standard does not multiply these",
 }
