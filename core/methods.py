@@ -35,41 +35,64 @@ class Methods:
         return At(self)
 
     # -- reductions ------------------------------------------------------------------------------
+    # options: dtype=, initial= and where=, as the functions take them
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Sum over ``axis`` (all axes by default)."""
+        if options:
+            return _public("sum")(self, axis, keepdims, **options)
         return ops["sum"](self, axis=axis, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def mean(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Mean over ``axis`` (all axes by default)."""
+        if options:
+            return _public("mean")(self, axis, keepdims, **options)
         return ops["mean"](self, axis=axis, keepdims=keepdims)
 
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def prod(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Product over ``axis`` (all axes by default)."""
+        if options:
+            return _public("prod")(self, axis, keepdims, **options)
         return ops["prod"](self, axis=axis, keepdims=keepdims)
 
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def max(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Maximum over ``axis`` (all axes by default)."""
+        if options:
+            return _public("max")(self, axis, keepdims, **options)
         return ops["max"](self, axis=axis, keepdims=keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def min(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Minimum over ``axis`` (all axes by default)."""
+        if options:
+            return _public("min")(self, axis, keepdims, **options)
         return ops["min"](self, axis=axis, keepdims=keepdims)
 
-    def var(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    def var(
+        self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
+    ) -> Tensor:
         """Variance over ``axis`` (all axes by default)."""
+        if options:
+            return _public("var")(self, axis, ddof, keepdims, **options)
         return ops["var"](self, axis=axis, ddof=ddof, keepdims=keepdims)
 
-    def std(self, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    def std(
+        self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
+    ) -> Tensor:
         """Standard deviation over ``axis`` (all axes by default)."""
+        if options:
+            return _public("std")(self, axis, ddof, keepdims, **options)
         return ops["std"](self, axis=axis, ddof=ddof, keepdims=keepdims)
 
-    def any(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def any(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Whether any element is true, over ``axis`` (all axes by default)."""
+        if options:
+            return _public("any")(self, axis, keepdims, **options)
         return ops["any"](self, axis=axis, keepdims=keepdims)
 
-    def all(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def all(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Whether all elements are true, over ``axis`` (all axes by default)."""
+        if options:
+            return _public("all")(self, axis, keepdims, **options)
         return ops["all"](self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:

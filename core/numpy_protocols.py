@@ -40,7 +40,14 @@ _METHODS = {
     ("logaddexp", "reduce"): "logsumexp",
     ("add", "accumulate"): "cumsum",
     ("multiply", "accumulate"): "cumprod",
-    ("multiply", "outer"): "outer",
+}
+# What to use in place of the methods that tensors do not have.
+_IN_PLACE_OF = {
+    "at": "x.at[index].{at}(values), which makes another tensor",
+    "reduce": "gradtape.{name} on slices",
+    "accumulate": "gradtape.{name} on slices",
+    "reduceat": "a reduction of slices, or gradtape.nn.segment_sum",
+    "outer": "gradtape.{name}(x[..., None], y)",
 }
 # NumPy functions that tell something about values, and make no array that gradients would follow.
 _ABOUT = frozenset(
@@ -85,7 +92,6 @@ _NEUTRAL: dict[str, Any] = {
     "retstep": (False,),
     "sparse": (False,),
     "upper": (False,),
-    "deg": (False,),
     "axis": (None,),
     "method": ("linear",),
     "weights": (None,),
@@ -163,25 +169,19 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run our op of a ufunc's name.
+    """Run our op of a ufunc's name, or our function of one of its methods.
 
     Raises
     ------
     TypeError
-        For the ufunc's methods, and for ``out=``, ``where=``, ``dtype=``; it says what to use.
+        For the ufunc's methods that have no such function, and for ``out=``, for ``where=`` and
+        ``dtype=`` of a call; it says what to use.
     """
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     if method != "__call__":
-        raise TypeError(
-            f"numpy.{ufunc.__name__}.{method} does not work on tensors; {_for_method(name, method)}"
-        )
+        return _call_method(ufunc, name, method, inputs, kwargs)
     if kwargs:
-        refused = [key for key, value in kwargs.items() if not _is_neutral(key, value)]
-        if refused:
-            raise TypeError(
-                f"numpy.{ufunc.__name__} with {refused} does not work on tensors"
-                f"{_INSTEAD.get(refused[0], f'; use gradtape.{name}')}"
-            )
+        _refuse(f"numpy.{ufunc.__name__}", name, kwargs)
     try:
         function: Any = ops[name]
     except LookupError:  # another name for an op, or a function made of several
@@ -189,17 +189,55 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     return function(*inputs)
 
 
-def _for_method(name: str, method: str) -> str:
-    """Say what to use in place of a ufunc's method."""
-    if (name, method) in _METHODS:
-        return f"use gradtape.{_METHODS[name, method]}"
-    if method == "outer":
-        return f"use gradtape.{name}(x[..., None], y)"
-    if method == "at":
-        return (
-            "a tensor never changes: make another with x.at[index].add(values), .set(values), ..."
+def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:
+    """Raise for arguments that ask for something."""
+    refused = [key for key, value in kwargs.items() if not _is_neutral(key, value)]
+    if refused:
+        raise TypeError(
+            f"{place} with {refused} does not work on tensors"
+            f"{_INSTEAD.get(refused[0], f'; use gradtape.{name}')}"
         )
-    return f"use gradtape.{name} on slices, or .numpy() to leave the tape"
+
+
+def _call_method(
+    ufunc: Any, name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run ``numpy.add.reduce`` and the like: a reduction, a running one, or all pairs."""
+    place = f"numpy.{ufunc.__name__}.{method}"
+    if method == "outer" and ufunc.nin == 2:
+        _refuse(place, name, kwargs)
+        return _outer(ufunc, *inputs)
+    if (name, method) not in _METHODS:
+        instead = _IN_PLACE_OF.get(method, "gradtape.{name}")
+        instead = instead.format(name=name, at=name if name in ("add", "subtract") else "set")
+        raise TypeError(f"{place} does not work on tensors; use {instead}")
+    import gradtape
+
+    function = getattr(gradtape, _METHODS[name, method])
+    takes = _parameters(function) or {}
+    options = {"axis": 0, **kwargs}
+    _refuse(place, function.__name__, {k: v for k, v in options.items() if k not in takes})
+    if "out" in options:
+        _refuse(place, function.__name__, {"out": options.pop("out")})
+    given = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+    if method == "accumulate" and given["axis"] is None:
+        raise ValueError(f"{place}: an axis is needed, got None")
+    return function(*inputs, **given)
+
+
+def _outer(ufunc: Any, x: Any, y: Any) -> Any:
+    """Apply a ufunc to each element of ``x`` with each of ``y``."""
+    from .convert import as_tensor
+
+    x, y = as_tensor(x), as_tensor(y)
+    if y.shape is None:
+        raise ValueError(
+            f"numpy.{ufunc.__name__}.outer: the rank of the second array is unknown in this trace; "
+            "give its TensorSpec a rank"
+        )
+    if y.shape:
+        x = ops["expand_dims"](x, axis=tuple(range(-len(y.shape), 0)))
+    return call_ufunc(ufunc, "__call__", (x, y), {})
 
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

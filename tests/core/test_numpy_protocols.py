@@ -95,8 +95,6 @@ def test_what_is_made_of_several_ops_has_a_gradient(name: str) -> None:
     ("call", "message"),
     [
         (lambda: np.sum(X, out=np.zeros(())), r"numpy\.sum: out=.*never changes"),
-        (lambda: np.sum(X, where=A > 0), r"numpy\.sum: where=.*gradtape\.where"),
-        (lambda: np.max(X, initial=0.0), r"numpy\.max: initial=0\.0.*takes x, axis, keepdims"),
         (lambda: np.ones_like(X, shape=(2,)), r"ones_like: shape=\(2,\)"),
         (lambda: np.ravel(X, order="K"), r"ravel: order='K'.*C order"),
         (lambda: np.linalg.cholesky(SPD, upper=True), r"gradtape\.linalg\.cholesky takes"),
@@ -210,13 +208,7 @@ def test_the_three_lines_of_the_message_register_a_function(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: np.add.reduce(X), r"numpy\.add\.reduce.*use gradtape\.sum"),
-        (lambda: np.multiply.reduce(X), r"use gradtape\.prod"),
-        (lambda: np.logaddexp.reduce(X), r"use gradtape\.logsumexp"),
-        (lambda: np.maximum.reduce(X), r"use gradtape\.max"),
-        (lambda: np.add.accumulate(X), r"numpy\.add\.accumulate.*use gradtape\.cumsum"),
-        (lambda: np.multiply.outer(X, X), r"use gradtape\.outer"),
-        (lambda: np.subtract.outer(X, X), r"gradtape\.subtract\(x\[\.\.\., None\], y\)"),
+        (lambda: np.subtract.reduce(X), r"numpy\.subtract\.reduce.*gradtape\.subtract on slices"),
         (lambda: np.add.at(np.zeros(3), [0], X[0]), r"numpy\.add\.at.*x\.at\[index\]\.add"),
         (lambda: np.add.reduceat(X, [0]), r"numpy\.add\.reduceat.*slices"),
         (lambda: np.sin(X, out=np.zeros((2, 3))), r"numpy\.sin with \['out'\].*take the result"),
