@@ -148,7 +148,7 @@ _looped: set[Op] = set()
 def _batch(op: Op) -> Callable[..., Any]:
     if type(op.batch) is Composed:
         words, settings = op.batch.fn, op.defaults
-        return lambda *arrays, **params: words(*arrays, **{**settings, **params})
+        return lambda *arrays, **params: _alike(words(*arrays, **{**settings, **params}))
     rule: Rule = elementwise if op.batch == "elementwise" else op.batch or by_loop
     plain = rule is elementwise
     defaults = op.defaults
@@ -165,7 +165,7 @@ def _batch(op: Op) -> Callable[..., Any]:
             inner.append(x.array if here else x)
         result = rule(op, inner, batched, params if plain else {**defaults, **params})
         if type(result) is list or type(result) is tuple:
-            return [_wrapped(part, level) for part in result]
+            return _alike([_wrapped(part, level) for part in result])
         return _wrapped(result, level)
 
     return run
@@ -173,6 +173,20 @@ def _batch(op: Op) -> Callable[..., Any]:
 
 def _wrapped(result: Any, level: int) -> Any:
     return result.array if type(result) is Shared else Batched(result, level)
+
+
+def _alike(results: Any) -> Any:
+    """Return an op's results, all of them batched if one is: they have one gradient rule."""
+    if not isinstance(results, (list, tuple)):
+        return results
+    level = max((x.level for x in results if type(x) is Batched), default=0)
+    like = next((x for x in results if type(x) is Batched and x.level == level), None)
+    if like is None:
+        return list(results)
+    return [
+        x if type(x) is Batched and x.level == level else Batched(as_batched(x, like.array), level)
+        for x in results
+    ]
 
 
 register_array_type(Batched, 50, _batch)

@@ -56,7 +56,13 @@ class Symbol(ArrayOperators):
 
 
 def not_known(array: Any, what: str) -> Exception:
-    """Return the error for Python asking a symbol for something that only a run can know."""
+    """Return the error for Python asking an array without values for what only a run can know."""
+    if type(array) is not Symbol:
+        return TraceError(
+            f"{user_line()}: {what} is not known inside vmap, where it may differ from example to "
+            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where for a choice), "
+            "or loop over the examples."
+        )
     return TraceError(
         f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
         "Compute with gradtape ops instead (gradtape.where for a choice, gradtape.stop_gradient to "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .batched import UNHIDE, has_level
+from .backend import shape_witness
+from .batched import HIDE, UNHIDE, has_level
 from .table import F
 from .tape import GradientTape, Joint
 from .tensor import Tensor
@@ -90,7 +91,7 @@ class Outside:
             if record is None:
                 continue
             if type(record) is Joint:
-                records[y.id] = _summed_joint(record, shared, level)
+                records[y.id] = _summed_joint(record, shared, level, outputs)
             elif type(record) is tuple:
                 id, rule, saved, like = record
                 if id in shared:
@@ -122,16 +123,29 @@ def _summed(
     return summed, (values if like is None else (*values, like)), keywords or {}, None
 
 
-def _summed_joint(record: Joint, shared: set[int], level: int) -> Joint:
+def _summed_joint(record: Joint, shared: set[int], level: int, results: Sequence[Tensor]) -> Joint:
     outputs, inputs, backward, name = record
+    like = next(shape_witness(y) for y in results if has_level(y.array, level))
+    alike = [not has_level(y.array, level) for y in results]
 
     def summed(gs: list[Any], raw: bool) -> list[Any]:
+        # the upstream gradient of a result that all examples share is shared out among them
+        gs = [
+            _share(g, like, level, raw) if every and g is not None else g
+            for g, every in zip(gs, alike, strict=True)
+        ]
         return [
             over_examples(gx, level) if id in shared and gx is not None else gx
             for id, gx in zip(inputs, backward(gs, raw), strict=True)
         ]
 
     return Joint(outputs, inputs, summed, name)
+
+
+def _share(g: Any, like: Tensor, level: int, raw: bool) -> Any:
+    """Return a gradient as a batch whose examples sum to it."""
+    rows = UNHIDE.raw(*((like.array, like.array) if raw else (like, like)), level=level)
+    return HIDE.raw(F.spread_like(g / F.size_over(rows, axis=0), rows), level=level)
 
 
 def over_examples(g: Any, level: int) -> Any:

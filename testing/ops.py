@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.convert import constant
+from ..core.errors import TraceError
 from ..core.function import function
 from ..core.module import Module
 from ..core.op import SCALARS, Op
 from ..core.spec import TensorSpec, describe
 from ..core.tape import GradientTape
 from ..core.tensor import Tensor
+from ..core.vmap import vmap
 from ..saving import load, save
 from .gradients import check_gradients
 
@@ -34,6 +36,7 @@ CHECKS = (
     "known sizes",
     "unknown sizes",
     "unknown rank",
+    "batched",
     "saved",
     "float32",
     "float16",
@@ -123,6 +126,9 @@ def check_op(
     ``unknown sizes``   as ``traced``, with sizes that the trace does not know
     ``unknown rank``    as ``traced``, with ranks that it does not know, unless the op refuses that
                         with ``TypeError`` or ``ValueError``
+    ``batched``         ``vmap`` gives the values and gradients of a loop over two examples,
+                        whichever inputs have the batch axis, and a tape outside it the sum of the
+                        gradients for the others, unless the op refuses batches with ``TypeError``
     ``saved``           after saving and loading, values and gradients are the same
     ``float32``         single precision gives the values and gradients of double precision, within
                         its rounding, and gradients have the dtype of their input
@@ -345,6 +351,55 @@ class _Trial:
         self._trace(specs)
         return None
 
+    def _batched(self) -> str | None:
+        count = len(self.arrays)
+        if not count:
+            return "no arrays"
+        patterns = [tuple(range(count))]
+        if 1 < count <= 4:
+            patterns += [(i,) for i in range(count)]
+        refusals = []
+        for pattern in patterns:
+            with _naming(f"batched {pattern}") if len(patterns) > 1 else nullcontext():
+                try:
+                    self._batch(pattern)
+                except TraceError as error:
+                    refusals.append(f"refused: {error}")
+        return refusals[0] if len(refusals) == len(patterns) else None
+
+    def _batch(self, pattern: tuple[int, ...]) -> None:
+        """Compare vmap over some of the inputs with a loop."""
+        axes = [0 if i in pattern else None for i in range(len(self.arrays))]
+        both = [constant(np.stack([x, _varied(x)])) for x in self.arrays]
+        shared = [constant(x) for x in self.arrays]
+        given = [b if i in pattern else x for i, (b, x) in enumerate(zip(both, shared))]
+        loop = [
+            self.slopes(
+                *[x if axis is None else constant(x.numpy()[i]) for x, axis in zip(given, axes)]
+            )
+            for i in range(2)
+        ]
+        got = vmap(self.slopes, in_axes=tuple(axes))(*given)
+        want = [np.stack([y.numpy() for y in column]) for column in zip(*loop, strict=True)]
+        _same([y.numpy() for y in got], want, "vmap, value or gradient")
+        if not self.differentiable:
+            return
+        results = self.want[1]
+        sources = [x for x in given if x.dtype.kind in "fc"]
+        with GradientTape() as tape:
+            tape.watch(sources)
+            ys = vmap(self.run, in_axes=tuple(axes))(*given)
+        followed = [y for y in ys if y.dtype.kind in "fc"]
+        if not followed:
+            return
+        outer = tape.gradient(
+            followed, sources, output_gradients=followed, unconnected_gradients="zero"
+        )
+        inner = want[results:]
+        kept = [axis is None for x, axis in zip(given, axes) if x.dtype.kind in "fc"]
+        summed = [g.sum(axis=0) if alike else g for g, alike in zip(inner, kept, strict=True)]
+        _same([g.numpy() for g in outer], summed, "a tape outside vmap, gradient")
+
     def _saved(self) -> None:
         tensors = [constant(x) for x in self.arrays]
         traced = function(self.of_list)
@@ -405,3 +460,23 @@ class _Trial:
             if y.shape != (0, 3):
                 raise AssertionError(f"for float64[0, 3], a result or gradient of shape {y.shape}")
         return None
+
+
+def _varied(x: Array) -> Array:
+    """Return another example: near the first, or in another order where there is no near."""
+    if x.dtype.kind in "fc":
+        return x * (1 + 2.0**-7)
+    return np.ascontiguousarray(np.flip(x))
+
+
+def _same(got: Sequence[Array], want: Sequence[Array], what: str) -> None:
+    for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+        if mine.shape != right.shape or mine.dtype != right.dtype:
+            raise AssertionError(
+                f"{what} {i} is {describe(mine.shape, mine.dtype)} instead of "
+                f"{describe(right.shape, right.dtype)}"
+            )
+        finite = np.abs(right[np.isfinite(right)]) if right.dtype.kind in "fc" else np.empty(0)
+        scale = max(1.0, float(finite.max())) if finite.size else 1.0
+        if not np.allclose(mine, right, rtol=1e-9, atol=1e-9 * scale, equal_nan=True):
+            raise AssertionError(f"{what} {i} is {mine} instead of {right}")

@@ -232,12 +232,10 @@ def repeated(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
 def widths_past(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ops with widths by which each axis is padded."""
     xs = together(xs, batched)
-    return op.raw(*xs, **{**params, "pad_width": ((0, 0), *params["pad_width"])})
-
-
-def ramp(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``pad_ramp``: it depends on the shape alone."""
-    return shape_only(op, xs, batched, params)
+    widths = params["pad_width"]
+    if len(widths) == 1:  # one pair stands for all axes
+        widths = widths * (rank_of(xs[0], op) - 1)
+    return op.raw(*xs, **{**params, "pad_width": ((0, 0), *widths)})
 
 
 def stacked(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

@@ -147,7 +147,7 @@ op(
         "concentration": lambda g, concentration, out: g * F.random_gamma_slope(concentration, out),
     },
     infer=lambda key, concentration: (concentration.shape, concentration.dtype),
-    batch=keyed,
+    batch=leading,
     doc="Return gamma-distributed numbers of scale 1, determined by ``key``.",
 )
 op(
