@@ -132,9 +132,79 @@ class Place:
         template, arrays, fitted = self._fit(values, "subtract")
         return self._x - ops["index_add_like"](fitted, self._x, *arrays, index=template)
 
+    def multiply(self, values: Any) -> Tensor:
+        """Multiply the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        return self._combine(values, "multiply", "prod")
+
+    def divide(self, values: Any) -> Tensor:
+        """Divide the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`; integers have no quotients.
+        """
+        if self._x.dtype.kind not in "fc":
+            raise TypeError(
+                f"at[...].divide: quotients do not go into a tensor of {self._x.dtype}; cast it "
+                "with astype"
+            )
+        return self._combine(values, "divide", "prod")
+
+    def max(self, values: Any) -> Tensor:
+        """Replace the elements by ``values`` where these are larger; the largest stays.
+
+        Where several are the largest, they share the gradient.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        return self._combine(values, "maximum", "max")
+
+    def min(self, values: Any) -> Tensor:
+        """Replace the elements by ``values`` where these are smaller; as :meth:`max`."""
+        return self._combine(values, "minimum", "min")
+
     def apply(self, fn: Callable[[Tensor], Any]) -> Tensor:
         """Replace the elements by ``fn(x[index])``; a repeated index makes no difference."""
         return self.set(fn(self.get()))
+
+    def _combine(self, values: Any, pair: str, reduction: str) -> Tensor:
+        """Combine elements with values: in pairs, or by a reduction where an index may repeat."""
+        x = self._x
+        method = {"maximum": "max", "minimum": "min"}.get(pair, pair)
+        template, arrays, fitted = self._fit(values, method)
+        result: Tensor
+        if all(array.dtype.kind == "b" for array in arrays):
+            changed = ops[pair](ops["getitem"](x, *arrays, index=template), fitted)
+            result = ops["index_set"](x, ops["cast_like"](changed, x), *arrays, index=template)
+            return result
+        # a row for each element of x: its own value, then those that go there, in columns
+        places = ops["getitem"](ops["numbered_like"](x), *arrays, index=template)
+        place = ops["reshape"](places, shape=(-1,))
+        turn = ops["occurrences"](place)
+        own = ops["reshape"](x, shape=(-1, 1))
+        ones = ops["one_per_occurrence"](x, turn)
+        filled = ones if reduction == "prod" else ops["broadcast_like"](own, ones)
+        table = ops["index_set"](
+            filled,
+            ops["reshape"](fitted, shape=(-1,)),
+            *(place, turn),
+            index=(("array", 0), ("array", 1)),
+        )
+        if pair == "divide":
+            return x / ops["reshape_like"](ops["prod"](table, axis=1), x)
+        whole = ops[reduction](ops["concatenate"](own, table, axis=1), axis=1)
+        result = ops["cast_like"](ops["reshape_like"](whole, x), x)
+        return result
 
     def _fit(self, values: Any, method: str) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
         x, name = self._x, f"at[...].{method}"

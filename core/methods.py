@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,13 @@ def _public(name: str) -> Any:
     return getattr(gradtape, name)
 
 
+def _never_changes(name: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{name}: NumPy's method changes an array in place, and a tensor never changes; "
+        f"{instead} returns another"
+    )
+
+
 class Methods:
     """NumPy's methods of arrays, apart from operators; the functions of these names tell more."""
 
@@ -29,7 +36,7 @@ class Methods:
 
     @property
     def at(self) -> At:
-        """The elements to change in a new tensor: ``x.at[index].set(values)``, ``.add(values)``."""
+        """Elements to change in a new tensor: ``x.at[index].set(values)``, ``.add(values)``, ..."""
         from .indexing import At
 
         return At(self)
@@ -66,6 +73,10 @@ class Methods:
         if options:
             return _public("min")(self, axis, keepdims, **options)
         return ops["min"](self, axis=axis, keepdims=keepdims)
+
+    def ptp(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Largest less smallest element over ``axis`` (all axes by default)."""
+        return _public("ptp")(self, axis, keepdims)
 
     def var(
         self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
@@ -209,6 +220,9 @@ class Methods:
         """Round the elements, halves to even."""
         return ops["round"](self, decimals=decimals)
 
+    def __round__(self, decimals: int | None = None) -> Tensor:
+        return self.round(decimals or 0)
+
     def conj(self) -> Tensor:
         """Return the complex conjugate."""
         return ops["conj"](self)
@@ -236,3 +250,25 @@ class Methods:
     def imag(self) -> Tensor:
         """The imaginary part."""
         return ops["imag"](self)
+
+    # -- in place, which a tensor never is -------------------------------------------------------
+
+    def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to sort in place, as NumPy's method does; ``gradtape.sort`` returns a tensor."""
+        raise _never_changes("sort", "gradtape.sort(x, axis)")
+
+    def partition(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to change the order in place; ``gradtape.partition`` returns a tensor."""
+        raise _never_changes("partition", "gradtape.partition(x, kth, axis)")
+
+    def fill(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to fill in place; ``gradtape.full_like`` returns a tensor."""
+        raise _never_changes("fill", "gradtape.full_like(x, value)")
+
+    def put(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to write in place; ``x.at[index].set(values)`` returns a tensor."""
+        raise _never_changes("put", "x.ravel().at[indices].set(values).reshape(x.shape)")
+
+    def resize(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to change the shape in place; ``gradtape.resize`` returns a tensor."""
+        raise _never_changes("resize", "gradtape.resize(x, shape)")

@@ -26,6 +26,7 @@ METHODS = {
     "take": lambda x: x.take([0, 0], axis=1),
     "compress": lambda x: x.compress([True, False, True], axis=0),
     "repeat": lambda x: x.repeat([1, 0, 2], axis=0),
+    "ptp": lambda x: np.ptp(x, axis=1) if isinstance(x, np.ndarray) else x.ptp(axis=1),
     "diagonal": lambda x: x.diagonal(-1),
     "clip": lambda x: x.clip(-0.5, 0.5),
     "real": lambda x: x.real,
@@ -91,5 +92,26 @@ def test_numpys_functions_reach_ours(function):
 
 
 def test_an_index_error_of_an_op_is_not_taken_for_a_missing_op():
-    with pytest.raises(TypeError, match=r"numpy\.spacing has no gradtape counterpart"):
-        np.spacing(gt.constant(X))
+    with pytest.raises(TypeError, match=r"numpy\.gcd has no gradtape counterpart"):
+        np.gcd(gt.constant(WHOLE), 4)
+
+
+def test_round_rounds_every_element():
+    x = gt.constant(X)
+    np.testing.assert_array_equal(round(x).numpy(), np.round(X))
+    np.testing.assert_array_equal(round(x, 1).numpy(), np.round(X, 1))
+
+
+@pytest.mark.parametrize(
+    ("method", "instead"),
+    [
+        ("sort", "gradtape.sort"),
+        ("partition", "gradtape.partition"),
+        ("fill", "gradtape.full_like"),
+        ("put", "set"),
+        ("resize", "gradtape.resize"),
+    ],
+)
+def test_methods_that_change_an_array_in_place_say_what_to_use(method, instead):
+    with pytest.raises(TypeError, match=f"{method}: .*in place.*{instead}"):
+        getattr(gt.constant(X), method)(1)
