@@ -70,6 +70,10 @@ _VALUES = {
     "asarray": ("a",),
     "full": ("fill_value",),
 }
+# Functions of several arrays, each of which keeps its own dtype: a Python number has NumPy's.
+_EACH_AS_IT_IS = frozenset(
+    {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"}
+)
 _ANY_LAYOUT = frozenset({"array", "asanyarray", "asarray", "copy"})
 _JOINS = frozenset({"concat", "concatenate", "hstack", "stack", "vstack"})
 _MISSING = object()  # stands for "any value"
@@ -273,6 +277,8 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     if _variadic(theirs) or _variadic(takes):
         # positions are the arrays' own: only what has a name may be another's
         given: dict[str, Any] = dict(kwargs)
+        if name in _EACH_AS_IT_IS:
+            args = tuple(_as_numpy_would(x) for x in args)
     else:
         args, given = (), _by_name(theirs, args, kwargs)
     if name in _FLOAT64 and given.get("dtype") is None:

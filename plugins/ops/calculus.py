@@ -243,7 +243,10 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     -----
     Second-order accurate for uneven coordinates too, as in NumPy.
     """
-    x = _needs_axis(_inexact(x), "gradient")
+    x = _needs_axis(x, "gradient")
+    if x.dtype.kind == "b":
+        raise TypeError("gradient: booleans have no differences; cast with x.astype(dtype)")
+    x = _inexact(x)
     given = as_axis(axis, "gradient")
     axes = reduced_axes(given, x.ndim, "gradient")
     if len(varargs) not in (0, 1, len(axes)):
@@ -506,7 +509,7 @@ def cov(
 
     Returns
     -------
-    A matrix; of one variable its variance, without axes.
+    A matrix, ``float64`` or ``complex128``; of one variable its variance, without axes.
 
     Raises
     ------
@@ -525,7 +528,9 @@ def cov(
 
 
 def _variables(m: Any, rowvar: bool, name: str) -> Any:
-    x = _inexact(m)
+    x = as_tensor(m)
+    wide = np.result_type(x.dtype, np.float64)  # as for NumPy, whatever the precision of m
+    x = x if x.dtype == wide else ops["cast"](x, dtype=wide.name)
     if x.ndim > 2:
         raise ValueError(f"{name}: at most two axes are meant, got shape {x.shape}")
     if x.ndim < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -78,7 +79,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
     if isinstance(start, Operators) or isinstance(stop, Operators):
         tensor = as_tensor(start if isinstance(start, Operators) else stop)
         start, stop = beside(start, tensor), beside(stop, tensor)
-        way = stop - start
+        way, num = stop - start, operator.index(num)
         kind = np.result_type(way.dtype, _dtype(dtype) if way.dtype.kind in "biu" else way.dtype)
         shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
         shares = beside(shares.astype(kind).reshape(-1, *[1] * way.ndim), way)

@@ -480,9 +480,15 @@ def _angle_slope(g: Any, x: Any) -> Any:
     return (g * 1j) / F.conj(x)
 
 
+def _conj_kernel(xp: Any, x: Any) -> Any:
+    if x.dtype.kind == "b":
+        return cast_to(xp, x, np.int8)  # NumPy has no loop for booleans
+    return xp.conj(x) if x.dtype.kind == "c" else x
+
+
 conj = elementwise(
     "conj",
-    lambda xp, x: xp.conj(x) if x.dtype.kind == "c" else x,
+    _conj_kernel,
     x=lambda g: F.conj(g),
     holomorphic=False,
     doc="Return the complex conjugate of ``x``.",

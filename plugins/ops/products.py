@@ -180,10 +180,31 @@ def vdot(a: Any, b: Any) -> Any:
 
 @named
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
-    """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast."""
-    x1, x2 = as_tensor(x1), as_tensor(x2)
+    """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast.
+
+    Raises
+    ------
+    ValueError
+        If an array has no axes, or the sizes of the axis differ.
+    """
+    x1, x2, along = as_tensor(x1), as_tensor(x2), as_axis(axis, "vecdot")
+    sizes = [_size_along(x, along) for x in (x1, x2)]
+    if sizes[0] != sizes[1] and None not in sizes:
+        raise ValueError(f"vecdot: the sizes of axis {axis} differ: {sizes[0]} and {sizes[1]}")
     left = ops["conj"](x1) if x1.dtype.kind == "c" else x1
-    return ops["sum"](ops["multiply"](left, x2), axis=as_axis(axis, "vecdot"), keepdims=False)
+    products = ops["multiply"](left, x2)
+    total = ops["sum"](products, axis=along, keepdims=False)
+    # a sum widens small integers, a product does not
+    return total if total.dtype == products.dtype else total.astype(products.dtype)
+
+
+def _size_along(x: Any, axis: Any) -> int | None:
+    if x.shape is None:
+        return None
+    if not x.shape:
+        raise ValueError("vecdot: vectors are needed, got shape ()")
+    size: int | None = x.shape[reduced_axes(axis, len(x.shape), "vecdot")[0]]
+    return size
 
 
 @named

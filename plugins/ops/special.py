@@ -164,7 +164,7 @@ def modf(x: Any) -> tuple[Any, Any]:
     """
     x = as_tensor(x)
     if x.dtype.kind not in "fc":
-        x = ops["cast"](x, dtype="float64")
+        x = ops["cast"](x, dtype=np.modf(np.empty(0, x.dtype))[0].dtype.name)
     whole = ops["trunc"](x)
     fraction = ops["where"](ops["isinf"](x), 0.0, x - whole)
     return ops["copysign"](fraction, ops["stop_gradient"](x)), whole

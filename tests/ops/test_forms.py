@@ -276,3 +276,32 @@ def test_other_methods_of_ufuncs_say_what_to_use() -> None:
     ):
         with pytest.raises(TypeError, match=match):
             call()
+
+
+def test_dtypes_of_booleans_and_small_integers() -> None:
+    for dtype in ("bool", "int8", "int16", "int32", "float16", "float32"):
+        x = np.array([1, 0, 1]).astype(dtype)
+        for name in ("conj", "angle", "modf", "cov", "corrcoef"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                got, want = getattr(gt, name)(gt.constant(x)), getattr(np, name)(x)
+            if name == "modf":
+                got, want = got[0], want[0]
+            assert got.dtype == want.dtype, (name, dtype)
+        same(gt.vecdot(gt.constant(x), gt.constant(x)), np.vecdot(x, x))
+
+
+def test_vectors_that_do_not_fit() -> None:
+    x = gt.constant([1.0, 2.0, 3.0])
+    for other in (2.0, x[:1], x[:2]):
+        with pytest.raises(ValueError, match="vecdot: "):
+            gt.vecdot(x, other)
+    with pytest.raises(TypeError, match="gradient: booleans"):
+        gt.gradient(x > 0)
+
+
+def test_numbers_beside_tensors_keep_numpys_dtype() -> None:
+    x = np.arange(3.0)
+    for name in ("atleast_1d", "meshgrid", "broadcast_arrays"):
+        got, want = (getattr(np, name)(1.5, y)[0] for y in (gt.constant(x), x))
+        same(got, want)
