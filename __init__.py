@@ -115,9 +115,9 @@ _NAMES = {
 }
 # what the array API standard has beside ops
 _STANDARD = frozenset(
-    "asarray astype bool can_cast complex64 complex128 copy e empty empty_like finfo float16 "
-    "float32 float64 from_dlpack iinfo inf int8 int16 int32 int64 isdtype nan newaxis pi "
-    "result_type uint8 uint16 uint32 uint64".split()
+    "__array_namespace_info__ asarray astype bool broadcast_shapes can_cast complex64 complex128 "
+    "copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf int8 int16 int32 "
+    "int64 isdtype nan newaxis pi result_type uint8 uint16 uint32 uint64".split()
 )
 _OP_MODULES = ("fft", "linalg", "nn", "random")
 # Families whose public names stand directly under `gradtape`.

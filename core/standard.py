@@ -33,14 +33,18 @@ from numpy import (
 )
 
 from .convert import as_tensor, constant
-from .dtypes import default_dtype
+from .dtypes import default_complex_dtype, default_dtype
+from .spec import Shape, as_shape
+from .spec import broadcast_shapes as broadcast
 from .table import ops
 from .tensor import Tensor
 
 __all__ = [
+    "__array_namespace_info__",
     "asarray",
     "astype",
     "bool",
+    "broadcast_shapes",
     "can_cast",
     "complex64",
     "complex128",
@@ -82,6 +86,61 @@ def namespace(api_version: str | None = None) -> Any:
     import gradtape  # the package's face stands above this module
 
     return gradtape
+
+
+class NamespaceInfo:
+    """What gradtape can do, in the words of the array API standard."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return which optional parts there are: both kinds of results of unknown size."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """Return where new tensors are made, as ``tensor.device`` says it."""
+        return constant(0).device
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+        """Return the dtypes of Python's numbers, by kind."""
+        return {
+            "real floating": default_dtype(),
+            "complex floating": default_complex_dtype(),
+            "integral": np.dtype(np.int64),
+            "indexing": np.dtype(np.int64),
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
+        """Return the dtypes of the standard by name: all, or those of a kind or kinds."""
+        found = np.__array_namespace_info__().dtypes(kind=kind)
+        return {name: np.dtype(dtype) for name, dtype in found.items()}
+
+    def devices(self) -> list[str]:
+        """Return the devices of the current backend that are known to be there."""
+        return [self.default_device()]
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """Return what gradtape can do, in the words of the array API standard."""
+    return NamespaceInfo()
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """Return the shape that shapes have together by NumPy's rule.
+
+    Parameters
+    ----------
+    shapes
+        Tuples of sizes, or single sizes. ``None`` is a size that a trace does not know.
+
+    Raises
+    ------
+    ValueError
+        If two sizes disagree.
+    """
+    given = [
+        shape if isinstance(shape, tuple) and None in shape else as_shape(shape, "broadcast_shapes")
+        for shape in shapes
+    ]
+    return broadcast(*given, op="broadcast_shapes")
 
 
 def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:

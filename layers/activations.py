@@ -7,23 +7,38 @@ from typing import Any
 
 from ..core.extend import Module, Op, ops
 
-__all__ = ["NAMES", "get", "serialize"]
+__all__ = ["NAMES", "OTHER_NAMES", "get", "serialize"]
 
 #: The names that layers take; each is the op of that name.
 NAMES = (
+    "celu",
     "elu",
     "exp",
     "gelu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
     "leaky_relu",
+    "log_sigmoid",
     "log_softmax",
+    "mish",
     "relu",
     "relu6",
+    "selu",
     "sigmoid",
     "silu",
+    "soft_shrink",
     "softmax",
     "softplus",
+    "softsign",
+    "squareplus",
     "tanh",
+    "tanh_shrink",
 )
+
+#: Other names that are in use for some of them.
+OTHER_NAMES = {"exponential": "exp", "hard_swish": "hard_silu", "swish": "silu"}
 
 
 def get(activation: Any) -> Callable[[Any], Any] | None:
@@ -32,7 +47,8 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
     Parameters
     ----------
     activation
-        One of :data:`NAMES`; ``None`` or ``"linear"``; or a callable of one tensor.
+        One of :data:`NAMES` or :data:`OTHER_NAMES`; ``None`` or ``"linear"``; or a callable of one
+        tensor.
 
     Raises
     ------
@@ -44,6 +60,7 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
     if activation is None or activation == "linear":
         return None
     if isinstance(activation, str):
+        activation = OTHER_NAMES.get(activation, activation)
         if activation not in NAMES:
             raise ValueError(
                 f"unknown activation {activation!r}; known: linear, {', '.join(NAMES)}, or pass "

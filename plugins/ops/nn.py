@@ -31,6 +31,14 @@ from .blocks import (
 from .convolution import conv, conv1d, conv2d, conv_transpose, depthwise_conv
 from .elementwise import tanh
 from .families import as_axis, cast_to, elementwise, kind_of, named, op, reals, reduced_axes
+from .images import (
+    avg_pool1d,
+    avg_pool2d,
+    conv1d_transpose,
+    conv2d_transpose,
+    max_pool1d,
+    max_pool2d,
+)
 from .losses import (
     binary_cross_entropy,
     categorical_cross_entropy,
@@ -42,16 +50,22 @@ from .losses import (
 )
 from .pooling import avg_pool, max_pool
 from .shape import one_axis
+from .shrinkage import celu, glu, hard_shrink, soft_shrink, squareplus, tanh_shrink
 
 __all__ = [
     "avg_pool",
+    "avg_pool1d",
+    "avg_pool2d",
     "batch_normalization",
     "binary_cross_entropy",
     "categorical_cross_entropy",
+    "celu",
     "clip_by_norm",
     "conv",
     "conv1d",
+    "conv1d_transpose",
     "conv2d",
+    "conv2d_transpose",
     "conv_transpose",
     "cosine_similarity",
     "depthwise_conv",
@@ -59,7 +73,9 @@ __all__ = [
     "elu",
     "embedding_lookup",
     "gelu",
+    "glu",
     "group_normalization",
+    "hard_shrink",
     "hard_sigmoid",
     "hard_silu",
     "hard_tanh",
@@ -71,6 +87,8 @@ __all__ = [
     "log_sigmoid",
     "log_softmax",
     "max_pool",
+    "max_pool1d",
+    "max_pool2d",
     "mish",
     "one_hot",
     "relu",
@@ -80,12 +98,15 @@ __all__ = [
     "sigmoid",
     "sigmoid_cross_entropy_with_logits",
     "silu",
+    "soft_shrink",
     "softmax",
     "softmax_cross_entropy_with_logits",
     "softplus",
     "softsign",
     "sparse_softmax_cross_entropy_with_logits",
+    "squareplus",
     "tanh",
+    "tanh_shrink",
 ]
 
 

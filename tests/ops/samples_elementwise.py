@@ -74,6 +74,11 @@ SAMPLES = {
     # activations
     **each("relu relu6 selu softplus softsign sigmoid silu mish log_sigmoid", (X,), (3.0 * X,)),
     **each("hard_sigmoid hard_silu hard_tanh", (X,), (np.array([-4.2, -0.4, 0.4, 1.3, 4.2]),)),
+    **each("tanh_shrink", (X,), (3.0 * X,)),
+    "celu": [Sample(X), Sample(3.0 * X, alpha=0.5)],
+    "squareplus": [Sample(X), Sample(3.0 * X, b=0.5)],
+    "hard_shrink": [Sample(apart(2, 3)), Sample(apart(2, 3), threshold=0.25)],
+    "soft_shrink": [Sample(apart(2, 3)), Sample(apart(2, 3), threshold=0.25)],
     "elu": [Sample(X), Sample(X, alpha=0.5)],
     "leaky_relu": [Sample(X), Sample(X, alpha=0.1)],
     "gelu": [Sample(X, approximate=False), Sample(X, approximate=True)],

@@ -280,6 +280,13 @@ SAMPLES: dict[str, list[Sample]] = {
         known(IMAGES, real(2, 2, 2, 1)),
         known(SIGNAL, real(2, 2, 2), 1, padding="same"),
     ],
+    "nn.conv1d_transpose": [Sample(SIGNAL, real(2, 3, 2)), Sample(SIGNAL, real(2, 1, 2), 2)],
+    "nn.conv2d_transpose": [Sample(IMAGES, real(2, 2, 1, 2)), Sample(IMAGES, real(1, 2, 1, 2), 2)],
+    "nn.max_pool1d": [Sample(apart(2, 4, 1), 2), Sample(apart(1, 5, 2), 3, 2)],
+    "nn.max_pool2d": [Sample(apart(1, 4, 4, 1), 2)],
+    "nn.avg_pool1d": [Sample(SIGNAL, 2), Sample(SIGNAL, 3, 2, padding="same")],
+    "nn.avg_pool2d": [Sample(IMAGES, 2)],
+    "nn.glu": [Sample(X), Sample(IMAGES, axis=1)],
     "nn.dropout": [
         Sample(X)
         .fed_through(lambda x: (x, 0.4, gt.random.Generator(3)))

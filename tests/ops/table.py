@@ -48,6 +48,7 @@ NOT_SAMPLED = {
             "truncated_normal uniform"
         ).split()
     },
+    "broadcast_shapes": "it takes shapes: tests/core/test_standard.py",
     "random.Generator": "a class: tests/plugins/test_random.py",
     "random.set_seed": "it makes nothing: tests/plugins/test_random.py",
 }
