@@ -148,7 +148,7 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
     if np.ndim(bins) == 1:
         edges = beside(np.asarray(bins) if isinstance(bins, (list, tuple)) else bins, x)
         if not is_transformed(edges.array):
-            steps = edges.to("numpy").numpy()
+            steps = np.asarray(edges.to("numpy").numpy())
             if (steps[1:] < steps[:-1]).any():
                 raise ValueError(f"histogram: bins must increase, got {bins!r}")
         return edges
@@ -251,7 +251,7 @@ def histogram(
 
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     first = as_tensor(x)
-    return tuple(ops["reshape"](z, shape=(-1,)) for z in (first, beside(y, first)))  # type: ignore[return-value]
+    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(y, first), shape=(-1,))
 
 
 @named

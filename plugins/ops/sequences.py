@@ -68,7 +68,9 @@ def logspace(
     if not any(isinstance(x, Operators) for x in (start, stop, base)):
         return as_tensor(np.logspace(start, stop, num, endpoint, base, _dtype(dtype), axis))
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
-        start = beside(start, as_tensor(base))
+        base = as_tensor(base)
+        kind = base.dtype if base.dtype.kind in "fc" else _dtype(dtype)  # numbers are weak
+        start = beside(np.asarray(start, kind), base)
     exponents = linspace(start, stop, num, endpoint)
     return _finished(ops["power"](base, exponents), dtype, axis)
 
