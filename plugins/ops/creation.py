@@ -82,7 +82,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
         way, num = stop - start, operator.index(num)
         kind = np.result_type(way.dtype, _dtype(dtype) if way.dtype.kind in "biu" else way.dtype)
         shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
-        shares = beside(shares.astype(kind).reshape(-1, *[1] * way.ndim), way)
-        result = start + way * shares
+        column = beside(shares.astype(kind).reshape(-1, *[1] * way.ndim), way)
+        result = start + way * column
         return result if dtype is None else result.astype(dtype)
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))
