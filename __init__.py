@@ -30,6 +30,20 @@ from .core.vmap import vmap
 if TYPE_CHECKING:
     from . import datasets, layers, saving, testing, training
     from .core import debug
+    from .core.forward import ForwardAccumulator, register_jvp
+    from .core.functional import (
+        flatten,
+        grad,
+        hessian,
+        hvp,
+        jacfwd,
+        jacobian,
+        jacrev,
+        jvp,
+        linearize,
+        value_and_grad,
+        vjp,
+    )
     from .core.hookspecs import hookimpl
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
     from .core.standard import *
@@ -58,6 +72,7 @@ if TYPE_CHECKING:
     from .saving import load, save
 
 __all__ = [
+    "ForwardAccumulator",
     "GradientTape",
     "Module",
     "Tensor",
@@ -73,15 +88,25 @@ __all__ = [
     "default_dtype",
     "disable_plugin",
     "fft",
+    "flatten",
     "function",
+    "grad",
+    "hessian",
     "hookimpl",
+    "hvp",
     "init_scope",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
     "layers",
     "linalg",
+    "linearize",
     "load",
     "nn",
     "random",
     "register_gradient",
+    "register_jvp",
     "register_plugin",
     "registry",
     "save",
@@ -90,6 +115,8 @@ __all__ = [
     "testing",
     "training",
     "unregister_plugin",
+    "value_and_grad",
+    "vjp",
     "vmap",
 ]
 __version__ = "0.1.0"
@@ -105,6 +132,23 @@ _MODULES = {
     "training": ".training",
 }
 _NAMES = {
+    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.forward"),
+    **dict.fromkeys(
+        (
+            "flatten",
+            "grad",
+            "hessian",
+            "hvp",
+            "jacfwd",
+            "jacobian",
+            "jacrev",
+            "jvp",
+            "linearize",
+            "value_and_grad",
+            "vjp",
+        ),
+        ".core.functional",
+    ),
     "disable_plugin": ".core.registry",
     "hookimpl": ".core.hookspecs",
     "load": ".saving",
@@ -144,6 +188,23 @@ _FLAT = (
     "updates",
 )
 _FLAT_NAMES = {
+    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.forward"),
+    **dict.fromkeys(
+        (
+            "flatten",
+            "grad",
+            "hessian",
+            "hvp",
+            "jacfwd",
+            "jacobian",
+            "jacrev",
+            "jvp",
+            "linearize",
+            "value_and_grad",
+            "vjp",
+        ),
+        ".core.functional",
+    ),
     "clip_by_norm": "nn",
     "cross": "linalg",
     "dot": "linalg",

@@ -22,7 +22,20 @@ from .spec import describe
 from .table import F
 from .tensor import Tensor
 
-__all__ = ["HIDE", "UNHIDE", "Batched", "Composed", "Shared", "as_batched", "new_level"]
+__all__ = [
+    "HIDE",
+    "UNHIDE",
+    "Batched",
+    "Composed",
+    "InBatch",
+    "Shared",
+    "as_batched",
+    "has_level",
+    "new_level",
+    "outermost",
+    "over_examples",
+    "rank_of",
+]
 
 new_level = count(1).__next__
 
@@ -255,3 +268,53 @@ UNHIDE = _Boundary(
     params={"level": 0},
     gradients={"x": lambda g, level: HIDE.raw(g, level=level), "like": None},
 )
+
+
+def outermost(arrays: Sequence[Any]) -> int:
+    """Return the highest level among arrays, 0 if none of them is a batch."""
+    return max((x.level for x in arrays if type(x) is Batched), default=0)
+
+
+def over_examples(g: Any, level: int) -> Any:
+    """Return a gradient (array or tensor) summed over the hidden axis of a level."""
+    if not has_level(g.array if type(g) is Tensor else g, level):
+        return g  # zeros, of which there is one for all
+    return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)
+
+
+class InBatch:
+    """A gradient function of one example as one of all examples of a level.
+
+    Attributes
+    ----------
+    inputs, results
+        The arrays that it goes between, with the hidden axis first; an input that all examples
+        share has none, and its gradient is their sum.
+    """
+
+    def __init__(self, backward: Any, inputs: list[Any], results: list[Any], level: int) -> None:
+        like = next(
+            x.array for x in (*inputs, *results) if type(x) is Batched and x.level == level
+        )
+        self.backward = backward
+        self.grad_fn = backward.grad_fn
+        self.level = level
+        self.batched = [has_level(x, level) for x in inputs]
+        self.inputs = [x.array if b else x for x, b in zip(inputs, self.batched, strict=True)]
+        self.results = [UNHIDE.raw(y, like, level=level) for y in results]
+        self.specs = [(x.shape, x.dtype) for x in self.inputs]
+
+    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradient of each input."""
+        level = self.level
+        grads = self.backward([HIDE(g, level=level) for g in upstream])
+        return [
+            None
+            if g is None
+            else UNHIDE(g, upstream[0], level=level)
+            if batched and has_level(g.array, level)
+            else Tensor(as_batched(g.array, upstream[0].array))
+            if batched
+            else over_examples(g, level)
+            for g, batched in zip(grads, self.batched, strict=True)
+        ]

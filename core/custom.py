@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .backend import shape_witness
+from .batched import HIDE, InBatch, outermost
 from .checks import check_rules
 from .closure import Closure
 from .convert import as_tensor
@@ -179,17 +180,31 @@ def _attach(
     """Give results new identities whose gradient is ``backward``, in tapes and in the trace."""
     graph = active_graph.get()
     arrays = [x.array for x in results]
-    if graph is not None and any(type(x.array) is Symbol for x in (*results, *inputs)):
-        rule, connected, saved = _trace_backward(name, graph, backward, results)
-        kind = CustomGradient(name, len(results), len(inputs), rule, connected)
-        arrays = graph.custom(kind, arrays, [x.array for x in inputs], saved)
+    if graph is not None:
+        arrays = _in_trace(name, graph, backward, [x.array for x in inputs], arrays)
     outputs = [Tensor(array) for array in arrays]
     record_custom(name, inputs, outputs, backward)
     return outputs
 
 
+def _in_trace(
+    name: str, graph: Graph, backward: Any, inputs: list[Any], results: list[Any]
+) -> list[Any]:
+    """Return what stands for results with a gradient of their own in the graph that is traced."""
+    level = outermost((*inputs, *results))
+    if level:  # the node is one for all examples
+        lowered = InBatch(backward, inputs, results, level)
+        rows = _in_trace(name, graph, lowered, lowered.inputs, lowered.results)
+        return [HIDE.raw(array, level=level) for array in rows]
+    if not any(type(array) is Symbol for array in (*results, *inputs)):
+        return results
+    rule, connected, saved = _trace_backward(name, graph, backward, results)
+    kind = CustomGradient(name, len(results), len(inputs), rule, connected)
+    return list(graph.custom(kind, results, inputs, saved))
+
+
 def _trace_backward(
-    name: str, graph: Graph, backward: _Backward, results: list[Tensor]
+    name: str, graph: Graph, backward: Any, results: list[Any]
 ) -> tuple[Graph | Refusal, tuple[bool, ...], list[Any]]:
     """Trace a gradient function into a graph; say why if that cannot be done."""
     inner = Graph(f"{name}_gradient", parent=graph)
@@ -248,25 +263,40 @@ def record_identity(
 
 def replay_custom(kind: CustomGradient, handles: Sequence[Tensor]) -> list[Tensor]:
     """Run a custom gradient node of a graph on tensors."""
-    from .replay import replay
-
     n, m = kind.results, kind.results + kind.arguments
     results, arguments, saved = list(handles[:n]), list(handles[n:m]), list(handles[m:])
-    rule = kind.backward
     graph = active_graph.get()
     arrays: list[Any] = [x.array for x in results]
+    given = [x.array for x in arguments]
+    backward = _Replayed(kind, saved, given)
     if graph is not None:
-        arrays = graph.custom(kind, arrays, [x.array for x in arguments], [x.array for x in saved])
+        if outermost((*arrays, *given)):
+            arrays = _in_trace(kind.label, graph, backward, given, arrays)
+        else:
+            arrays = graph.custom(kind, arrays, given, [x.array for x in saved])
     outputs = [Tensor(array) for array in arrays]
-
-    def backward(upstream: Sequence[Tensor]) -> list[Tensor | None]:
-        if isinstance(rule, Refusal):
-            raise GradientError(f"{rule}. Call the function outside gradtape.function.")
-        grads = iter(replay(rule, [*saved, *upstream]))
-        return [next(grads) if connected else None for connected in kind.connected]
-
     record_custom(kind.label, arguments, outputs, backward)
     return outputs
+
+
+class _Replayed:
+    """The gradient function of a custom gradient node: its graph, run on tensors."""
+
+    grad_fn = None
+
+    def __init__(self, kind: CustomGradient, saved: list[Tensor], arguments: list[Any]) -> None:
+        self.kind = kind
+        self.saved = saved
+        self.specs = [(x.shape, x.dtype) for x in arguments]
+
+    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        from .replay import replay
+
+        rule = self.kind.backward
+        if isinstance(rule, Refusal):
+            raise GradientError(f"{rule}. Call the function outside gradtape.function.")
+        grads = iter(replay(rule, [*self.saved, *upstream]))
+        return [next(grads) if connected else None for connected in self.kind.connected]
 
 
 def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn]:

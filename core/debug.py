@@ -12,6 +12,7 @@ import numpy as np
 
 from . import tape
 from .backend import backend_of, to_numpy
+from .batched import Batched
 from .closure import Everything
 from .errors import NonFiniteError
 from .graph import user_line
@@ -120,7 +121,7 @@ class _Guard:
             if all(map(self._passes, (*inputs, *flatten(list(params.values()))))):
                 given = [_range(name, x) for name, x in _named(names, inputs)]
                 around = self._surroundings()
-                host = np.asarray(to_numpy(y.array))
+                host = np.asarray(to_numpy(_all_examples(y.array)))
                 what = _what(host, self._faults(np, host))
                 raise NonFiniteError(
                     f"{where}: op {op!r} makes {what}{around} out of {', '.join(given)}"
@@ -128,7 +129,7 @@ class _Guard:
 
     def _passes(self, value: Any) -> bool:
         """Return whether a value is free of what is looked for."""
-        array = value.array if type(value) is Tensor else value
+        array = _all_examples(value.array if type(value) is Tensor else value)
         if type(array) in SCALARS:
             return not self._faults(np, array)
         dtype = getattr(array, "dtype", None)
@@ -156,6 +157,13 @@ class _Guard:
         return ",".join(told)
 
 
+def _all_examples(array: Any) -> Any:
+    """Return the array that holds the values: inside vmap, those of all examples."""
+    while type(array) is Batched:
+        array = array.array
+    return array
+
+
 def _dtype_name(dtype: Any) -> str:
     """Return the name of a dtype of any array library."""
     return str(dtype).rpartition(".")[2]
@@ -170,7 +178,7 @@ def _named(names: tuple[str, ...], inputs: Sequence[Any]) -> list[tuple[str, Any
 
 def _range(name: str, value: Any) -> str:
     """Return an input's name, type and range."""
-    array = value.array if type(value) is Tensor else value
+    array = _all_examples(value.array if type(value) is Tensor else value)
     if type(array) in SCALARS:
         return f"{name} = {array!r}"
     text = f"{name}: {describe(array.shape, _dtype_name(array.dtype))}"

@@ -18,7 +18,7 @@ import numpy as np
 
 from .arrays import ArrayOperators
 from .errors import TraceError
-from .op import SCALARS, Op, register_array_type
+from .op import SCALARS, Op, is_transformed, register_array_type
 from .spec import Shape, TensorSpec, describe
 from .state import active_graph
 
@@ -60,8 +60,8 @@ def not_known(array: Any, what: str) -> Exception:
     if type(array) is not Symbol:
         return TraceError(
             f"{user_line()}: {what} is not known inside vmap, where it may differ from example to "
-            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where for a choice), "
-            "or loop over the examples."
+            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where for a "
+            "choice), or loop over the examples."
         )
     return TraceError(
         f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
@@ -227,6 +227,11 @@ class Graph:
 
     def another_constant(self, array: Any) -> Symbol:
         """Add an array as a constant of its own, whether it is one already or not."""
+        if is_transformed(array):
+            raise TraceError(
+                f"{user_line()}: the traced function {self.name!r} uses {array!r} from outside it: "
+                "a value that differs from example to example; pass it as an argument"
+            )
         symbol = Symbol(self, tuple(array.shape), array.dtype)
         self.constants[symbol] = array
         return symbol

@@ -18,11 +18,9 @@ from .tensor import Tensor
 from .vmap import batching, leave
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .tape import GradientTape
 
-__all__ = ["batch_jacobian", "jacobian"]
+__all__ = ["batch_jacobian", "beside", "jacobian", "pull_rows"]
 
 #: How many bytes the gradients on their way back may take, by estimate, if nobody says otherwise.
 MEMORY_BUDGET = 2**30
@@ -54,11 +52,11 @@ def jacobian(
         rows = np.eye(stop - start, count, start).reshape(-1, *shape)
         keep = stop < count
         if stop - start == 1:  # one row needs no batch
-            seed = Tensor(_beside(rows[0], target))
+            seed = Tensor(beside(rows[0], target))
             found = tape._backward([target], [seed], ids, keep)
             blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
         else:
-            blocks.append(_pull(tape, target, _beside(rows, target), ids, keep))
+            blocks.append(pull_rows(tape, target, beside(rows, target), ids, keep))
     results: list[Tensor | None] = []
     for source, *parts in zip(sources, *blocks, strict=True):
         present = [part for part in parts if part is not None]
@@ -98,7 +96,7 @@ def batch_jacobian(
         stop = min(start + at_once, count)
         rows = np.eye(stop - start, count, start).reshape(-1, 1, *inner)
         level = new_level()
-        seeds = Batched(_beside(rows, target), level)
+        seeds = Batched(beside(rows, target), level)
         seed = F.broadcast_like(seeds, target.array)
         (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
         if found is None:
@@ -112,7 +110,7 @@ def batch_jacobian(
                 f"zeros is unknown in this trace: {source.shape}"
             )
         zeros = np.zeros((batch, *inner, *given), source.dtype)
-        return Tensor(_beside(zeros, source))
+        return Tensor(beside(zeros, source))
     rows_ = blocks[0] if len(blocks) == 1 else ops["concatenate"](*blocks, axis=0)
     turned = ops["moveaxis"](rows_, source=(0,), destination=(1,))
     if len(inner) == 1:
@@ -121,7 +119,7 @@ def batch_jacobian(
     return _reshape_with_unknowns(turned, shape, "batch_jacobian")
 
 
-def _pull(
+def pull_rows(
     tape: GradientTape, target: Tensor, seeds: Any, ids: list[int], keep: bool
 ) -> list[Tensor | None]:
     """Send a stack of upstream gradients back at once; return stacks of gradients."""
@@ -144,7 +142,7 @@ def _inside(seed: Any, level: int) -> Any:
     return seed.array
 
 
-def _beside(rows: Any, target: Tensor) -> Any:
+def beside(rows: Any, target: Tensor) -> Any:
     """Return host values as an array of the target's dtype, where the target is."""
     array = target.array
     while type(array) is Batched:
@@ -218,7 +216,7 @@ def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> No
     probe = rng.standard_normal(shape)
     spread = (slice(None), *(None,) * (len(shape) - 1))
     seeds = np.stack([probe, *(probe * s[spread] for s in signs)])
-    (found,) = _pull(tape, target, _beside(seeds, target), [source.id], keep=True)
+    (found,) = pull_rows(tape, target, beside(seeds, target), [source.id], keep=True)
     if found is None:
         return
     host = np.asarray(found.numpy())
@@ -232,10 +230,3 @@ def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> No
             "example's source (batch normalization in training does that). Use jacobian, which "
             "gives all pairs of examples"
         )
-
-
-def diagonals(
-    tape: GradientTape, target: Tensor, source: Tensor, bandwidth: int
-) -> Iterator[tuple[int, Tensor]]:
-    """Yield the diagonals of a banded Jacobian, each with its offset."""
-    raise NotImplementedError

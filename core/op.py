@@ -180,7 +180,14 @@ class Op:
         Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for
         complex values gradtape then takes the conjugates that TensorFlow's convention asks for.
     batch
-        The batching rule, used by ``vmap``.
+        The batching rule, used by ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched,
+        params)``, which returns the result with the hidden axis first; ``batched`` says which of
+        the arrays have it. Without one, ``vmap`` runs the op once per example, and warns.
+    jvp
+        The forward rule: ``"linear"`` in all differentiable inputs together, ``"multilinear"`` (in
+        each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
+        tangent of zero and returns the tangent of the output, or one per output. By default it is
+        derived from the gradient rules.
     """
 
     __slots__ = (
@@ -195,6 +202,7 @@ class Op:
         "holomorphic",
         "infer",
         "inputs",
+        "jvp",
         "kernel",
         "name",
         "provider",
@@ -218,6 +226,7 @@ class Op:
         broadcasts: bool = False,
         holomorphic: bool = False,
         batch: Any = None,
+        jvp: Any = None,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -230,6 +239,7 @@ class Op:
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
         self.batch = batch
+        self.jvp = jvp
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .backend import shape_witness
-from .batched import HIDE, UNHIDE, has_level
+from .batched import HIDE, UNHIDE, has_level, over_examples
 from .table import F
 from .tape import GradientTape, Joint
 from .tensor import Tensor
@@ -146,10 +146,3 @@ def _share(g: Any, like: Tensor, level: int, raw: bool) -> Any:
     """Return a gradient as a batch whose examples sum to it."""
     rows = UNHIDE.raw(*((like.array, like.array) if raw else (like, like)), level=level)
     return HIDE.raw(F.spread_like(g / F.size_over(rows, axis=0), rows), level=level)
-
-
-def over_examples(g: Any, level: int) -> Any:
-    """Return a gradient summed over the hidden axis of a level."""
-    if not has_level(g.array if type(g) is Tensor else g, level):
-        return g  # zeros, of which there is one for all
-    return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)

@@ -331,7 +331,7 @@ class GradientTape:
             If an output gradient is ``None``, or its shape is not the target's.
         """
         self._check_unused()
-        unconnected = _unconnected(unconnected_gradients)
+        unconnected = unconnected_kind(unconnected_gradients)
         if target is None:
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
         targets = [_handle(leaf, "target") for leaf in flatten(target)]
@@ -392,7 +392,7 @@ class GradientTape:
         from .jacobian import jacobian  # it builds on tapes
 
         self._check_unused()
-        unconnected = _unconnected(unconnected_gradients)
+        unconnected = unconnected_kind(unconnected_gradients)
         y = _handle(target, "target")
         handles = [_handle(leaf, "sources") for leaf in flatten(sources)]
         self._used = True
@@ -446,7 +446,7 @@ class GradientTape:
         from .jacobian import batch_jacobian
 
         self._check_unused()
-        _unconnected(unconnected_gradients)
+        unconnected_kind(unconnected_gradients)
         y, x = _handle(target, "target"), _handle(source, "source")
         self._used = True
         rows = parallel_iterations if experimental_use_pfor else 1
@@ -643,7 +643,7 @@ def _seeds(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:
     return seeds
 
 
-def _unconnected(value: UnconnectedGradients | str) -> UnconnectedGradients:
+def unconnected_kind(value: UnconnectedGradients | str) -> UnconnectedGradients:
     try:
         return UnconnectedGradients(value)
     except ValueError:

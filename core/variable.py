@@ -7,8 +7,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .batched import Batched
 from .convert import as_tensor, constant
 from .dtypes import is_differentiable
+from .errors import TraceError
 from .spec import Shape, TensorSpec
 from .state import active_graph, active_tapes
 from .tensor import Operators, Tensor, next_id
@@ -141,6 +143,11 @@ class Variable(Operators):
 
     def _checked(self, value: Tensor, method: str) -> Any:
         array = value.array
+        if type(array) is Batched:
+            raise TraceError(
+                f"{method}: variable {self.name!r} has one value, the value to assign differs from "
+                "example to example of a vmap; return it from the function instead"
+            )
         self.check_shape(array.shape, method)
         if array.dtype != self._array.dtype:
             if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
