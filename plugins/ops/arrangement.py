@@ -17,6 +17,7 @@ from ...core.extend import broadcast_shapes, ops
 from ...core.spec import as_shape
 from .families import named, reduced_axes
 from .joining import concatenate, split
+from .ranks import known_rank, with_axes
 from .shape import moveaxis, one_axis, swapaxes
 
 __all__ = [
@@ -65,7 +66,7 @@ def part_of(x: Any, axis: int, part: Any) -> Any:
 
 def _needs(x: Any, rank: int, name: str) -> Any:
     x = as_tensor(x)
-    if x.ndim < rank:
+    if x.shape is not None and len(x.shape) < rank:
         raise ValueError(f"{name}: at least {rank} axes are needed, got shape {x.shape}")
     return x
 
@@ -73,31 +74,28 @@ def _needs(x: Any, rank: int, name: str) -> Any:
 # -- at least so many axes -------------------------------------------------------------------------
 
 
-def _at_least(places: dict[int, tuple[int, ...]], arrays: tuple[Any, ...]) -> Any:
+def _at_least(places: tuple[tuple[int, ...], ...], arrays: tuple[Any, ...]) -> Any:
     """Insert the axes that each rank in ``places`` lacks."""
-    results = []
-    for x in map(as_tensor, arrays):
-        new = places.get(x.ndim)
-        results.append(x if new is None else ops["expand_dims"](x, axis=new))
+    results = [with_axes(as_tensor(x), places) for x in arrays]
     return results[0] if len(results) == 1 else tuple(results)
 
 
 @named
 def atleast_1d(*arrays: Any) -> Any:
     """Return tensors with one axis at least: a tuple of them, or one if one was given."""
-    return _at_least({0: (0,)}, arrays)
+    return _at_least(((0,),), arrays)
 
 
 @named
 def atleast_2d(*arrays: Any) -> Any:
     """Return tensors with two axes at least, new ones first; a vector becomes a row."""
-    return _at_least({0: (0, 1), 1: (0,)}, arrays)
+    return _at_least(((0, 1), (0,)), arrays)
 
 
 @named
 def atleast_3d(*arrays: Any) -> Any:
     """Return tensors with three axes at least: a matrix gets a last one, a vector both others."""
-    return _at_least({0: (0, 1, 2), 1: (0, 2), 2: (2,)}, arrays)
+    return _at_least(((0, 1, 2), (0, 2), (2,)), arrays)
 
 
 # -- joining ---------------------------------------------------------------------------------------
@@ -120,7 +118,7 @@ def hstack(arrays: Sequence[Any]) -> Any:
         If there are no arrays, or shapes differ elsewhere.
     """
     items = [atleast_1d(x) for x in _items(arrays, "hstack")]
-    return concatenate(items, axis=0 if items[0].ndim == 1 else 1)
+    return concatenate(items, axis=0 if known_rank(items[0], "hstack") == 1 else 1)
 
 
 @named
@@ -157,9 +155,7 @@ def column_stack(arrays: Sequence[Any]) -> Any:
         If there are no arrays, or they have different numbers of rows.
     """
     items = _items(arrays, "column_stack")
-    return concatenate(
-        [ops["reshape"](x, shape=(-1, 1)) if x.ndim < 2 else x for x in items], axis=1
-    )
+    return concatenate([with_axes(x, ((0, 1), (1,))) for x in items], axis=1)
 
 
 @named
@@ -181,7 +177,7 @@ def block(arrays: Any) -> Any:
     depth = _depth(arrays)
     leaves: list[Any] = []
     _leaves(arrays, leaves)
-    rank = max([depth, *(x.ndim for x in leaves)])
+    rank = max([depth, *(known_rank(x, "block") for x in leaves)])
     return _block(arrays, depth, rank)
 
 
@@ -253,7 +249,7 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
     """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`."""
     x = _needs(x, 1, "hsplit")
-    return split(x, indices_or_sections, axis=0 if x.ndim == 1 else 1)
+    return split(x, indices_or_sections, axis=0 if known_rank(x, "hsplit") == 1 else 1)
 
 
 @named
@@ -305,7 +301,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
     plane = as_shape(axes, "rot90")
     if len(plane) != 2:
         raise ValueError(f"rot90: two axes are needed, got {plane}")
-    first, second = reduced_axes(plane, x.ndim, "rot90")
+    first, second = plane if x.shape is None else reduced_axes(plane, len(x.shape), "rot90")
     turns = operator.index(k) % 4
     if turns == 0:
         return x
@@ -323,11 +319,12 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
     :func:`gradtape.moveaxis` says the same more plainly.
     """
     x = as_tensor(x)
-    along = axis_of(x, axis, "rollaxis") % x.ndim
-    before = start + x.ndim if start < 0 else start
-    if not 0 <= before <= x.ndim:
+    rank = known_rank(x, "rollaxis")
+    along = axis_of(x, axis, "rollaxis") % rank
+    before = start + rank if start < 0 else start
+    if not 0 <= before <= rank:
         raise np.exceptions.AxisError(
-            f"rollaxis: start {start} is out of bounds for an array of dimension {x.ndim}"
+            f"rollaxis: start {start} is out of bounds for an array of dimension {rank}"
         )
     return moveaxis(x, along, before - 1 if along < before else before)
 

@@ -14,6 +14,7 @@ from .arrangement import axis_of, part_of
 from .batching import along
 from .families import SCALARS, as_axis, named, op, reduced_axes
 from .products import matmul
+from .ranks import known_rank, with_axes
 from .selection import searchsorted
 
 __all__ = [
@@ -191,7 +192,7 @@ def cumulative_prod(
 def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: Any) -> Any:
     x = _needs_axis(x, name)
     if axis is None:
-        if x.ndim != 1:
+        if known_rank(x, name) != 1:
             raise ValueError(f"{name}: an axis is needed for shape {x.shape}")
         axis = 0
     along = axis_of(x, axis, name)
@@ -248,7 +249,10 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         raise TypeError("gradient: booleans have no differences; cast with x.astype(dtype)")
     x = _inexact(x)
     given = as_axis(axis, "gradient")
-    axes = reduced_axes(given, x.ndim, "gradient")
+    if x.shape is None and given is not None:
+        axes = given if isinstance(given, tuple) else (given,)
+    else:
+        axes = reduced_axes(given, known_rank(x, "gradient"), "gradient")
     if len(varargs) not in (0, 1, len(axes)):
         raise TypeError(
             f"gradient: {len(varargs)} spacings for {len(axes)} axes; give one, or one for each"
@@ -265,7 +269,7 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 
 def _slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
-    size = x.shape[axis]
+    size = None if x.shape is None else x.shape[axis]
     if size is not None and size < order + 1:
         raise ValueError(
             f"gradient: at least {order + 1} samples are needed along axis {axis}, "
@@ -307,6 +311,7 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
         raise ValueError(
             f"gradient: coordinates are a number or a vector, got shape {coordinates.shape}"
         )
+    known_rank(x, "gradient")
     if None not in (coordinates.shape[0], x.shape[axis]) and (
         coordinates.shape[0] != x.shape[axis]
     ):
@@ -344,9 +349,9 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     width = dx
     if x is not None:
         x = as_tensor(x)
-        if x.ndim == 1:
+        if known_rank(x, "trapezoid") == 1:
             width = _step(x, 0)
-            if y.ndim > 1:
+            if known_rank(y, "trapezoid") > 1:
                 shape = [1] * y.ndim
                 shape[along] = -1
                 width = ops["reshape"](width, shape=tuple(shape))
@@ -468,7 +473,11 @@ def average(
 
 
 def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
-    if weights.shape == x.shape or x.shape is None or weights.shape is None:
+    if axis is None and None in (x.shape, weights.shape):
+        return weights
+    known_rank(x, "average")
+    known_rank(weights, "average")
+    if weights.shape == x.shape:
         return weights
     if axis is None:
         raise TypeError(
@@ -531,16 +540,17 @@ def _variables(m: Any, rowvar: bool, name: str) -> Any:
     x = as_tensor(m)
     wide = np.result_type(x.dtype, np.float64)  # as for NumPy, whatever the precision of m
     x = x if x.dtype == wide else ops["cast"](x, dtype=wide.name)
-    if x.ndim > 2:
+    if x.shape is not None and len(x.shape) > 2:
         raise ValueError(f"{name}: at most two axes are meant, got shape {x.shape}")
-    if x.ndim < 2:
-        return ops["reshape"](x, shape=(1, -1))
-    return x if rowvar else ops["transpose"](x, axes=None)
+    if rowvar or known_rank(x, name) < 2:  # a vector is a row in any case
+        return with_axes(x, ((0, 1), (0,)))
+    return ops["transpose"](x, axes=None)
 
 
 @named
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
     """Return the correlation coefficients of variables: see :func:`cov` for the arguments."""
+    known_rank(as_tensor(x), "corrcoef")
     c = cov(x, y, rowvar)
     if c.shape == ():
         return c / c

@@ -14,6 +14,7 @@ from ...core.extend import ops
 from ...core.spec import as_shape
 from ...core.tensor import Operators
 from .families import named
+from .ranks import known_rank
 
 __all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
 
@@ -82,7 +83,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype:
         way, num = stop - start, operator.index(num)
         kind = np.result_type(way.dtype, _dtype(dtype) if way.dtype.kind in "biu" else way.dtype)
         shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
-        column = beside(shares.astype(kind).reshape(-1, *[1] * way.ndim), way)
+        column = beside(shares.astype(kind).reshape(-1, *[1] * known_rank(way, "linspace")), way)
         result = start + way * column
         return result if dtype is None else result.astype(dtype)
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))

@@ -17,6 +17,7 @@ from .batching_products import solve_rule
 from .families import kind_of, named, op
 from .indexing import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed
+from .ranks import as_columns, like_columns
 
 __all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
 
@@ -77,10 +78,7 @@ def solve(a: Any, b: Any) -> Any:
         If ``a`` is not square, or sizes do not fit.
     """
     b = as_tensor(b)
-    if b.shape is not None and len(b.shape) == 1:
-        column = _solve(a, ops["expand_dims"](b, axis=-1))
-        return ops["squeeze"](column, axis=-1)
-    return _solve(a, b)
+    return like_columns(_solve(a, as_columns(b)), b)
 
 
 _inv = op(

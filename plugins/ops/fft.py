@@ -20,6 +20,7 @@ from ...core.extend import NONDIFF, F, ops
 from .batching import along
 from .families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from .products import as_like
+from .ranks import known_rank
 from .shape import one_axis
 
 __all__ = [
@@ -308,7 +309,7 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
     """Return a tensor, the axes to transform, and the sizes that some of them are to have."""
     x = as_tensor(x)
     if axes is None:
-        axes = range(-(x.ndim if s is None else len(s)), 0)
+        axes = range(-(known_rank(x, name) if s is None else len(s)), 0)
     chosen = tuple(one_axis(axis, name) for axis in axes)
     if s is None:
         return x, chosen, {}

@@ -17,6 +17,7 @@ from ...core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_inde
 from .batching import along, leading
 from .batching_indexing import diag_rule, getitem_rule, put_rule, take_adjoint_rule, take_rule
 from .families import kind_of, named, op, reduced_axes
+from .ranks import known_rank
 from .shape import one_axis
 
 __all__ = [
@@ -554,7 +555,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def diag(v: Any, k: int = 0) -> Any:
     """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
     v = as_tensor(v)
-    if v.ndim == 1:
+    if known_rank(v, "diag") == 1:
         return _diag(v, k=operator.index(k))
     if v.ndim == 2:
         return _diagonal(v, offset=operator.index(k))

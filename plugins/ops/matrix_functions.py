@@ -15,6 +15,7 @@ from .decompositions import inv
 from .families import named, op
 from .matrices import adjoint, floating, inexact, sizes_of_matrices, square
 from .products import matmul
+from .ranks import as_columns, known_rank, like_columns
 
 __all__ = ["expm", "matrix_power", "multi_dot", "solve_triangular"]
 
@@ -92,10 +93,7 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = 
         If ``a`` is not square, or sizes do not fit.
     """
     b, settings = as_tensor(b), {"lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
-    if b.shape is not None and len(b.shape) == 1:
-        column = _solve_triangular(a, ops["expand_dims"](b, axis=-1), **settings)
-        return ops["squeeze"](column, axis=-1)
-    return _solve_triangular(a, b, **settings)
+    return like_columns(_solve_triangular(a, as_columns(b), **settings), b)
 
 
 # -- powers and exponentials -----------------------------------------------------------------------
@@ -245,6 +243,8 @@ def multi_dot(arrays: Any) -> Any:
     matrices = [as_tensor(x) for x in arrays]
     if len(matrices) < 2:
         raise ValueError(f"multi_dot: at least two arrays are needed, got {len(matrices)}")
+    for x in matrices:
+        known_rank(x, "multi_dot")
     shapes: list[Any] = [x.shape for x in matrices]
     last = len(shapes) - 1
     for i, shape in enumerate(shapes):

@@ -9,6 +9,7 @@ from ...core.extend import F, ops
 from .batching import along
 from .families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from .matrices import floating, real_of
+from .ranks import known_rank
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -120,7 +121,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     axis = as_axis(axis, "norm")
     if ord is None or ord == "euclidean":
         return _norm(x, axis=axis, keepdims=keepdims)
-    axes = axis if isinstance(axis, tuple) else tuple(range(x.ndim)) if axis is None else (axis,)
+    if axis is None:
+        axes = tuple(range(known_rank(x, "norm")))
+    else:
+        axes = axis if isinstance(axis, tuple) else (axis,)
     if len(axes) == 1 and not isinstance(ord, str):
         return _vector(x, ord, axes[0], keepdims)
     if len(axes) == 2:

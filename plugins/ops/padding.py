@@ -14,6 +14,7 @@ from ...core.extend import NONDIFF, F, ops
 from .batching import shape_only, widths_past
 from .families import named, op, reduced_axes, standard
 from .indexing import scatter_add
+from .ranks import known_rank
 
 __all__ = ["pad"]
 
@@ -336,14 +337,15 @@ def pad(
         values = _number_pairs(constant_values, "constant_values")
         if len({value for pair in values for value in pair}) == 1:
             return _pad(x, pad_width=widths, value=values[0][0])
-        return _with_constants(x, _widths(widths, x.ndim), _widths(values, x.ndim))
+        rank = known_rank(x, "pad")
+        return _with_constants(x, _widths(widths, rank), _widths(values, rank))
     if mode in PICKING:
         if reflect_type == "odd" and mode in ("reflect", "symmetric"):
-            for axis, width in enumerate(_widths(widths, x.ndim)):
+            for axis, width in enumerate(_widths(widths, known_rank(x, "pad"))):
                 x = _mirrored(x, axis, width, include_edge=mode == "symmetric")
             return x
         return _pad_picked(x, pad_width=widths, mode=mode)
-    rank = x.ndim
+    rank = known_rank(x, "pad")
     lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
     ends = _number_pairs(end_values, "end_values")
     for axis, width in enumerate(_widths(widths, rank)):
@@ -361,7 +363,7 @@ def pad(
 
 def _by_axis(given: dict[Any, Any], x: Any) -> Any:
     """Return the widths that a dictionary gives for some axes, for all."""
-    pairs = [(0, 0)] * x.ndim
+    pairs = [(0, 0)] * known_rank(x, "pad")
     for axis, width in given.items():
         (place,) = reduced_axes(operator.index(axis), x.ndim, "pad")
         pairs[place] = (width, width) if np.ndim(width) == 0 else tuple(width)

@@ -19,6 +19,7 @@ from .batching import pairs
 from .batching_products import matmul_rule, tensordot_rule, to_x_rule, to_y_rule
 from .families import as_axis, named, op, reduced_axes
 from .joining import common_dtype
+from .ranks import known_rank
 
 __all__ = ["cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
 
@@ -155,7 +156,7 @@ def dot(x: Any, y: Any) -> Any:
     :func:`matmul` or :func:`tensordot`, which say what they do.
     """
     x, y = as_tensor(x), as_tensor(y)
-    if x.ndim == 0 or y.ndim == 0:
+    if x.shape == () or known_rank(y, "dot") == 0:
         return ops["multiply"](x, y)
     if y.ndim <= 2:
         return matmul(x, y)
@@ -217,8 +218,10 @@ def inner(a: Any, b: Any) -> Any:
         If the last axes differ in size.
     """
     a, b = as_tensor(a), as_tensor(b)
-    if a.ndim == 0 or b.ndim == 0:
+    if () in (a.shape, b.shape):
         return ops["multiply"](a, b)
+    if a.shape is None and b.shape is None:
+        known_rank(a, "inner")
     return tensordot(a, b, axes=(-1, -1))
 
 
@@ -236,7 +239,7 @@ def kron(a: Any, b: Any) -> Any:
     A tensor whose sizes are the products of theirs.
     """
     a, b = as_tensor(a), as_tensor(b)
-    rank = max(a.ndim, b.ndim)
+    rank = max(known_rank(a, "kron"), known_rank(b, "kron"))
     missing = [tuple(range(rank - x.ndim)) for x in (a, b)]
     a, b = (ops["expand_dims"](x, axis=m) if m else x for x, m in zip((a, b), missing))
     blocks = ops["multiply"](

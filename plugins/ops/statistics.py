@@ -17,6 +17,7 @@ from ...core.extend import NONDIFF, F, ops
 from .batching import flattened, leading, shape_only
 from .families import Axis, as_axis, named, op, reduced_axes, reduced_shape
 from .indexing import sort, take_along_axis
+from .ranks import known_rank
 from .reductions import root_of_variance
 from .scans import cumprod, cumsum
 from .shape import one_axis
@@ -102,13 +103,13 @@ def _lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
     return (x if len(axes) == 1 else _flat_last(x, count=len(axes))), axis
 
 
-def _kept(result: Any, x: Any, axis: Axis, extra: int) -> Any:
+def _kept(result: Any, x: Any, axis: Axis, extra: int, name: str) -> Any:
     """Put back the axes that were reduced, with size 1; ``extra`` new ones come first."""
     if axis is not None:
         axes = axis if isinstance(axis, tuple) else (axis,)
         places = tuple(n + extra if n >= 0 else n for n in axes)
     else:
-        places = tuple(range(extra, extra + x.ndim))
+        places = tuple(range(extra, extra + known_rank(x, name)))
     return ops["expand_dims"](result, axis=places) if places else result
 
 
@@ -177,7 +178,7 @@ def _quantiles(
         result = ops["moveaxis"](
             result, source=tuple(n - q.ndim for n in places), destination=places
         )
-    return _kept(result, x, axis, q.ndim) if keepdims else result
+    return _kept(result, x, axis, q.ndim, name) if keepdims else result
 
 
 _DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
@@ -493,7 +494,7 @@ def _nan_quantiles(
         result = ops["moveaxis"](result, source=(-1,), destination=(0,))
     else:
         result = ops["squeeze"](result, axis=-1)
-    return _kept(result, x, axis, q.ndim) if keepdims else result
+    return _kept(result, x, axis, q.ndim, name) if keepdims else result
 
 
 @named

@@ -21,6 +21,12 @@ JOIN = {"axes": ((1,), (1,))}
 SAMPLES = {
     "reshape": [Sample(X, shape=(3, 2)), Sample(Z, shape=(-1,)), Sample(X, shape=(1, 6, 1))],
     "reshape_like": [Sample(X, X.T), Sample(Z, X.reshape(6))],
+    "insert_axes": [
+        Sample(V, places=((0, 1), (0,))),
+        Sample(Z, places=((0, 1, 2), (0, 2), (2,))),
+        Sample(X, places=((0,),)),
+    ],
+    "drop_column_like": [Sample(real(3, 1), V), Sample(X, X), Sample(complexes(2, 3, 1), V)],
     "broadcast_to": [Sample(X, shape=(4, 2, 3)), Sample(Z[:1], shape=(2, 3))],
     "broadcast_like": [Sample(X[0], CUBE[:, 0, :1] + X), Sample(Z[:, :1], X)],
     "unbroadcast_like": [Sample(X, X[:1]), Sample(X, X[0, 0]), Sample(Z, Z[0])],
