@@ -36,6 +36,7 @@ SAMPLES = {
         Sample(np.array([0.0, 1e-3, 3.0]), order=1),
         Sample(positive(3), order=0),
     ],
+    "spread_like": [Sample(LONG, real(2, 3)), Sample(Z, SHORT), Sample(real(2, 3), LONG)],
     "occurrences": [Sample(NUMBERS), Sample(np.array([2, 2, 2, 0]))],
     "one_per_occurrence": [
         Sample(LONG, np.array([0, 1, 0])).without("known sizes", reason=COUNTED),

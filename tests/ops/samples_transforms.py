@@ -62,6 +62,7 @@ SAMPLES = {
     },
     "random_integers": [Sample(KEY, shape=(2, 3), low=-2, high=9)],
     "random_permutation": [Sample(KEY, n=5)],
+    "random_split": [Sample(KEY, X), Sample(KEY, X[0])],
     "random_gamma": [
         Sample(KEY, positive(3))
         .without(

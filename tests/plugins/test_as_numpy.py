@@ -139,6 +139,7 @@ def name_of(case: Call) -> str:
     return getattr(case[0], "__name__", "function")
 
 
+@pytest.mark.filterwarnings("ignore:Converting input from bool")
 @pytest.mark.parametrize("case", RIGHT, ids=name_of)
 def test_it_gives_what_numpy_gives(case: Call) -> None:
     with np.errstate(all="ignore"):
