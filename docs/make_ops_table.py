@@ -222,8 +222,8 @@ def counts(ops: Mapping[str, Op], table: Sequence[Sequence[str]]) -> str:
         f"- So {len(public & smooth) + composite} public functions can be differentiated, and "
         f"{len(smooth) + composite} ops and functions in all.\n  A second name for the same "
         f"function counts nowhere; with those there are {len(functions)} public names.\n"
-        f"- {len(NOT_SAMPLED)} names in `gradtape.random` draw from a generator that they share, "
-        "and have tests of their own."
+        f"- {len(NOT_SAMPLED)} more names have tests of their own and no samples: most draw from the "
+        "generator that\n  `gradtape.random` shares."
     )
 
 
@@ -256,6 +256,9 @@ def page() -> str:
     lines += ["", "## What is not checked", "", "For some samples, some checks are left out:", ""]
     exempt = [*left_out(SAMPLES), *left_out(FUNCTIONS)]
     lines += rows(("op or function", "checks", "reason"), exempt)
+    lines += ["", "These functions have no samples:", ""]
+    untold = ((f"`{name}`", why) for name, why in sorted(NOT_SAMPLED.items()))
+    lines += rows(("function", "reason"), untold)
     lines += ["", "## All public names", ""]
     lines += all_names()
     return "\n".join(lines).rstrip() + "\n"
