@@ -17,8 +17,10 @@ from typing import Any
 
 from .arrays import ArrayOperators
 from .errors import TraceError
+from .graph import Symbol
 from .op import SCALARS, Op, register_array_type
 from .spec import describe
+from .state import active_graph
 from .table import F
 from .tensor import Tensor
 
@@ -166,6 +168,9 @@ def _batch(op: Op) -> Callable[..., Any]:
     plain = rule is elementwise
     defaults = op.defaults
 
+    if plain and len(op.inputs) == 1:
+        return lambda x, **params: Batched(op.raw(x.array, **params), x.level)
+
     def run(*arrays: Any, **params: Any) -> Any:
         level = 0
         for x in arrays:
@@ -176,12 +181,36 @@ def _batch(op: Op) -> Callable[..., Any]:
             here = type(x) is Batched and x.level == level
             batched.append(here)
             inner.append(x.array if here else x)
+        graph = active_graph.get()
+        if graph is not None and any(map(_is_traced, inner)):
+            # constants join the trace before a rule reshapes them, so that it knows what they were
+            inner = [x if type(x) is Batched else graph.adopt(x) for x in inner]
+        if plain and len(inner) == 2 and _lined_up(*inner, *batched):
+            return Batched(op.raw(*inner), level)
         result = rule(op, inner, batched, params if plain else {**defaults, **params})
         if type(result) is list or type(result) is tuple:
             return _alike([_wrapped(part, level) for part in result])
         return _wrapped(result, level)
 
     return run
+
+
+def _lined_up(x: Any, y: Any, x_batched: bool, y_batched: bool) -> bool:
+    """Return whether two arrays broadcast as they are: the commonest case, quickly found."""
+    if type(x) in SCALARS or type(y) in SCALARS:
+        return True
+    a, b = x.shape, y.shape
+    if a is None or b is None:
+        return False
+    if x_batched:
+        return len(a) == len(b) if y_batched else len(b) < len(a)
+    return len(a) < len(b)
+
+
+def _is_traced(array: Any) -> bool:
+    while type(array) is Batched:
+        array = array.array
+    return type(array) is Symbol
 
 
 def _wrapped(result: Any, level: int) -> Any:

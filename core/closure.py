@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .batched import Batched
 from .dtypes import is_differentiable
 from .op import is_transformed
 from .state import active_tapes
@@ -46,6 +47,7 @@ class Closure:
         self._first = next_id()
         self._derived: set[int] = set()
         self._told: list[tuple[str, tuple[Any, ...]]] = []
+        self._nodes_seen = 0
 
     def accessed(self, variable: Any) -> None:
         """Ignore that a variable was read: it is in the graph."""
@@ -102,14 +104,27 @@ class Closure:
         offset: int = 0,
     ) -> None:
         used = [(i, x) for i, x in enumerate(inputs, offset) if self._is_outside(x)]
+        first, self._nodes_seen = self._nodes_seen, len(self.graph.nodes)
         if not used:
             return
         if not is_transformed(outputs[0].array):
             self._told.append((method, arguments))
             self._derived.update(y.id for y in outputs)
             return
+        if type(outputs[0].array) is Batched:  # the op has become any number of nodes
+            for _, x in used:
+                self._replace(x, first)
+            return
         node = self.graph.nodes[-1]
         given = list(node.inputs)
         for i, x in used:
             given[i] = self.symbol(x, given[i])
         node.inputs = tuple(given)
+
+    def _replace(self, x: Tensor, first: int) -> None:
+        """Let the nodes from ``first`` on take ``x`` for the constant that its array was."""
+        constant = self.graph.constant(x.array)
+        for node in self.graph.nodes[first:]:
+            node.inputs = tuple(
+                self.symbol(x, given) if given is constant else given for given in node.inputs
+            )

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import is_differentiable
+from .tape import ELSEWHERE
 from .tensor import Tensor
 from .variable import Variable
 
@@ -25,10 +26,9 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if target.id in reached:
         return f"Connected: the target depends on {name} through differentiable ops."
     used = tape._used and not tape._persistent
-    broken = [b for b in tape._breaks if b.input in reached]
+    broken = _on_the_way(tape, target, reached)
     if broken:
-        ends = dict.fromkeys(b.reason for b in broken)
-        return f"None: a path from {name} ends: {'; '.join(ends)}."
+        return f"None: a path from {name} ends: {'; '.join(broken)}."
     reasons: list[str] = []
     if not tape._entered:
         return "None: the tape was never entered; use it in a with statement."
@@ -54,8 +54,24 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if tape._thread != threading.get_ident():
         reasons.append("the tape was entered in another thread; a new thread records on no tape")
     if not reasons:
+        found = "what was recorded from it leads elsewhere" if len(reached) > 1 else "no op used it"
         reasons.append(
-            f"no recorded op connects {name} to the target; what ran outside the tape's with "
-            "block, or in a new thread (unless by contextvars.copy_context().run), is not recorded"
+            f"no recorded op connects {name} to the target ({found}); what ran outside the tape's "
+            "with block, or in a new thread (unless by contextvars.copy_context().run), is not "
+            "recorded, and an array or a Python number enters as a constant"
         )
     return f"None: {'; '.join(reasons)}."
+
+
+def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[str]:
+    """Return why paths end that may have led to the target, without repeating a reason.
+
+    Where a path ends in the target itself, the others are not asked. Otherwise what was made
+    after the target is not on the way to it; ids are given in the order of creation.
+    """
+    broken = [b for b in tape._breaks if b.input in reached]
+    ends = [b for b in broken if b.output == target.id]
+    if not ends:
+        ends = [b for b in broken if b.output < target.id and b.input < target.id]
+        ends.sort(key=lambda b: b.output == ELSEWHERE)  # the less certain ones last
+    return list(dict.fromkeys(b.reason for b in ends))

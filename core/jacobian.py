@@ -165,17 +165,12 @@ def _known(target: Tensor, name: str) -> tuple[int, ...]:
 
 def _rows_that_fit(tape: GradientTape, target: Tensor, sources: list[Tensor]) -> int:
     """Return how many rows go back at once within the memory budget."""
-    sizes = [_bytes(x.array) for x in (target, *sources)]
-    sizes += map(_bytes, tape._saved_arrays())
-    # the upstream gradient, what comes out, and two temporaries of a rule
-    return max(1, MEMORY_BUDGET // (4 * max(*sizes, 1)))
-
-
-def _bytes(array: Any) -> int:
-    shape = getattr(array, "shape", None)
-    if not shape or None in shape:
-        return 1
-    return prod(shape) * np.dtype(str(array.dtype).rpartition(".")[2]).itemsize
+    shapes = {x.shape for x in (target, *sources)} | tape._saved_shapes()
+    largest = max(
+        (prod(shape) for shape in shapes if shape is not None and None not in shape), default=1
+    )
+    # the upstream gradient, what comes out, and two temporaries of a rule, in double precision
+    return max(1, MEMORY_BUDGET // (4 * 8 * max(largest, 1)))
 
 
 def _reshaped(rows: Tensor, shape: tuple[int, ...], source: Tensor, name: str) -> Tensor:

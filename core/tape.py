@@ -45,6 +45,10 @@ class Joint(NamedTuple):
     name: str
 
 
+#: Stands for the outputs of what no tape sees; no tensor has this id.
+ELSEWHERE = 0
+
+
 class Break(NamedTuple):
     """Where a gradient path ended: an op that does not pass gradients on."""
 
@@ -293,6 +297,8 @@ class GradientTape:
         for x in inputs:
             if x.id in self.records:
                 self._breaks.extend(Break(y.id, x.id, why) for y in outputs)
+                if not outputs:
+                    self._breaks.append(Break(ELSEWHERE, x.id, why))
 
     # -- differentiation -------------------------------------------------------------------------
 
@@ -459,17 +465,19 @@ class GradientTape:
                 "make it with GradientTape(persistent=True) to call it again"
             )
 
-    def _saved_arrays(self) -> Iterator[Any]:
-        """Yield the arrays that the records keep for the backward pass."""
+    def _saved_shapes(self) -> set[Any]:
+        """Return the shapes of the tensors that the records keep for the backward pass."""
+        shapes = set()
         for record in self._all.values():
             if type(record) is tuple:
                 if type(record[2]) is Tensor:
-                    yield record[2].array
+                    shapes.add(record[2].array.shape)
             elif type(record) is list:
                 for edge in record:
                     for saved in edge[2] if type(edge[2]) is tuple else (edge[2],):
                         if type(saved) is Tensor:
-                            yield saved.array
+                            shapes.add(saved.array.shape)
+        return shapes
 
     def _backward(
         self,

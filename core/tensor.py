@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .methods import Methods
+from .state import active_tapes
 from .table import ops
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["Operators", "Tensor"]
 
 next_id = count(1).__next__
+
+#: Why a gradient ends at a tensor whose value was read.
+TO_NUMPY = (
+    "a value that depends on it was read with .numpy(), float() or np.asarray(), and what NumPy or "
+    "Python makes of it is a constant to the tape"
+)
 
 
 class Operators(Methods):
@@ -248,6 +255,8 @@ class Tensor(Operators):
         from .backend import to_numpy
 
         value = to_numpy(self.array)
+        for tape in active_tapes.get():  # so that it can say where a gradient went
+            tape.record_break((self,), (), TO_NUMPY)
         if not value.shape:
             return value[()]
         view = value.view()

@@ -57,7 +57,7 @@ def to_x_rule(g: Any, y: Any, like: Any) -> Any:
     if len(like.shape) == 1:
         product = F.matmul(y, F.expand_dims(g, axis=-1))
         return F.unbroadcast_like(F.squeeze(product, axis=-1), like)
-    return F.unbroadcast_like(F.matmul(g, F.swapaxes(y, axis1=-1, axis2=-2)), like)
+    return F.unbroadcast_like(F.matmul(g, _turned(y)), like)
 
 
 def to_y_rule(g: Any, x: Any, like: Any) -> Any:
@@ -71,7 +71,13 @@ def to_y_rule(g: Any, x: Any, like: Any) -> Any:
     if rank <= 2 < rank_x or rank == 1:
         over = tuple(range(rank_x - 1))
         return F.tensordot(x, g, axes=(over, over))
-    return F.unbroadcast_like(F.matmul(F.swapaxes(x, axis1=-1, axis2=-2), g), like)
+    return F.unbroadcast_like(F.matmul(_turned(x), g), like)
+
+
+def _turned(x: Any) -> Any:
+    if len(x.shape) == 2:
+        return F.transpose(x, axes=None)
+    return F.swapaxes(x, axis1=-1, axis2=-2)
 
 
 def _label(used: str) -> str:
