@@ -222,8 +222,8 @@ def counts(ops: Mapping[str, Op], table: Sequence[Sequence[str]]) -> str:
         f"- So {len(public & smooth) + composite} public functions can be differentiated, and "
         f"{len(smooth) + composite} ops and functions in all.\n  A second name for the same "
         f"function counts nowhere; with those there are {len(functions)} public names.\n"
-        f"- {len(NOT_SAMPLED)} more names have tests of their own and no samples: most draw from the "
-        "generator that\n  `gradtape.random` shares."
+        f"- {len(NOT_SAMPLED)} more names have tests of their own and no samples: most draw from "
+        "the generator that\n  `gradtape.random` shares."
     )
 
 
