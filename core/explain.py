@@ -45,6 +45,8 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         )
         if isinstance(original, Variable) and not original.trainable:
             reasons.append(f"{name} has trainable=False, so reading it does not watch it")
+        elif isinstance(original, Variable):
+            reasons.append("reading its value with .numpy() does not watch it")
         if not tape._watch_accessed:
             reasons.append("the tape was made with watch_accessed_variables=False")
     if tape._was_reset:

@@ -1,0 +1,91 @@
+"""``tape.explain``: paths that leave for NumPy, and paths that lead elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+
+@pytest.fixture
+def x() -> gt.Tensor:
+    return gt.constant([1.5, 2.0])
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        lambda y: y.numpy(),
+        lambda y: np.asarray(y),
+        lambda y: float(gt.sum(y)),
+        lambda y: gt.sum(y).item(),
+        lambda y: y.tolist(),
+        lambda y: np.array(y, copy=True),
+    ],
+)
+def test_leaving_for_numpy(leave: Callable[[Any], Any], x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.constant(2.0) * leave(x * 3.0)
+    text = tape.explain(y, x)
+    assert text.startswith("None: a path from the source ends: a value that depends on it was read")
+    assert ".numpy()" in text
+    assert tape.gradient(y, x) is None
+
+
+def test_a_value_that_is_only_looked_at_breaks_nothing(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = x * 3.0
+        y.numpy()
+        z = y * 2.0
+    assert tape.explain(z, x).startswith("Connected")
+
+
+def test_an_outer_tape_hears_of_it_too(x: gt.Tensor) -> None:
+    with gt.GradientTape() as outer, gt.GradientTape() as inner:
+        outer.watch(x)
+        y = gt.constant((x * 2.0).numpy())
+    assert "read with .numpy()" in outer.explain(y, x)
+    assert "never watched" in inner.explain(y, x)
+
+
+def test_an_end_off_the_way_is_not_told(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.floor(x)
+        gt.ceil(x)
+        gt.stop_gradient(x)
+    text = tape.explain(y, x)
+    assert "floor" in text
+    assert "ceil" not in text
+    assert "stop_gradient" not in text
+
+
+def test_an_end_after_the_target_is_not_told(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.floor(x) * 2.0
+        gt.sign(gt.trunc(x))
+    text = tape.explain(y, x)
+    assert "floor" in text
+    assert "trunc" not in text
+
+
+def test_a_constant_is_named_as_a_likely_reason(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.constant(2.0) * 3.0
+    assert "no op used it" in tape.explain(y, x)
+    assert "enters as a constant" in tape.explain(y, x)
+
+
+def test_a_variable_read_with_numpy_is_not_watched() -> None:
+    v = gt.Variable(2.0)
+    with gt.GradientTape() as tape:
+        y = gt.constant(v.numpy()) * 3.0
+    assert "with .numpy() does not watch it" in tape.explain(y, v)
