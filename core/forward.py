@@ -225,8 +225,10 @@ def push_forward(
         terms = [
             op(*inputs[:i], t, *inputs[i + 1 :], **settings)
             for i, t in enumerate(tangents)
-            if t is not None
+            if t is not None and (op.rules is None or op.rules[i] is not None)
         ]
+        if not terms:
+            return [None]
         return [_cast(_total(terms), outputs[0])]
     if (
         op.batch == "elementwise"

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from ..core.convert import constant
 from ..core.errors import TraceError
+from ..core.forward import ForwardAccumulator
 from ..core.function import function
 from ..core.module import Module
 from ..core.op import SCALARS, Op
 from ..core.spec import TensorSpec, describe
+from ..core.state import recording_to
 from ..core.tape import GradientTape
 from ..core.tensor import Tensor
 from ..core.vmap import vmap
@@ -32,6 +34,7 @@ Run = Callable[..., list[Any]]
 CHECKS = (
     "gradients",
     "second order",
+    "forward",
     "traced",
     "known sizes",
     "unknown sizes",
@@ -120,6 +123,7 @@ def check_op(
     ``gradients``       the tape's gradients agree with finite differences (see
                         :func:`check_gradients`); an op without gradient rules gives None
     ``second order``    the gradients of the gradients too
+    ``forward``         forward mode is the transpose of reverse mode: ``<u, J t> = <Jᵀ u, t>``
     ``traced``          in a trace, values and gradients are those of the eager run, and the shape
                         rule gives the real shapes and dtypes
     ``known sizes``     from known sizes the shape rule makes known sizes
@@ -305,6 +309,39 @@ class _Trial:
         check_gradients(self.run, *self.arrays, order=2, seed=self.seed)
         return None
 
+    def _forward(self) -> str | None:
+        want, count = self.want
+        followed = [i for i, y in enumerate(want[:count]) if y.dtype.kind in "fc"]
+        if not self.differentiable or not followed:
+            return "not differentiable"
+        rng = np.random.default_rng(self.seed)
+        tensors = [constant(x) for x in self.arrays]
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        tangents = [constant(_random(rng, x)) for x in sources]
+        with ForwardAccumulator(sources, tangents) as accumulator, GradientTape() as tape:
+            tape.watch(sources)
+            results = self.run(*tensors)
+        ys = [results[i] for i in followed]
+        upstream = [constant(_random(rng, y)) for y in ys]
+        with recording_to(()):
+            back = tape.gradient(
+                ys, sources, output_gradients=upstream, unconnected_gradients="zero"
+            )
+        ahead = accumulator.jvp(ys, unconnected_gradients="zero")
+        for y, t in zip(ys, ahead, strict=True):
+            if t.shape != y.shape or t.dtype != y.dtype:
+                raise AssertionError(
+                    f"a tangent is {describe(t.shape, t.dtype)}, its result "
+                    f"{describe(y.shape, y.dtype)}"
+                )
+        one, other = _inner(upstream, ahead), _inner(back, tangents)
+        scale = max(1.0, *(_size(x) * _size(t) for x, t in zip(back, tangents, strict=True)))
+        double = all(x.dtype.itemsize >= 8 for x in (*ys, *sources))
+        tolerance = (1e-8 if double else 1e-5) * scale
+        if not (np.isnan(one) and np.isnan(other)) and abs(one - other) > tolerance:
+            raise AssertionError(f"<u, J t> is {one}, <Jᵀ u, t> is {other}")
+        return None
+
     def _trace(self, specs: Sequence[Any] | None) -> None:
         """Trace, compare the shape rule with what is there, then the run."""
         tensors = [constant(x) for x in self.arrays]
@@ -480,3 +517,24 @@ def _same(got: Sequence[Array], want: Sequence[Array], what: str) -> None:
         scale = max(1.0, float(finite.max())) if finite.size else 1.0
         if not np.allclose(mine, right, rtol=1e-9, atol=1e-9 * scale, equal_nan=True):
             raise AssertionError(f"{what} {i} is {mine} instead of {right}")
+
+
+def _random(rng: np.random.Generator, like: Any) -> Array:
+    """Return standard normal numbers of the shape and dtype of ``like``."""
+    numbers = rng.standard_normal(like.shape)
+    if like.dtype.kind == "c":
+        numbers = numbers + 1j * rng.standard_normal(like.shape)
+    return np.asarray(numbers, like.dtype)
+
+
+def _inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
+    """Return the real inner product of lists of tensors."""
+    return float(
+        sum(np.sum(np.real(np.conj(x.numpy()) * y.numpy())) for x, y in zip(xs, ys, strict=True))
+    )
+
+
+def _size(x: Any) -> float:
+    values = np.abs(np.asarray(x.numpy()))
+    finite = values[np.isfinite(values)]
+    return float(np.sqrt((finite**2).sum())) if finite.size else 0.0

@@ -83,6 +83,7 @@ _segment_sum = op(
     infer=lambda x, ids, num: (_segment_shape(x.shape, ids.shape, num), x.dtype),
     holomorphic=True,
     batch=segment_sum_rule,
+    jvp="linear",
     doc="Sum the rows of ``x`` that have the same number.",
 )
 
@@ -174,6 +175,7 @@ op(
     infer=lambda x, groups: (_in_groups(x.shape, groups), x.dtype),
     holomorphic=True,
     batch=leading,
+    jvp="linear",
     doc="Cut the last axis into groups: ``(..., groups, channels / groups)``.",
 )
 

@@ -80,6 +80,7 @@ _difference = op(
     infer=_difference_spec,
     holomorphic=True,
     batch=along("axis"),
+    jvp="linear",
     doc="Return the differences between neighbours along an axis.",
 )
 op(
@@ -89,6 +90,7 @@ op(
     infer=lambda g, like, axis: (like.shape, g.dtype),
     holomorphic=True,
     batch=along("axis"),
+    jvp="linear",
     doc="Add ``g`` to the later, and take it from the earlier, of two neighbours in ``like``.",
 )
 

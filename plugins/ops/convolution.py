@@ -182,6 +182,7 @@ _conv = op(
     infer=_conv_spec,
     holomorphic=True,
     batch=conv_rule,
+    jvp="multilinear",
     doc="Sum images ``x`` in windows, weighted by filters ``w``.",
 )
 op(
@@ -199,6 +200,7 @@ op(
     infer=_like_spec,
     holomorphic=True,
     batch=to_images_rule,
+    jvp="multilinear",
     doc="Send a gradient of ``conv`` back to the images, of the shape of ``like``.",
 )
 op(
@@ -216,6 +218,7 @@ op(
     infer=_like_spec,
     holomorphic=True,
     batch=to_filters_rule,
+    jvp="multilinear",
     doc="Send a gradient of ``conv`` back to the filters, of the shape of ``like``.",
 )
 
@@ -280,6 +283,7 @@ _conv_transpose = op(
     ),
     holomorphic=True,
     batch=conv_transpose_rule,
+    jvp="multilinear",
     doc="Enlarge images ``x``: the adjoint of a convolution with filters ``w``.",
 )
 

@@ -96,6 +96,7 @@ _bincount_weighted = op(
     },
     infer=lambda x, weights, minlength: ((None,), np.dtype(np.float64)),
     batch=_weighted_rule,
+    jvp="linear",
     doc="Sum the weights of each integer from 0.",
 )
 

@@ -197,6 +197,7 @@ _einsum = op(
     shapes_only=("out",),
     infer=_spec,
     batch=einsum_rule,
+    jvp="multilinear",
     doc="Sum products over labelled axes.",
 )
 op(

@@ -102,6 +102,7 @@ op(
     infer=lambda x, sizes, axes: (_fitted(x.shape, sizes, axes), x.dtype),
     holomorphic=True,
     batch=along("axes"),
+    jvp="linear",
     doc="Cut axes at the end, or pad them with zeros, to the given sizes.",
 )
 op(
@@ -114,6 +115,7 @@ op(
     infer=lambda x, like, axes: (_fitted(x.shape, _sizes_of(like.shape, axes), axes), x.dtype),
     holomorphic=True,
     batch=along("axes"),
+    jvp="linear",
     doc="Cut axes at the end, or pad them with zeros, to the sizes that ``like`` has there.",
 )
 
@@ -154,6 +156,7 @@ def _over_axes(name: str, other: str) -> None:
         gradients={"x": rule},
         infer=infer,
         batch=along("axes"),
+        jvp="linear",
         doc=f"NumPy's ``{name}``.",
     )
 
@@ -234,6 +237,7 @@ op(
     },
     infer=_halved_spec("rfft", need_real=True),
     batch=along("axis"),
+    jvp="linear",
     doc="Transform real numbers along an axis to the half of the spectrum that matters.",
 )
 op(
@@ -242,6 +246,7 @@ op(
     gradients={"g": lambda g, axis, norm: F.rfft(g, axis=axis, norm=norm), "like": NONDIFF},
     infer=lambda g, like, axis, norm: (like.shape, _real(g.dtype)),
     batch=along("axis"),
+    jvp="linear",
     doc="Send a gradient of ``rfft`` back to its input, of the shape of ``like``.",
 )
 op(
@@ -254,6 +259,7 @@ op(
     },
     infer=_irfft_spec,
     batch=along("axis"),
+    jvp="linear",
     doc="Transform half a spectrum, n // 2 + 1 numbers, back to n real ones.",
 )
 op(
@@ -266,6 +272,7 @@ op(
     },
     infer=_halved_spec("irfft_adjoint", need_real=False),
     batch=along("axis"),
+    jvp="linear",
     doc="Send a gradient of ``irfft`` back to its input.",
 )
 
@@ -555,6 +562,7 @@ _shift = op(
     infer=_shift_spec,
     holomorphic=True,
     batch=along("axes"),
+    jvp="linear",
     doc="Exchange the halves of axes; ``inverse`` undoes it where a size is odd.",
 )
 

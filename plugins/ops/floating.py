@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,15 @@ spacing = elementwise(
 
 # -- Bessel functions ------------------------------------------------------------------------------
 
-_NODES = 160  # enough for every number whose function is finite: the error is below exp(-n*n / 2x)
+
+def _pairs_of_nodes(xp: Any, size: Any, order: int) -> int:
+    """Return how many nodes a quarter circle needs for numbers up to the largest of ``size``.
+
+    With n nodes around the circle the error is that of ``I_n``, which is below ``exp(-n*n / 2x)``.
+    """
+    known = xp.where(xp.isfinite(size), size, xp.zeros_like(size))
+    largest = min(float(xp.max(known)), 720.0) if prod(size.shape) else 0.0  # infinite beyond that
+    return 5 + order + math.ceil(math.sqrt(5.0 * largest))
 
 
 def _bessel_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
@@ -103,11 +112,14 @@ def _bessel_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
         return cast_to(xp, own(reals(x)), x.dtype if kind_of(x.dtype) == "f" else np.float64)
     kept = x.dtype if kind_of(reals(x).dtype) == "f" else np.dtype(np.float64)
     wide = cast_to(xp, x, np.float64)
+    size = xp.abs(wide)
     total = xp.zeros_like(wide)
-    for i in range(_NODES):
-        angle = math.pi * (i + 0.5) / _NODES
-        total = total + math.sin(angle) ** (2 * order) * xp.exp(wide * math.cos(angle))
-    factor = math.sqrt(math.pi) / (_NODES * math.gamma(order + 0.5) * 2.0**order)
+    nodes = _pairs_of_nodes(xp, size, order)
+    for i in range(nodes):
+        angle = math.pi * (i + 0.5) / (2 * nodes)
+        grown = xp.exp(size * math.cos(angle))
+        total = total + math.sin(angle) ** (2 * order) * (grown + 1 / grown)  # and its mirror
+    factor = math.sqrt(math.pi) / (2 * nodes * math.gamma(order + 0.5) * 2.0**order)
     return cast_to(xp, total * factor * wide**order, kept)
 
 

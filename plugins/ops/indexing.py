@@ -152,6 +152,7 @@ op(
     shapes_only=("x", "out"),
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
     batch=getitem_rule,
+    jvp="linear",
     doc="Pick elements by integers, slices and index arrays.",
 )
 op(
@@ -164,6 +165,7 @@ op(
     shapes_only=("g", "like", "out"),
     infer=lambda g, like, *arrays, index: (like.shape, g.dtype),
     batch=put_rule,
+    jvp="linear",
     doc="Add ``g`` to zeros of the shape of ``like``, at an index: the adjoint of getitem.",
 )
 
@@ -210,6 +212,7 @@ _take = op(
     infer=_take_spec,
     holomorphic=True,
     batch=take_rule,
+    jvp="linear",
     doc="Pick entries along an axis by index.",
 )
 op(
@@ -223,6 +226,7 @@ op(
     infer=lambda g, indices, like, axis: (like.shape, g.dtype),
     holomorphic=True,
     batch=take_adjoint_rule,
+    jvp="linear",
     doc="Add ``g`` to zeros of the shape of ``like``, where ``take`` picked from.",
 )
 
@@ -331,6 +335,7 @@ _take_along_axis = op(
     infer=_along_axis_spec,
     holomorphic=True,
     batch=along("axis"),
+    jvp="linear",
     doc="Pick entries along an axis, by an index for each position of the other axes.",
 )
 op(
@@ -344,6 +349,7 @@ op(
     infer=lambda g, indices, like, axis: (like.shape, g.dtype),
     holomorphic=True,
     batch=along("axis"),
+    jvp="linear",
     doc="Add ``g`` to zeros of the shape of ``like``, where ``take_along_axis`` picked from.",
 )
 
@@ -436,6 +442,7 @@ op(
     infer=lambda g, order, axis: (g.shape, g.dtype),
     holomorphic=True,
     batch=along("axis"),
+    jvp="linear",
     doc="Put elements along an axis back where an order of all of them took them from.",
 )
 
@@ -506,6 +513,7 @@ _diagonal = op(
     infer=_diagonal_spec,
     holomorphic=True,
     batch=leading,
+    jvp="linear",
     doc="Return a diagonal of the last two axes.",
 )
 op(
@@ -515,6 +523,7 @@ op(
     infer=lambda g, like, offset: (like.shape, g.dtype),
     holomorphic=True,
     batch=diag_rule,
+    jvp="linear",
     doc="Put ``g`` on a diagonal of zeros of the shape of ``like``.",
 )
 _diag = op(
@@ -527,6 +536,7 @@ _diag = op(
     ),
     holomorphic=True,
     batch=leading,
+    jvp="linear",
     doc="Return matrices with ``x`` on a diagonal.",
 )
 

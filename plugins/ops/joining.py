@@ -75,6 +75,7 @@ _concatenate = op(
     shapes_only=("*arrays", "out"),
     infer=_concatenate_spec,
     batch=along("axis"),
+    jvp="linear",
     doc="Join arrays along an axis that they have.",
 )
 op(
@@ -87,6 +88,7 @@ op(
     shapes_only=("x", "*likes", "out"),
     infer=lambda x, *likes, axis: [(like.shape, like.dtype) for like in likes],
     batch=along("axis"),
+    jvp="linear",
     doc="Cut ``x`` along an axis into parts of the sizes and dtypes of ``likes``.",
 )
 
@@ -191,6 +193,7 @@ _stack = op(
     shapes_only=("*arrays", "out"),
     infer=_stack_spec,
     batch=stacked,
+    jvp="linear",
     doc="Join arrays of one shape along a new axis.",
 )
 _unstack = op(
@@ -200,6 +203,7 @@ _unstack = op(
     shapes_only=("x", "out"),
     infer=_unstack_spec,
     batch=along("axis"),
+    jvp="linear",
     doc="Cut an array into ``num`` arrays, one per index of an axis, without that axis.",
 )
 
@@ -279,6 +283,7 @@ _split = op(
     shapes_only=("x", "out"),
     infer=_split_spec,
     batch=along("axis"),
+    jvp="linear",
     doc="Cut an array along an axis into equal parts, or at given indices.",
 )
 

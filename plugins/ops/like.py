@@ -71,6 +71,7 @@ op(
     gradients={"x": lambda g, x_like: F.broadcast_like(g, x_like), "like": NONDIFF},
     infer=_like_spec,
     batch=like_rule,
+    jvp="linear",
     doc="Sum ``x`` over the axes along which ``like`` was broadcast; take its shape and dtype.",
 )
 op(
@@ -79,6 +80,7 @@ op(
     gradients={"x": lambda g, x_like: F.unbroadcast_like(g, x_like), "like": NONDIFF},
     infer=_like_spec,
     batch=like_rule,
+    jvp="linear",
     doc="Broadcast ``x`` to the shape and dtype of ``like``.",
 )
 op(
@@ -92,6 +94,7 @@ op(
     },
     infer=_like_spec,
     batch=like_rule,
+    jvp="linear",
     doc="Repeat ``x``, a reduction of ``like`` over ``axis``, along the axes that it lost.",
 )
 op(
@@ -100,6 +103,7 @@ op(
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like), "like": NONDIFF},
     infer=lambda x, like: (like.shape, x.dtype),
     batch=like_rule,
+    jvp="linear",
     doc="Reshape ``x`` to the shape of ``like``; it keeps its dtype.",
 )
 op(
@@ -108,6 +112,7 @@ op(
     gradients={"x": lambda g, x_like: F.cast_like(g, x_like), "like": NONDIFF},
     infer=lambda x, like: (x.shape, like.dtype),
     batch=cast_rule,
+    jvp="linear",
     doc="Cast ``x`` to the dtype of ``like``; it keeps its shape.",
 )
 op(
@@ -117,6 +122,7 @@ op(
     infer=lambda x, like: (_spread_shape(x.shape, like.shape), x.dtype),
     holomorphic=True,
     batch=spread_rule,
+    jvp="linear",
     doc="Repeat ``x`` along a new first axis, as long as the first axis of ``like``.",
 )
 op(

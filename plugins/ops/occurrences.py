@@ -24,7 +24,7 @@ def _occurrences(xp: Any, places: Any) -> Any:
 
 def _one_per_occurrence(xp: Any, x: Any, occurrences: Any) -> Any:
     most = int(xp.max(occurrences)) + 1 if occurrences.shape[0] else 0
-    return xp.ones((prod(x.shape), most), dtype=x.dtype)
+    return xp.ones((most, prod(x.shape)), dtype=x.dtype)
 
 
 def _size(shape: Any) -> int | None:
@@ -46,7 +46,8 @@ def _ones_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any
     if not batched[0]:
         return Shared(op.raw(x, occurrences))
     x = F.flatten_last(x, count=rank_of(x, op) - 1)
-    return split_first(op.raw(x, occurrences), x, op)
+    columns = F.swapaxes(op.raw(x, occurrences), axis1=0, axis2=1)
+    return F.swapaxes(split_first(columns, x, op), axis1=1, axis2=2)
 
 
 op(
@@ -61,7 +62,7 @@ op(
     "one_per_occurrence",
     _one_per_occurrence,
     gradients={"x": NONDIFF, "occurrences": NONDIFF},
-    infer=lambda x, occurrences: ((_size(x.shape), None), x.dtype),
+    infer=lambda x, occurrences: ((None, _size(x.shape)), x.dtype),
     batch=_ones_rule,
-    doc="Return ones of the dtype of ``x``, a row per element and a column per occurrence.",
+    doc="Return ones of the dtype of ``x``, a row per occurrence and a column per element.",
 )

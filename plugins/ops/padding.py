@@ -69,6 +69,9 @@ _pad = op(
     infer=_padded_spec(1),
     holomorphic=True,
     batch=widths_past,
+    jvp=lambda tangents, inputs, outputs, pad_width, value: F.pad(
+        tangents[0], pad_width=pad_width
+    ),
     doc="Surround ``x`` with a constant value.",
 )
 op(
@@ -78,6 +81,7 @@ op(
     infer=_padded_spec(-1),
     holomorphic=True,
     batch=widths_past,
+    jvp="linear",
     doc="Remove what ``pad`` added.",
 )
 
@@ -136,6 +140,7 @@ _pad_picked = op(
     infer=_padded_spec(1),
     holomorphic=True,
     batch=widths_past,
+    jvp="linear",
     doc="Surround ``x`` with its own elements: by mode edge, reflect, symmetric or wrap.",
 )
 op(
@@ -148,6 +153,7 @@ op(
     infer=lambda g, like, pad_width, mode: (like.shape, g.dtype),
     holomorphic=True,
     batch=widths_past,
+    jvp="linear",
     doc="Add to each element of ``like`` what ``pad_picked`` made of it: its adjoint.",
 )
 

@@ -95,6 +95,7 @@ _convolve = op(
     ),
     holomorphic=True,
     batch=convolve_rule,
+    jvp="multilinear",
     doc="Convolve two vectors: wholly, or only where ``v`` lies within ``x``, the longer one.",
 )
 

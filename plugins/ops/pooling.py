@@ -176,6 +176,7 @@ _avg_pool = op(
         x.dtype,
     ),
     batch=pool_rule,
+    jvp="linear",
     doc="Return the mean of each window.",
 )
 op(
@@ -189,6 +190,7 @@ op(
     },
     infer=lambda g, like, window, strides, padding: (like.shape, g.dtype),
     batch=pool_rule,
+    jvp="linear",
     doc="Share ``g`` among the elements that ``avg_pool`` averaged.",
 )
 

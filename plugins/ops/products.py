@@ -106,6 +106,7 @@ matmul = op(
     ),
     holomorphic=True,
     batch=matmul_rule,
+    jvp="multilinear",
     doc="""Return the matrix product of ``x`` and ``y``.
 
     Parameters
@@ -131,6 +132,7 @@ op(
     infer=_like_spec,
     holomorphic=True,
     batch=Composed(to_x_rule),
+    jvp="multilinear",
     doc="Send a gradient of ``matmul`` back to its first operand, of the shape of ``like``.",
 )
 op(
@@ -144,6 +146,7 @@ op(
     infer=_like_spec,
     holomorphic=True,
     batch=Composed(to_y_rule),
+    jvp="multilinear",
     doc="Send a gradient of ``matmul`` back to its second operand, of the shape of ``like``.",
 )
 
@@ -263,6 +266,7 @@ op(
     infer=lambda x: (_merged(x.shape), x.dtype),
     holomorphic=True,
     batch=pairs,
+    jvp="linear",
     doc="Join each pair of neighbouring axes to one.",
 )
 
@@ -395,6 +399,7 @@ _tensordot = op(
     infer=lambda x, y, axes: (_tensordot_shape(x.shape, y.shape, axes), common_dtype((x, y))),
     holomorphic=True,
     batch=tensordot_rule,
+    jvp="multilinear",
     doc="Sum the products of two arrays over pairs of axes.",
 )
 op(
@@ -410,6 +415,7 @@ op(
     infer=_like_spec,
     holomorphic=True,
     batch=tensordot_rule,
+    jvp="multilinear",
     doc="Send a gradient of ``tensordot`` back to its first operand.",
 )
 op(
@@ -425,6 +431,7 @@ op(
     infer=_like_spec,
     holomorphic=True,
     batch=tensordot_rule,
+    jvp="multilinear",
     doc="Send a gradient of ``tensordot`` back to its second operand.",
 )
 

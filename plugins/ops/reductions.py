@@ -47,6 +47,7 @@ def _reduction(
     rule: Callable[..., Any] | None,
     holomorphic: bool = False,
     batch: Any = None,
+    jvp: Any = None,
 ) -> Op:
     """Make a reduction; ``dtype`` gives the result's dtype from the input's."""
 
@@ -60,6 +61,7 @@ def _reduction(
         infer=infer,
         holomorphic=holomorphic,
         batch=batch or along("axis"),
+        jvp=jvp,
     )
 
 
@@ -92,12 +94,14 @@ _sum = _reduction(
     lambda xp, x, *, axis=None, keepdims=False: xp.sum(x, axis=axis, keepdims=keepdims),
     _summed,
     lambda g, x_like, axis, keepdims: F.unreduce_like(g, x_like, axis=axis, keepdims=keepdims),
+    jvp="linear",
 )
 _mean = _reduction(
     "mean",
     lambda xp, x, *, axis=None, keepdims=False: xp.mean(x, axis=axis, keepdims=keepdims),
     _inexact,
     _mean_rule,
+    jvp="linear",
 )
 
 

@@ -128,6 +128,7 @@ _cumsum = op(
     },
     infer=_widened("cumsum"),
     batch=along("axis"),
+    jvp="linear",
 )
 _cumprod = op(
     "cumprod",

@@ -81,6 +81,7 @@ _reshape = op(
     infer=_reshape_spec,
     holomorphic=True,
     batch=reshaped,
+    jvp="linear",
     doc="Give ``x`` another shape; one dimension may be -1.",
 )
 
@@ -126,6 +127,7 @@ _broadcast_to = op(
     infer=_broadcast_spec,
     holomorphic=True,
     batch=broadcast,
+    jvp="linear",
     doc="Repeat ``x`` along new axes and axes of size 1, so that it has a given shape.",
 )
 
@@ -167,6 +169,7 @@ _expand_dims = op(
     infer=lambda x, axis: (None if x.shape is None else _expanded(x.shape, axis), x.dtype),
     holomorphic=True,
     batch=expanded,
+    jvp="linear",
     doc="Insert axes of size 1, at the positions ``axis`` of the result.",
 )
 _squeeze = op(
@@ -176,6 +179,7 @@ _squeeze = op(
     infer=lambda x, axis: (None if x.shape is None else _squeezed(x.shape, axis), x.dtype),
     holomorphic=True,
     batch=squeezed,
+    jvp="linear",
     doc="Remove axes of size 1.",
 )
 
@@ -227,6 +231,7 @@ _transpose = op(
     infer=_transpose_spec,
     holomorphic=True,
     batch=transposed,
+    jvp="linear",
     doc="Permute the axes, or reverse their order.",
 )
 
@@ -262,6 +267,7 @@ _moveaxis = op(
     infer=lambda x, source, destination: _permuted(x, lambda n: _moved(n, source, destination)),
     holomorphic=True,
     batch=along("source", "destination"),
+    jvp="linear",
     doc="Move axes to other places; the rest stay in order.",
 )
 
@@ -291,6 +297,7 @@ _swapaxes = op(
     infer=lambda x, axis1, axis2: _permuted(x, lambda n: _swapped(n, axis1, axis2)),
     holomorphic=True,
     batch=along("axis1", "axis2"),
+    jvp="linear",
     doc="Exchange two axes.",
 )
 
@@ -328,6 +335,7 @@ _flip = op(
     infer=_axis_spec("flip"),
     holomorphic=True,
     batch=along("axis"),
+    jvp="linear",
     doc="Reverse the order of elements along axes.",
 )
 
@@ -344,6 +352,7 @@ _roll = op(
     infer=_axis_spec("roll"),
     holomorphic=True,
     batch=rolled,
+    jvp="linear",
     doc="Shift elements along axes; what leaves at the end comes back at the start.",
 )
 
@@ -367,6 +376,7 @@ for _name in ("tril", "triu"):
         (lambda name: lambda xp, x, *, k=0: getattr(xp, name)(x, k=k))(_name),
         gradients={"x": (lambda name: lambda g, k: F[name](g, k=k))(_name)},
         batch=leading,
+        jvp="linear",
         infer=_same_spec,
         holomorphic=True,
         doc="Clear one triangle of matrices in the last two axes.",
@@ -419,6 +429,7 @@ _tile = op(
     infer=_tile_spec,
     holomorphic=True,
     batch=tiled,
+    jvp="linear",
     doc="Repeat the whole of ``x`` along each axis.",
 )
 op(
@@ -428,6 +439,7 @@ op(
     infer=lambda x, like, reps: (like.shape, x.dtype),
     holomorphic=True,
     batch=tiled,
+    jvp="linear",
     doc="Sum the copies of ``like`` that ``tile`` made.",
 )
 
@@ -465,6 +477,7 @@ _repeat = op(
     infer=_repeat_spec,
     holomorphic=True,
     batch=repeated,
+    jvp="linear",
     doc="Repeat each element along an axis.",
 )
 op(
@@ -477,6 +490,7 @@ op(
     infer=lambda x, like, repeats, axis: (like.shape, x.dtype),
     holomorphic=True,
     batch=repeated,
+    jvp="linear",
     doc="Sum the copies of each element of ``like`` that ``repeat`` made.",
 )
 

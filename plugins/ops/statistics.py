@@ -63,6 +63,7 @@ _flat_last = op(
     infer=_flat_last_spec,
     holomorphic=True,
     batch=leading,
+    jvp="linear",
     doc="Join the last ``count`` axes into one.",
 )
 

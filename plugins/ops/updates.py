@@ -57,6 +57,7 @@ op(
     shapes_only=("x", "values", "out"),
     infer=lambda x, values, *arrays, index: (x.shape, x.dtype),
     batch=put_rule,
+    jvp="linear",
     doc="Replace the elements at an index by ``values``, of their shape and dtype.",
 )
 op(
