@@ -156,7 +156,8 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
     family = _family(function)
     theirs = getattr(np, family) if family else np
     kernel = f"{family}.{name}" if family else name
-    known = [n for n in dir(module) if callable(getattr(theirs, n, None))]
+    shared = ((n, getattr(theirs, n, None)) for n in dir(module))
+    known = [n for n, one in shared if callable(one) and not isinstance(one, type)]
     near = difflib.get_close_matches(name, known, 3)
     inputs = ("x", "y", "z")[: function.nin] if isinstance(function, np.ufunc) else ("x",)
     rules = ", ".join(f"{x!r}: rule" for x in inputs)

@@ -118,12 +118,12 @@ def test_numpy_functions_about_values_are_answered() -> None:
 
 def test_numpy_functions_that_we_lack_say_so() -> None:
     x = gt.constant([1.0, 2.0])
-    with pytest.raises(TypeError, match=r"numpy\.vander.*counterpart.*\.numpy\(\)"):
-        np.vander(x)
-    with pytest.raises(TypeError, match=r"numpy\.add\.reduce"):
-        np.add.reduce(x)
-    with pytest.raises(TypeError, match=r"numpy\.spacing.*counterpart"):
-        np.spacing(x)
+    with pytest.raises(TypeError, match=r"numpy\.roots.*counterpart.*\.numpy\(\)"):
+        np.roots(x)
+    with pytest.raises(TypeError, match=r"numpy\.subtract\.reduce"):
+        np.subtract.reduce(x)
+    with pytest.raises(TypeError, match=r"numpy\.gcd.*counterpart"):
+        np.gcd(x, x)
     a = np.ones(2, dtype=np.float32)
     with pytest.raises(TypeError, match=r"numpy\.add with \['out'\].*never changes"):
         a += x
