@@ -187,22 +187,22 @@ class Place:
             changed = ops[pair](ops["getitem"](x, *arrays, index=template), fitted)
             result = ops["index_set"](x, ops["cast_like"](changed, x), *arrays, index=template)
             return result
-        # a row for each element of x: its own value, then those that go there, in columns
+        # a column for each element of x: its own value, and below those that go there
         places = ops["getitem"](ops["numbered_like"](x), *arrays, index=template)
         place = ops["reshape"](places, shape=(-1,))
         turn = ops["occurrences"](place)
-        own = ops["reshape"](x, shape=(-1, 1))
+        own = ops["reshape"](x, shape=(1, -1))
         ones = ops["one_per_occurrence"](x, turn)
         filled = ones if reduction == "prod" else ops["broadcast_like"](own, ones)
         table = ops["index_set"](
             filled,
             ops["reshape"](fitted, shape=(-1,)),
-            *(place, turn),
+            *(turn, place),
             index=(("array", 0), ("array", 1)),
         )
         if pair == "divide":
-            return x / ops["reshape_like"](ops["prod"](table, axis=1), x)
-        whole = ops[reduction](ops["concatenate"](own, table, axis=1), axis=1)
+            return x / ops["reshape_like"](ops["prod"](table, axis=0), x)
+        whole = ops[reduction](ops["concatenate"](own, table, axis=0), axis=0)
         result = ops["cast_like"](ops["reshape_like"](whole, x), x)
         return result
 
