@@ -282,19 +282,21 @@ def has_level(array: Any, level: int) -> bool:
 
 
 #: Make the first axis of an array the hidden one of a level.
-HIDE = _Boundary(
+HIDE: Op = _Boundary(
     "vmap_hide",
     _hide,
     inputs=("x",),
     params={"level": 0},
+    jvp="linear",
     gradients={"x": lambda g, x_like, level: UNHIDE.raw(g, x_like, level=level)},
 )
 #: Make the hidden axis of a level the first one; ``like`` says how long it is.
-UNHIDE = _Boundary(
+UNHIDE: Op = _Boundary(
     "vmap_unhide",
     _unhide,
     inputs=("x", "like"),
     params={"level": 0},
+    jvp="linear",
     gradients={"x": lambda g, level: HIDE.raw(g, level=level), "like": None},
 )
 
@@ -322,9 +324,7 @@ class InBatch:
     """
 
     def __init__(self, backward: Any, inputs: list[Any], results: list[Any], level: int) -> None:
-        like = next(
-            x.array for x in (*inputs, *results) if type(x) is Batched and x.level == level
-        )
+        like = next(x.array for x in (*inputs, *results) if type(x) is Batched and x.level == level)
         self.backward = backward
         self.grad_fn = backward.grad_fn
         self.level = level

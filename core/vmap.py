@@ -120,7 +120,7 @@ def vmap(
             result = fn(*pack_like(args, example), **kwargs)
         results = flatten(result)
         places = _out_axes(out_axes, result)
-        outputs = []
+        outputs: list[Tensor | None] = []
         for leaf, axis in zip(results, places, strict=True):
             if leaf is None:  # no gradient, say
                 outputs.append(None)

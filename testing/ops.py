@@ -412,7 +412,7 @@ class _Trial:
         given = [b if i in pattern else x for i, (b, x) in enumerate(zip(both, shared))]
         loop = [
             self.slopes(
-                *[x if axis is None else constant(x.numpy()[i]) for x, axis in zip(given, axes)]
+                *[x if axis is None else constant(np.asarray(x.numpy())[i]) for x, axis in zip(given, axes)]
             )
             for i in range(2)
         ]
