@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .plugins.ops.creation import *
     from .plugins.ops.editing import *
     from .plugins.ops.elementwise import *
+    from .plugins.ops.fitting import *
     from .plugins.ops.floating import *
     from .plugins.ops.indexing import *
     from .plugins.ops.joining import *
@@ -172,6 +173,7 @@ _FLAT = (
     "creation",
     "editing",
     "elementwise",
+    "fitting",
     "floating",
     "indexing",
     "joining",

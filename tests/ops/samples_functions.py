@@ -24,6 +24,7 @@ MISSING[1, 2] = np.nan
 IMAGES, SIGNAL = real(1, 4, 4, 2), real(2, 5, 2)
 SHARES = positive(3, 4) / 4.0
 LABELS = np.array([1, 0, 3])
+ROOTED = np.array([1.3, -2.0, 0.7, 1.1])
 UNEVEN = np.array([0.0, 0.4, 1.1, 1.5])
 
 SIZES = "its results' sizes decide what it does"
@@ -194,6 +195,13 @@ SAMPLES: dict[str, list[Sample]] = {
     "polyder": [known(V), known(Z[0], 2)],
     "polyint": [known(V), known(Z[0], 2), known(V, 2, X[0, :2])],
     "vander": [Sample(V, 3), Sample(Z[0], 4, increasing=True), known(np.array([0.0, 2.0, 0.0]))],
+    "polyfit": [known(V, X[0], 2), known(V, X.T, 1), known(V, X[1], 1, w=P[0])],
+    "poly": [known(V), known(Z[0]), known(near_identity(2, 2))],
+    "roots": [
+        # their order is free
+        known(ROOTED).seen_through(lambda r: gt.sum(r * r * r)),
+        known(Z[0]).seen_through(lambda r: gt.sum(r * r * r)),
+    ],
     "apply_along_axis": [
         known(X).fed_through(lambda x: (lambda v: v / gt.sum(v * v), 1, x)),
         known(CUBE).fed_through(lambda x: (gt.logsumexp, 1, x)),

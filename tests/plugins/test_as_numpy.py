@@ -60,6 +60,10 @@ RIGHT: list[Call] = [
     call(np.polyint, X[0], 2, k=[1.0, 2.0]),
     call(np.polyint, N[0], 2),
     call(np.vander, X[0].astype(np.float32)),
+    *[call(np.polyfit, MANY, MANY**2 + 1, 3, **kw) for kw in ({}, {"rcond": 1e-3}, {"w": MANY**2})],
+    call(np.polyfit, X[0], X.T, 1),
+    call(np.polyfit, N[0], N[1], 1),
+    *[call(np.poly, zeros) for zeros in (X[0], N[0], Z[0], X[:, :3])],
     call(np.vander, N[0].astype(np.int32)),
     call(np.delete, X, np.array([True, False, True]), 0),
     call(np.insert, N, 1, 2.7, 0),
@@ -165,6 +169,12 @@ WRONG: list[tuple[Call, str]] = [
     (call(np.polyder, X[0], -1), "polyder: m must be at least 0, got -1"),
     (call(np.polyint, X[0], -1), "polyint: m must be at least 0, got -1"),
     (call(np.polyint, X[0], 3, [1.0, 2.0]), r"polyint: 3 constants .*\(2,\)"),
+    (call(np.polyfit, X[0], X[0], -1), "polyfit: deg .*-1"),
+    (call(np.polyfit, X, X[0], 1), r"polyfit: x must be a vector.*\(3, 4\)"),
+    (call(np.polyfit, X[0], MANY, 1), r"polyfit: y of shape \(60,\).*\(4,\)"),
+    (call(np.polyfit, X[0], X[0], 1, w=MANY), r"polyfit: w of shape \(60,\).*\(4,\)"),
+    (call(np.poly, X), r"poly: a square matrix .*\(3, 4\)"),
+    (call(np.roots, X), r"roots: a vector .*\(3, 4\)"),
     (call(np.vander, X), r"vander: a vector .*\(3, 4\)"),
     (call(np.delete, X, 7, 0), "delete: .*7 is out of bounds"),
     (call(np.insert, X, 7, 1.0, 1), "insert: .*7 is out of bounds"),
@@ -199,6 +209,16 @@ def test_it_raises_what_numpy_raises_and_says_why(case: Call, message: str) -> N
     given, named = tensors(args, kwargs)
     with pytest.raises(theirs.type, match=message):
         function(*given, **named)
+
+
+@pytest.mark.parametrize("p", [X[0], N[0], [0.0, 0.0, 2.0, -3.0, 1.0, 0.0], [0.0], [3.0], Z[0]])
+def test_roots_are_numpys_in_some_order(p: Any) -> None:
+    want = np.roots(p)
+    found = np.roots(gt.constant(np.asarray(p))).numpy()
+    assert found.shape == want.shape
+    assert found.dtype == np.complex128
+    for root in want:
+        assert np.abs(found - root).min() < 1e-12
 
 
 def test_sizes_that_a_trace_does_not_know_are_asked_for_by_name() -> None:
