@@ -124,7 +124,7 @@ class Methods:
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Sum of a diagonal."""
-        return self.diagonal(offset, axis1, axis2).sum(axis=-1)
+        return _public("trace")(self, offset, axis1, axis2)
 
     def dot(self, other: Any) -> Tensor:
         """Dot product with another array."""

@@ -330,6 +330,7 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
 # -- one axis --------------------------------------------------------------------------------------
 
 
+@named
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the discrete Fourier transform along an axis.
 
@@ -360,12 +361,14 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return ops["fftn"](a, axes=(axis,), norm=_norm(norm, "fft"))
 
 
+@named
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the inverse of :func:`fft`; see there for the parameters."""
     a, axis = _line(a, n, axis, "ifft")
     return ops["ifftn"](a, axes=(axis,), norm=_norm(norm, "ifft"))
 
 
+@named
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
     """Return the first half of the spectrum of real numbers: ``n // 2 + 1`` complex ones.
 

@@ -372,7 +372,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Any:
     ValueError
         If ``indices`` has another number of axes.
     """
-    indices = _indices(indices, "take_along_axis")
+    x, indices = as_tensor(x), _indices(indices, "take_along_axis")
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     return _take_along_axis(x, indices, axis=one_axis(axis, "take_along_axis"))

@@ -69,9 +69,7 @@ _pad = op(
     infer=_padded_spec(1),
     holomorphic=True,
     batch=widths_past,
-    jvp=lambda tangents, inputs, outputs, pad_width, value: F.pad(
-        tangents[0], pad_width=pad_width
-    ),
+    jvp=lambda tangents, inputs, outputs, pad_width, value: F.pad(tangents[0], pad_width=pad_width),
     doc="Surround ``x`` with a constant value.",
 )
 op(

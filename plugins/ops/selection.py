@@ -431,7 +431,7 @@ def unique_values(x: Any) -> Any:
 
 
 @named
-def isin(x: Any, values: Any, invert: bool = False) -> Any:
+def isin(x: Any, values: Any, *, invert: bool = False) -> Any:
     """Return whether each element is among some values; it has no gradient.
 
     Parameters
