@@ -36,6 +36,7 @@ _insert_axes = op(
     infer=lambda x, places: (None if x.shape is None else _inserted(x.shape, places), x.dtype),
     holomorphic=True,
     batch=_insert_rule,
+    jvp="linear",
     doc="Insert axes of size 1: ``places[n]`` are their positions if ``x`` has n axes.",
 )
 
@@ -52,6 +53,7 @@ _drop_column = op(
     infer=lambda x, like: (_dropped(x.shape, like.shape), x.dtype),
     holomorphic=True,
     batch=_drop_rule,
+    jvp="linear",
     doc="Take the last axis, of size 1, off ``x`` if ``like`` is a vector.",
 )
 
