@@ -38,10 +38,6 @@ def jacobian(
     count = prod(shape)
     if not is_differentiable(target.dtype):
         return [None] * len(sources)
-    if parallel_iterations is not None and parallel_iterations < 1:
-        raise ValueError(
-            f"jacobian: parallel_iterations must be at least 1, got {parallel_iterations}"
-        )
     ids = [x.id for x in sources]
     at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
     if not vectorized:
@@ -49,7 +45,7 @@ def jacobian(
     blocks: list[list[Tensor | None]] = []
     for start in range(0, count, at_once) if count else [0]:
         stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start).reshape(-1, *shape)
+        rows = np.eye(stop - start, count, start).reshape(stop - start, *shape)
         keep = stop < count
         if stop - start == 1:  # one row needs no batch
             seed = Tensor(beside(rows[0], target))
@@ -94,7 +90,7 @@ def batch_jacobian(
     blocks = []
     for start in range(0, count, at_once) if is_differentiable(target.dtype) else []:
         stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start).reshape(-1, 1, *inner)
+        rows = np.eye(stop - start, count, start).reshape(stop - start, 1, *inner)
         level = new_level()
         seeds = Batched(beside(rows, target), level)
         seed = F.broadcast_like(seeds, target.array)

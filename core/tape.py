@@ -398,6 +398,7 @@ class GradientTape:
         from .jacobian import jacobian  # it builds on tapes
 
         self._check_unused()
+        _check_rows(parallel_iterations, "jacobian")
         unconnected = unconnected_kind(unconnected_gradients)
         y = _handle(target, "target")
         handles = [_handle(leaf, "sources") for leaf in flatten(sources)]
@@ -452,6 +453,7 @@ class GradientTape:
         from .jacobian import batch_jacobian
 
         self._check_unused()
+        _check_rows(parallel_iterations, "batch_jacobian")
         unconnected_kind(unconnected_gradients)
         y, x = _handle(target, "target"), _handle(source, "source")
         self._used = True
@@ -613,6 +615,13 @@ def _no_rule(op: Op) -> str:
     if op.rules is None and op.vjp is None:
         return f"op {op.name!r} has no gradient rule"
     return f"op {op.name!r} does not pass gradients to this input"
+
+
+def _check_rows(parallel_iterations: int | None, name: str) -> None:
+    if parallel_iterations is not None and parallel_iterations < 1:
+        raise ValueError(
+            f"{name}: parallel_iterations must be at least 1, got {parallel_iterations}"
+        )
 
 
 def _handle(leaf: Any, argument: str) -> Tensor:

@@ -1,0 +1,285 @@
+"""Jacobians of tapes: the values, shapes and errors of the guides, and what bounds their memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+
+def dense(units: int, activation: str | None = None) -> gt.layers.Dense:
+    return gt.layers.Dense(units, activation=activation)
+
+
+@pytest.fixture
+def batch() -> gt.Tensor:
+    return gt.constant(np.random.default_rng(1).standard_normal((7, 5)))
+
+
+# -- the guide's section ---------------------------------------------------------------------------
+
+
+def test_a_scalar_source_gives_a_jacobian_of_the_targets_shape() -> None:
+    x = gt.constant(np.linspace(-10.0, 10.0, 201))
+    delta = gt.Variable(0.0, dtype="float64")
+    with gt.GradientTape() as tape:
+        y = gt.nn.sigmoid(x + delta)
+    slope = tape.jacobian(y, delta)
+    assert slope.shape == y.shape == (201,)
+    np.testing.assert_allclose(slope, y.numpy() * (1 - y.numpy()), rtol=1e-12)
+
+
+def test_the_targets_axes_come_first() -> None:
+    x = gt.constant(np.random.default_rng(0).standard_normal((7, 5)))
+    layer = dense(10, "relu")
+    with gt.GradientTape(persistent=True) as tape:
+        y = layer(x)
+    assert y.shape == (7, 10)
+    assert layer.kernel.shape == (5, 10)
+    full = tape.jacobian(y, layer.kernel)
+    assert full.shape == (7, 10, 5, 10)
+    total = gt.sum(full, axis=[0, 1])
+    assert float(gt.max(gt.abs(tape.gradient(y, layer.kernel) - total))) < 1e-3
+
+
+def test_a_hessian_is_symmetric_and_newtons_step_lowers_the_loss(batch: gt.Tensor) -> None:
+    first, second = dense(8, "relu"), dense(6, "relu")
+
+    def loss_and_hessian() -> tuple[float, gt.Tensor, gt.Tensor]:
+        with gt.GradientTape() as outer:
+            with gt.GradientTape() as inner:
+                loss = gt.mean(second(first(batch)) ** 2)
+            g = inner.gradient(loss, first.kernel)
+        return loss.item(), g, outer.jacobian(g, first.kernel)
+
+    loss, g, h = loss_and_hessian()
+    assert h.shape == (5, 8, 5, 8)
+    matrix = gt.reshape(h, (40, 40))
+    np.testing.assert_allclose(matrix, matrix.numpy().T, atol=1e-7)
+    update = gt.linalg.solve(matrix + 1e-3 * gt.eye(40), gt.reshape(g, (40, 1)))
+    first.kernel.assign_sub(gt.reshape(update, first.kernel.shape))
+    assert loss_and_hessian()[0] < loss
+
+
+def test_a_batch_jacobian_is_the_diagonal_of_the_jacobian(batch: gt.Tensor) -> None:
+    first, second = dense(8, "elu"), dense(6, "elu")
+    with gt.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(batch)
+        y = second(first(batch))
+    full = tape.jacobian(y, batch)
+    assert full.shape == (7, 6, 7, 5)
+    each = tape.batch_jacobian(y, batch)
+    assert each.shape == (7, 6, 5)
+    np.testing.assert_allclose(each, gt.sum(full, axis=2), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(each, gt.einsum("bxby->bxy", full), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(each, tape.batch_jacobian(y, batch, check=True))
+
+
+def test_examples_that_are_not_independent_are_found_on_request(batch: gt.Tensor) -> None:
+    first, norm, second = dense(8, "elu"), gt.layers.BatchNorm(), dense(6, "elu")
+    with gt.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+        tape.watch(batch)
+        y = second(norm(first(batch), training=True))
+    assert tape.jacobian(y, batch).shape == (7, 6, 7, 5)
+    assert tape.batch_jacobian(y, batch).shape == (7, 6, 5)
+    with pytest.raises(ValueError, match=r"examples are not independent.*Use jacobian"):
+        tape.batch_jacobian(y, batch, check=True)
+
+
+# -- modes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [None, 1, 4, 5, 100])
+@pytest.mark.parametrize("pfor", [True, False])
+def test_rows_at_once_and_one_by_one_agree(batch: gt.Tensor, rows: int | None, pfor: bool) -> None:
+    layer = dense(3, "tanh")
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(batch)
+        y = layer(batch)
+    want = tape.jacobian(y, [batch, layer.kernel])
+    got = tape.jacobian(
+        y, [batch, layer.kernel], parallel_iterations=rows, experimental_use_pfor=pfor
+    )
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+    one = tape.batch_jacobian(y, batch, parallel_iterations=rows, experimental_use_pfor=pfor)
+    np.testing.assert_allclose(one, tape.batch_jacobian(y, batch), rtol=1e-6, atol=1e-9)
+
+
+def test_memory_is_in_proportion_to_the_rows_at_once() -> None:
+    x = gt.constant(np.ones(400))
+    w = gt.constant(np.ones((400, 4000)))
+    v = gt.constant(np.ones((4000, 400)))
+
+    def peak(rows: int) -> int:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = gt.tanh(gt.tanh(x @ w) @ v)
+        tracemalloc.start()
+        tape.jacobian(y, x, parallel_iterations=rows)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    few, many = peak(20), peak(400)
+    # beyond the result itself (and its parts), rows of 4,000 numbers of eight bytes
+    assert few < 400 * 400 * 8 * 3 + 20 * 4000 * 8 * 4
+    assert many > 400 * 4000 * 8
+
+
+def test_the_budget_bounds_the_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradtape.core import jacobian
+
+    seen: list[int] = []
+    pull = jacobian.pull_rows
+    monkeypatch.setattr(
+        jacobian, "pull_rows", lambda *args: (seen.append(args[2].shape[0]), pull(*args))[1]
+    )
+    monkeypatch.setattr(jacobian, "MEMORY_BUDGET", 4 * 8 * 100 * 3)
+    x = gt.constant(np.ones(10))
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.sin(gt.sin(x)[:, None] * gt.ones(10))[:, 0]  # 100 numbers in between
+    tape.jacobian(y, x)
+    assert seen == [3, 3, 3]  # and one row alone
+
+
+# -- containers, dtypes, edges ---------------------------------------------------------------------
+
+
+def test_sources_in_containers_unconnected_ones_and_variables() -> None:
+    x, v, other = gt.constant([1.0, 2.0]), gt.Variable([3.0, 4.0]), gt.constant([5.0])
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        y = x * v
+    found = tape.jacobian(y, {"x": x, "rest": [v, other]})
+    np.testing.assert_array_equal(found["x"], [[3, 0], [0, 4]])
+    np.testing.assert_array_equal(found["rest"][0], [[1, 0], [0, 2]])
+    assert found["rest"][1] is None
+    zeros = tape.jacobian(y, other, unconnected_gradients="zero")
+    assert zeros.shape == (2, 1)
+    assert not zeros.numpy().any()
+
+
+def test_scalars_on_either_side() -> None:
+    x = gt.constant(3.0)
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+        z = gt.stack([y, x])
+    assert tape.jacobian(y, x).item() == 6.0
+    assert tape.jacobian(z, x).tolist() == [6.0, 1.0]
+
+
+def test_empty_targets_and_sources() -> None:
+    x = gt.constant(np.zeros((1, 0)))
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * 2.0
+    assert tape.jacobian(y, x).shape == (1, 0, 1, 0)
+    assert tape.batch_jacobian(y, x).shape == (1, 0, 0)
+
+
+def test_a_batch_jacobian_of_an_unconnected_source_is_zeros() -> None:
+    x, y = gt.ones((2, 3)), gt.ones((2, 4))
+    with gt.GradientTape() as tape:
+        tape.watch([x, y])
+        z = y * 2.0
+    found = tape.batch_jacobian(z, x)
+    assert found.shape == (2, 4, 3)
+    assert not found.numpy().any()
+
+
+def test_integer_targets_have_no_jacobian() -> None:
+    x = gt.constant([1.0])
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = gt.argmax(x, keepdims=True)
+    assert tape.jacobian(y, x) is None
+
+
+def test_complex_jacobians_follow_the_gradients_convention() -> None:
+    z = gt.constant(np.array([1 + 2j, 3 - 1j]))
+    with gt.GradientTape() as tape:
+        tape.watch(z)
+        y = z * z
+    np.testing.assert_allclose(tape.jacobian(y, z), np.diag(np.conj(2 * z.numpy())))
+
+
+def test_it_uses_up_a_tape_that_is_not_persistent() -> None:
+    x = gt.constant([1.0])
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    tape.jacobian(y, x)
+    for method in (tape.jacobian, tape.gradient):
+        with pytest.raises(RuntimeError, match="persistent=True"):
+            method(y, x)
+
+
+def test_it_is_recorded_by_other_tapes() -> None:
+    x = gt.constant(np.array([0.5, 1.5]))
+    with gt.GradientTape() as outer:
+        outer.watch(x)
+        with gt.GradientTape() as inner:
+            inner.watch(x)
+            y = gt.sin(x) * x[::-1]
+        j = inner.jacobian(y, x)
+        loss = gt.sum(j**2)
+    found = outer.gradient(loss, x).numpy()
+    step = 1e-6
+
+    def value(point: np.ndarray) -> float:
+        a, b = point
+        m = np.array([[np.cos(a) * b, np.sin(a)], [np.sin(b), np.cos(b) * a]])
+        return float((m**2).sum())
+
+    for i in range(2):
+        e = np.eye(2)[i] * step
+        assert found[i] == pytest.approx(
+            (value(x.numpy() + e) - value(x.numpy() - e)) / (2 * step), rel=1e-6
+        )
+
+
+@pytest.mark.parametrize("size", [3, None])
+def test_inside_a_trace(size: int | None) -> None:
+    @gt.function(input_signature=[gt.TensorSpec([size, 2], "float64")])
+    def each(x: gt.Tensor) -> gt.Tensor:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = gt.tanh(x @ gt.constant(np.ones((2, 4)))) * x[:, :1]
+        return tape.batch_jacobian(y, x)
+
+    x = gt.constant(np.random.default_rng(0).standard_normal((3, 2)))
+    np.testing.assert_allclose(each(x), each.python_function(x), rtol=1e-12)
+
+
+def test_what_is_wrong_is_said() -> None:
+    x = gt.ones((2, 3))
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x[:1] * 2.0
+        s = gt.sum(x)
+    with pytest.raises(ValueError, match=r"same number of examples.*\(1, 3\) and \(2, 3\)"):
+        tape.batch_jacobian(y, x)
+    with pytest.raises(ValueError, match="first axis that counts examples"):
+        tape.batch_jacobian(s, x)
+    with pytest.raises(ValueError, match="parallel_iterations must be at least 1, got 0"):
+        tape.jacobian(y, x, parallel_iterations=0)
+    with pytest.raises(ValueError, match="parallel_iterations must be at least 1, got 0"):
+        tape.batch_jacobian(x, x, parallel_iterations=0)
+    with pytest.raises(TypeError, match="target must be Tensors or Variables"):
+        tape.jacobian([y], "x")
+
+    @gt.function(input_signature=[gt.TensorSpec([None])])
+    def unknown(x: gt.Tensor) -> gt.Tensor:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+        return tape.jacobian(y, x)
+
+    with pytest.raises(TypeError, match="the number of targets is unknown in this trace"):
+        unknown(gt.ones(3))
