@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawing import apart, complexes, near_identity, positive, real, unit
+from drawing import apart, complexes, near_identity, positive, real
 
 import gradtape as gt
 from gradtape.testing import Sample
@@ -303,7 +303,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "nn.embedding_lookup": [Sample(X, LABELS % 3), Sample(X, N % 3)],
     "nn.cosine_similarity": [Sample(X, P), Sample(X, V, axis=-1)],
-    "nn.binary_cross_entropy": [Sample(SHARES, unit(3, 4) ** 2)],
+    "nn.binary_cross_entropy": [Sample(SHARES, positive(3, 4) / 2.5)],
     "nn.categorical_cross_entropy": [Sample(SHARES, P / 3.0)],
     "nn.kl_divergence": [Sample(SHARES, P / 3.0)],
     "nn.hinge": [Sample(TRUTH, X)],
