@@ -103,7 +103,7 @@ def poly(seq_of_zeros: Any) -> Any:
     ValueError
         If it is neither.
     """
-    given = as_tensor(seq_of_zeros)
+    given: Any = as_tensor(seq_of_zeros)
     real_matrix = given.ndim == 2 and given.dtype.kind != "c"
     if given.ndim == 2:
         if given.shape[0] != given.shape[1] or given.shape[0] == 0:

@@ -50,7 +50,7 @@ def _length(x: Any, v: Any, whole: bool) -> int | None:
 
 
 def _convolve_kernel(xp: Any, x: Any, v: Any, *, whole: bool = True) -> Any:
-    length = _length(x.shape, v.shape, whole)
+    _length(x.shape, v.shape, whole)
     own = getattr(xp, "convolve", None)
     if own is not None:
         return own(x, v, "full" if whole else "valid")
@@ -62,11 +62,9 @@ def _convolve_kernel(xp: Any, x: Any, v: Any, *, whole: bool = True) -> Any:
         edge = xp.zeros(taps - 1, dtype=x.dtype)
         x = xp.concat([edge, x, edge])
         size += 2 * (taps - 1)
-    terms = [x[taps - 1 - i : size - i] * v[i] for i in range(taps)]
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    assert total.shape[0] == length
+    total = x[taps - 1 : size] * v[0]
+    for i in range(1, taps):
+        total = total + x[taps - 1 - i : size - i] * v[i]
     return total
 
 
