@@ -69,7 +69,6 @@ class ForwardAccumulator:
             )
         self.records: dict[int, Any] = _Tangents()
         self._recording = False
-        self._watch: list[weakref.ref[Tensor]] = []
         for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
             if not isinstance(primal, (Tensor, Variable)):
                 raise TypeError(

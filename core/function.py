@@ -16,7 +16,7 @@ from .op import SCALARS, is_transformed
 from .optimize import prune
 from .replay import replay
 from .spec import TensorSpec, describe
-from .state import active_graph, active_tapes, tracing_into
+from .state import active_batches, active_graph, active_tapes, tracing_into
 from .tensor import Tensor
 from .tree import flatten, map_structure, pack_like, structure
 from .variable import Variable
@@ -155,7 +155,7 @@ class Function:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args, kwargs, tensors, key = self._canonical(args, kwargs)
-        if active_graph.get() is not None:  # one more part of the surrounding trace
+        if active_graph.get() is not None or active_batches.get():  # a part of what is around it
             given = iter(tensors)
             leaves = flatten((args, kwargs))
             leaves = [next(given) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]

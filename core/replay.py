@@ -9,8 +9,9 @@ from .backend import backend_for_type
 from .custom import replay_custom
 from .graph import CustomGradient, Graph, Symbol, Written
 from .op import Op, is_transformed
-from .state import active_tapes
+from .state import active_batches, active_tapes
 from .tensor import Tensor
+from .vmap import key_for_examples
 
 __all__ = ["local_constants", "replay"]
 
@@ -28,10 +29,13 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         for symbol, tensor in graph.closure.tensors.items():
             if symbol in values and values[symbol].array is tensor.array:  # on the same backend
                 values[symbol] = tensor
+    drawn = bool(active_batches.get())
     for node in graph.nodes:
         op = node.op
         given = [values[x] if type(x) is Symbol else x for x in node.inputs]
         if isinstance(op, Op):
+            if drawn and op.name.startswith("random_"):
+                given[0] = key_for_examples(given[0])
             result = op(*given, **node.params)
             outputs = result if isinstance(result, list) else [result]
         elif isinstance(op, CustomGradient):

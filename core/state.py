@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -42,6 +42,18 @@ active_tapes: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_tapes", de
 active_graph: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
 
 
+class Batching(NamedTuple):
+    """A batch that is running: its level, a tensor as long as it, and what random numbers do."""
+
+    level: int
+    like: Tensor
+    randomness: str
+
+
+#: The batches around the running code, the outermost first.
+active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
+
+
 @contextmanager
 def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
     """Make ``tapes`` the active ones for a block, whatever was active before."""
@@ -54,18 +66,20 @@ def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
 
 @contextmanager
 def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
-    """Trace a block into ``graph`` with no tape of the surrounding code looking on."""
+    """Trace a block into ``graph`` with no tape or batch of the surrounding code looking on."""
     graph_token = active_graph.set(graph)
     tapes_token = active_tapes.set(recorders)
+    batches_token = active_batches.set(())
     try:
         yield
     finally:
+        active_batches.reset(batches_token)
         active_tapes.reset(tapes_token)
         active_graph.reset(graph_token)
 
 
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """Leave any trace and any tape for a block: state created in it is real and unrecorded."""
+    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded."""
     with tracing_into(None):
         yield

@@ -5,32 +5,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 from .batched import HIDE, UNHIDE, has_level, new_level
 from .convert import as_tensor
 from .outside import Outside
-from .state import active_tapes, recording_to
+from .state import Batching, active_batches, active_tapes, recording_to
 from .table import ops
 from .tensor import Tensor
 from .tree import flatten, pack_like, structure
 
-__all__ = ["active_batches", "batching", "leave", "vmap"]
+__all__ = ["batching", "check_randomness", "key_for_examples", "leave", "vmap"]
 
 _RANDOMNESS = ("error", "different", "same")
-
-
-class Batching(NamedTuple):
-    """A batch that is running: its level, a tensor as long as it, and what random numbers do."""
-
-    level: int
-    like: Tensor
-    randomness: str
-
-
-#: The batches around the running code, the outermost first.
-active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
 
 
 @contextmanager
@@ -43,6 +30,30 @@ def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[No
             yield
     finally:
         active_batches.reset(token)
+
+
+def check_randomness() -> None:
+    """Raise ``RuntimeError`` if nobody has said what random numbers do in a batch around."""
+    if any(batch.randomness == "error" for batch in active_batches.get()):
+        raise RuntimeError(
+            "random numbers are drawn inside vmap: say whether each example has its own, "
+            'vmap(..., randomness="different"), or all have the same, randomness="same"'
+        )
+
+
+def key_for_examples(key: Tensor) -> Tensor:
+    """Return a key of random numbers as the batches around want it: for each example, or for all.
+
+    Raises
+    ------
+    RuntimeError
+        If nobody has said which.
+    """
+    check_randomness()
+    for level, like, randomness in active_batches.get():
+        if randomness == "different":
+            key = HIDE(ops["random_split"](key, like), level=level)
+    return key
 
 
 def leave(x: Any, like: Tensor, level: int) -> Tensor:

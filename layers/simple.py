@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.extend import ops
 from ..core.variable import Variable
+from ..core.vmap import key_for_examples
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer
@@ -93,8 +94,9 @@ class Dropout(Layer):
         if not training or self.rate == 0.0:
             return x
         key = self.state.value
+        examples = key_for_examples(key)
         self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
-        keep = ops["greater_equal"](ops["random_uniform_like"](key, x), self.rate)
+        keep = ops["greater_equal"](ops["random_uniform_like"](examples, x), self.rate)
         return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
 
     def get_config(self) -> dict[str, Any]:

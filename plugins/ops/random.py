@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...core.backend import backend_of, current_backend, current_device, to_numpy
-from ...core.batched import HIDE, Shared
+from ...core.batched import Shared
 from ...core.convert import as_tensor
 from ...core.dtypes import as_dtype, default_dtype
 from ...core.extend import NONDIFF, F, Module, TensorSpec, init_scope, ops
@@ -23,7 +23,7 @@ from ...core.op import is_transformed
 from ...core.spec import as_shape
 from ...core.tensor import Tensor
 from ...core.variable import Variable
-from ...core.vmap import active_batches
+from ...core.vmap import check_randomness, key_for_examples
 from .batching import keyed
 from .families import op
 
@@ -141,7 +141,7 @@ def _split_rule(op: Any, xs: list[Any], batched: list[bool], params: dict[str, A
     return F.swapaxes(keys, axis1=0, axis2=1) if batched[0] else Shared(keys)
 
 
-_split = op(
+op(
     "random_split",
     _split_kernel,
     gradients={"key": NONDIFF, "like": NONDIFF},
@@ -152,19 +152,6 @@ _split = op(
     batch=_split_rule,
     doc="Return keys that one key determines, as many as the first axis of ``like`` is long.",
 )
-
-
-def key_for_batches(key: Any) -> Any:
-    """Return a key as the batches around want it: one for each example, or one for all."""
-    for level, like, randomness in active_batches.get():
-        if randomness == "error":
-            raise RuntimeError(
-                "random numbers are drawn inside vmap: say whether each example has its own, "
-                "vmap(..., randomness=\"different\"), or all have the same, randomness=\"same\""
-            )
-        if randomness == "different":
-            key = HIDE(_split(key, like), level=level)
-    return key
 
 
 class Generator(Module):
@@ -199,11 +186,17 @@ class Generator(Module):
         self.state.assign(_key(seed))
 
     def next_key(self) -> Any:
-        """Return a key that was not used before, and count on."""
+        """Return a key that was not used before, and count on.
+
+        Inside ``vmap`` it is one for each example, or for all, as its ``randomness`` says.
+        """
+        check_randomness()  # before the count changes
+        return key_for_examples(self._count_on())
+
+    def _count_on(self) -> Any:
         key, owner = self.state.value, backend_of(self.state.array)
         # beside the state, whichever backend is the current one
         step = owner.asarray(_STEP, device=owner.device(self.state.array))
-        key = key_for_batches(key)
         self.state.assign_add(Tensor(step))
         return key
 
@@ -467,9 +460,8 @@ def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
 class SharedGenerator(Generator):
     """A generator whose numbers are made on the current backend, wherever its state is."""
 
-    def next_key(self) -> Any:
-        """Return a new key, on the current backend and device."""
-        key = super().next_key()
+    def _count_on(self) -> Any:
+        key = super()._count_on()
         if is_transformed(key.array):  # a trace has no backend
             return key
         device = current_device()
