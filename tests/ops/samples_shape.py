@@ -26,7 +26,7 @@ SAMPLES = {
         Sample(Z, places=((0, 1, 2), (0, 2), (2,))),
         Sample(X, places=((0,),)),
     ],
-    "drop_column_like": [Sample(real(3, 1), V), Sample(X, X), Sample(complexes(2, 3, 1), V)],
+    "drop_column_like": [Sample(V[:, None], V), Sample(X, X), Sample(Z[..., None], V)],
     "broadcast_to": [Sample(X, shape=(4, 2, 3)), Sample(Z[:1], shape=(2, 3))],
     "broadcast_like": [Sample(X[0], CUBE[:, 0, :1] + X), Sample(Z[:, :1], X)],
     "unbroadcast_like": [Sample(X, X[:1]), Sample(X, X[0, 0]), Sample(Z, Z[0])],
