@@ -519,9 +519,11 @@ def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int)
         return Tensor(beside(np.zeros((count, n)), _handle(source)))
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
     picked = ops["take_along_axis"](
-        ops["reshape"](found, shape=(count, n)), as_tensor(place % count), axis=0
+        ops["reshape"](found, shape=(count, n)),
+        Tensor(beside(place % count, target, np.int64)),
+        axis=0,
     )
-    inside = as_tensor((place >= 0) & (place < n))
+    inside = Tensor(beside((place >= 0) & (place < n), target, np.bool_))
     result: Tensor = ops["where"](inside, picked, 0.0)
     return result
 

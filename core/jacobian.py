@@ -138,15 +138,16 @@ def _inside(seed: Any, level: int) -> Any:
     return seed.array
 
 
-def beside(rows: Any, target: Tensor) -> Any:
-    """Return host values as an array of the target's dtype, where the target is."""
+def beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
+    """Return host values as an array where the target is, of its dtype or another."""
+    dtype = dtype or target.dtype
     array = target.array
     while type(array) is Batched:
         array = array.array
     if type(array) is Symbol or is_transformed(array):
-        return current_backend().asarray(rows, dtype=target.dtype)
+        return current_backend().asarray(rows, dtype=dtype)
     owner = backend_for_type(type(array))
-    return owner.asarray(rows, dtype=target.dtype, device=owner.device(array))
+    return owner.asarray(rows, dtype=dtype, device=owner.device(array))
 
 
 def _known(target: Tensor, name: str) -> tuple[int, ...]:

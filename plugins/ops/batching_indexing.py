@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batched import Shared, as_batched, rank_of
+from ...core.batched import Batched, Shared, as_batched, rank_of
 from ...core.errors import TraceError
-from ...core.extend import F, Op
+from ...core.extend import F, Op, Symbol
 from .batching import aligned, together
 from .families import reduced_axes
 
@@ -66,12 +66,7 @@ class _Plan:
                 f"{op.name}: a mask that differs from example to example picks different numbers "
                 "of elements; use gradtape.where, which keeps the shape"
             )
-        size = like.shape[0]
-        if size is None:
-            counter = F.cumsum(F.ones_like(_column(like)), axis=0, reverse=False)
-            numbers = F.cast(counter, dtype="int64") - 1
-        else:
-            numbers = np.arange(size)
+        numbers = _numbers(like)
         numbers = F.expand_dims(numbers, axis=tuple(range(1, picked + 1))) if picked else numbers
         self.arrays = [
             numbers,
@@ -97,10 +92,16 @@ class _Plan:
         return F.moveaxis(g, source=self.destination, destination=self.source)
 
 
-def _column(x: Any) -> Any:
-    """Return one element of every example."""
-    rank = len(x.shape)
-    return F.getitem(x, index=(EVERYTHING, *(0,) * (rank - 1)))
+def _numbers(x: Any) -> Any:
+    """Return the numbers of the examples, from 0, where ``x`` is."""
+    inside = x
+    while type(inside) is Batched:
+        inside = inside.array
+    if isinstance(inside, (np.ndarray, Symbol)) and x.shape[0] is not None:
+        return np.arange(x.shape[0])
+    column = F.getitem(x, index=(EVERYTHING, *(0,) * (len(x.shape) - 1)))
+    count = F.cumsum(F.cast(F.ones_like(column), dtype="int64"), axis=0, reverse=False)
+    return F.subtract(count, 1)
 
 
 def _is_array(part: Any) -> bool:
@@ -216,7 +217,7 @@ def segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[st
     size, num = ids.shape[0], params["num"]
     if None in (size, *ids.shape, *x.shape):
         raise TraceError("segment_sum: vmap over segment_ids needs known sizes in a trace")
-    first = F.expand_dims(np.arange(size) * num, axis=1)
+    first = F.expand_dims(F.multiply(_numbers(ids), num), axis=1)
     apart = F.reshape(F.add(ids, first), shape=(size * x.shape[1],))
     rows = F.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
     sums = op.raw(rows, apart, num=size * num)
