@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(11)
+
+_generators: dict[str, np.random.Generator] = {}
+
+
+def _rng() -> np.random.Generator:
+    """Return the generator of the table that draws: samples of one do not change another's."""
+    frame = sys._getframe()
+    while frame.f_back and frame.f_globals is globals():
+        frame = frame.f_back
+    table = frame.f_globals["__name__"]
+    if table not in _generators:
+        _generators[table] = np.random.default_rng(11)
+    return _generators[table]
 
 
 def real(*shape: int) -> Array:
     """Return numbers of both signs, 0.3 to 2 in absolute value: away from kinks at 0."""
-    return np.asarray(RNG.uniform(0.3, 2.0, shape) * RNG.choice([-1.0, 1.0], shape))
+    rng = _rng()
+    return np.asarray(rng.uniform(0.3, 2.0, shape) * rng.choice([-1.0, 1.0], shape))
 
 
 def positive(*shape: int) -> Array:
     """Return numbers from 0.3 to 2."""
-    return np.asarray(RNG.uniform(0.3, 2.0, shape))
+    return np.asarray(_rng().uniform(0.3, 2.0, shape))
 
 
 def unit(*shape: int) -> Array:
     """Return numbers of both signs, 0.2 to 0.8 in absolute value."""
-    return np.asarray(RNG.uniform(0.2, 0.8, shape) * RNG.choice([-1.0, 1.0], shape))
+    rng = _rng()
+    return np.asarray(rng.uniform(0.2, 0.8, shape) * rng.choice([-1.0, 1.0], shape))
 
 
 def complexes(*shape: int) -> Array:
@@ -35,7 +50,7 @@ def apart(*shape: int) -> Array:
     """Return numbers that all differ by 0.1 or more, and are not near 0."""
     count = int(np.prod(shape))
     spread = np.linspace(-0.1 * count - 0.35, 0.1 * count + 0.27, count)
-    return np.asarray(RNG.permutation(spread).reshape(shape))
+    return np.asarray(_rng().permutation(spread).reshape(shape))
 
 
 def near_identity(*shape: int) -> Array:

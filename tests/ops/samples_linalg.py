@@ -15,7 +15,7 @@ ZS = np.asarray(0.3 * complexes(3, 3) + 2.0 * np.eye(3))
 TALL, WIDE, ZTALL = (
     near_identity(3, 2),
     near_identity(2, 3),
-    near_identity(3, 2) + 0.4j * real(3, 2),
+    (near_identity(3, 2) + 0.4j * real(3, 2)) * np.array([1.0, 2.0]),  # singular values apart
 )
 SYMMETRIC = np.diag([1.0, 4.0, 9.0]) + 0.2 * (S + S.T)
 HERMITIAN = np.diag([1.0, 4.0, 9.0]) + 0.2 * (ZS + ZS.conj().T)
