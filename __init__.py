@@ -28,23 +28,20 @@ from .core.variable import Variable
 from .core.vmap import vmap
 
 if TYPE_CHECKING:
-    from . import datasets, layers, saving, testing, training
+    from . import datasets, layers, plot, saving, testing, training
     from .core import debug
     from .core.forward import ForwardAccumulator, register_jvp
     from .core.functional import (
         flatten,
         grad,
-        hessian,
         hvp,
-        jacfwd,
-        jacobian,
-        jacrev,
         jvp,
         linearize,
         value_and_grad,
         vjp,
     )
     from .core.hookspecs import hookimpl
+    from .core.jacobian_functions import hessian, jacfwd, jacobian, jacrev
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
     from .core.standard import *
     from .plugins.ops import fft, linalg, nn, random
@@ -105,6 +102,7 @@ __all__ = [
     "linearize",
     "load",
     "nn",
+    "plot",
     "random",
     "register_gradient",
     "register_jvp",
@@ -128,6 +126,7 @@ _MODULES = {
     "datasets": ".datasets",
     "debug": ".core.debug",
     "layers": ".layers",
+    "plot": ".plot",
     "saving": ".saving",
     "testing": ".testing",
     "training": ".training",
@@ -138,11 +137,7 @@ _NAMES = {
         (
             "flatten",
             "grad",
-            "hessian",
             "hvp",
-            "jacfwd",
-            "jacobian",
-            "jacrev",
             "jvp",
             "linearize",
             "value_and_grad",
@@ -150,6 +145,7 @@ _NAMES = {
         ),
         ".core.functional",
     ),
+    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.jacobian_functions"),
     "disable_plugin": ".core.registry",
     "hookimpl": ".core.hookspecs",
     "load": ".saving",
@@ -195,11 +191,7 @@ _FLAT_NAMES = {
         (
             "flatten",
             "grad",
-            "hessian",
             "hvp",
-            "jacfwd",
-            "jacobian",
-            "jacrev",
             "jvp",
             "linearize",
             "value_and_grad",
@@ -207,6 +199,7 @@ _FLAT_NAMES = {
         ),
         ".core.functional",
     ),
+    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.jacobian_functions"),
     "clip_by_norm": "nn",
     "cross": "linalg",
     "dot": "linalg",

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import tape
+from . import backward
 from .backend import backend_of, to_numpy
 from .batched import Batched
 from .closure import Everything
@@ -148,7 +148,7 @@ class _Guard:
         told = []
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            if frame.f_code is tape._run_backward.__code__:
+            if frame.f_code is backward.run_backward.__code__:
                 made = self._made.get(frame.f_locals["output"], "an op that ran before the guard")
                 told.append(f" in the gradient of {made}")
             elif frame.f_code is replay.__code__:

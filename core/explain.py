@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from .backward import reachable
 from .dtypes import is_differentiable
 from .tape import ELSEWHERE
 from .tensor import Tensor
@@ -22,7 +23,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             return f"None: {what} has dtype {tensor.dtype}; only floats and complex have gradients."
     if target.id == source.id:
         return "Connected: the target is the source itself, so its gradient is 1."
-    reached = tape._reachable({source.id})
+    reached = reachable(tape._all, {source.id})
     if target.id in reached:
         return f"Connected: the target depends on {name} through differentiable ops."
     used = tape._used and not tape._persistent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -14,23 +13,17 @@ from .convert import as_tensor
 from .dtypes import is_differentiable
 from .errors import TraceError
 from .forward import ForwardAccumulator
-from .jacobian import beside, pull_rows
 from .table import F, ops
 from .tape import GradientTape
 from .tensor import Tensor
 from .tree import flatten as leaves_of
 from .tree import pack_like
 from .variable import Variable
-from .vmap import vmap
 
 __all__ = [
     "flatten",
     "grad",
-    "hessian",
     "hvp",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
     "jvp",
     "linearize",
     "value_and_grad",
@@ -41,7 +34,7 @@ Function = Callable[..., Any]
 ArgNums = int | str | Sequence[int | str]
 
 
-class _Call:
+class Call:
     """A call of a function, some of whose arguments are differentiated.
 
     Attributes
@@ -118,7 +111,7 @@ def _scalar(value: Any, name: str) -> Tensor:
     return result
 
 
-def _tape(persistent: bool = False) -> GradientTape:
+def tape_of(persistent: bool = False) -> GradientTape:
     return GradientTape(persistent, watch_accessed_variables=False)
 
 
@@ -158,8 +151,8 @@ def value_and_grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) ->
 
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        call = _Call("grad", argnums, args, kwargs)
-        with _tape() as tape:
+        call = Call("grad", argnums, args, kwargs)
+        with tape_of() as tape:
             tape.watch(call.sources)
             result, aux = call.run(fn, has_aux)
         grads = tape.gradient(_scalar(result, "grad"), call.sources, unconnected_gradients="zero")
@@ -206,8 +199,8 @@ def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     gradients in the structure of the result and returns a tuple, a gradient per argument. It may
     be called any number of times, and inside ``vmap``.
     """
-    call = _Call("vjp", range(len(primals)), primals, {})
-    with _tape(persistent=True) as tape:
+    call = Call("vjp", range(len(primals)), primals, {})
+    with tape_of(persistent=True) as tape:
         tape.watch(call.sources)
         result, aux = call.run(fn, has_aux)
     targets = leaves_of(result)
@@ -261,18 +254,18 @@ def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tup
     2.0
     """
     primals, tangents = _arguments(primals, tangents, "jvp")
-    call = _Call("jvp", range(len(primals)), primals, {})
+    call = Call("jvp", range(len(primals)), primals, {})
     given = leaves_of(tangents)
     if len(given) != len(call.sources):
         raise ValueError(
             f"jvp: the arguments hold {len(call.sources)} tensors, there are {len(given)} tangents"
         )
-    result, tangent, aux = _push(fn, call, call.sources, given, has_aux)
+    result, tangent, aux = push(fn, call, call.sources, given, has_aux)
     return (result, tangent, aux) if has_aux else (result, tangent)
 
 
-def _push(
-    fn: Function, call: _Call, sources: list[Any], tangents: list[Any], has_aux: bool = False
+def push(
+    fn: Function, call: Call, sources: list[Any], tangents: list[Any], has_aux: bool = False
 ) -> tuple[Any, Any, Any]:
     with ForwardAccumulator(sources, tangents) as accumulator:
         result, aux = call.run(fn, has_aux)
@@ -301,14 +294,14 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     ``(result, push)``: ``push(*tangents)`` takes a tangent per argument and returns tangents in the
     structure of the result. It may be called any number of times, and inside ``vmap``.
     """
-    call = _Call("linearize", range(len(primals)), primals, {})
-    with _tape() as tape:
+    call = Call("linearize", range(len(primals)), primals, {})
+    with tape_of() as tape:
         tape.watch(call.sources)
         result, _ = call.run(fn)
     targets = leaves_of(result)
     # the backward pass is linear in what comes from above; its own backward pass is the derivative
     seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
-    with _tape(persistent=True) as transpose:
+    with tape_of(persistent=True) as transpose:
         transpose.watch(seeds)
         grads = tape.gradient(targets, call.sources, output_gradients=seeds)
     connected = [i for i, g in enumerate(grads) if g is not None]
@@ -326,251 +319,6 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
         return pack_like(result, found)
 
     return result, push
-
-
-# -- Jacobians -------------------------------------------------------------------------------------
-
-
-def jacrev(
-    fn: Function, argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
-) -> Function:
-    """Return a function that computes the Jacobian of ``fn`` in reverse mode.
-
-    Best for fewer outputs than inputs: all rows go back together, in one backward pass.
-
-    Parameters
-    ----------
-    fn
-        A function that returns tensors in any nested containers.
-    argnums
-        As for :func:`value_and_grad`.
-    has_aux
-        Whether ``fn`` returns a pair, the result and something to hand on.
-    chunk_size
-        How many rows go back at once; memory is proportional to it. By default as many as take
-        1 GiB, by an estimate.
-
-    Returns
-    -------
-    A function that returns, in the structure of the result, the structure of the arguments: tensors
-    of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the auxiliary.
-
-    Examples
-    --------
-    >>> gt.jacrev(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
-    [[2.0, 0.0], [0.0, 4.0]]
-    """
-
-    @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        call = _Call("jacrev", argnums, args, kwargs)
-        with _tape(persistent=True) as tape:
-            tape.watch(call.sources)
-            result, aux = call.run(fn, has_aux)
-        blocks = [
-            call.pack(
-                tape.jacobian(
-                    leaf,
-                    call.sources,
-                    unconnected_gradients="zero",
-                    parallel_iterations=chunk_size,
-                )
-            )
-            for leaf in leaves_of(result)
-        ]
-        packed = pack_like(result, blocks)
-        return (packed, aux) if has_aux else packed
-
-    return wrapper
-
-
-def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
-    """Return a function that computes the Jacobian of ``fn`` in forward mode.
-
-    Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
-    Parameters and results are those of :func:`jacrev`.
-    """
-
-    @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        call = _Call("jacfwd", argnums, args, kwargs)
-        columns: list[list[Any]] = []
-        result = aux = None
-        for source in call.sources:
-            shape = _sizes(source, "jacfwd")
-            basis = np.eye(prod(shape)).reshape(-1, *shape)
-            tangents = Tensor(beside(basis, _handle(source)))
-            kept: list[Any] = []
-
-            def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
-                found = _push(fn, call, [source], [tangent], has_aux)
-                kept[:] = [found[0], found[2]]
-                return leaves_of(found[1])
-
-            stacked = vmap(column, out_axes=0)(tangents)
-            columns.append([_columns_last(y, shape) for y in stacked])
-            result, aux = kept
-        blocks = [call.pack(row) for row in zip(*columns, strict=True)]
-        packed = pack_like(result, blocks)
-        return (packed, aux) if has_aux else packed
-
-    return wrapper
-
-
-def _columns_last(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return ``(n, *output)`` as ``(*output, *shape)``, where ``shape`` has n elements."""
-    if x.shape is None:
-        raise TraceError("jacfwd: the rank of a result is unknown in this trace")
-    moved = ops["moveaxis"](x, source=(0,), destination=(-1,))
-    if len(shape) == 1:
-        return moved
-    sizes = [-1 if n is None else n for n in x.shape[1:]]
-    result: Tensor = ops["reshape"](moved, shape=(*sizes, *shape))
-    return result
-
-
-def _handle(source: Any) -> Tensor:
-    return source.handle() if isinstance(source, Variable) else source
-
-
-def _sizes(source: Any, name: str) -> tuple[int, ...]:
-    shape = source.shape
-    if shape is None or None in shape:
-        raise TraceError(f"{name}: the shape of an argument is unknown in this trace: {shape}")
-    return tuple(shape)
-
-
-def jacobian(
-    fn: Function,
-    argnums: ArgNums = 0,
-    has_aux: bool = False,
-    *,
-    structure: str | None = None,
-    check: bool = False,
-) -> Function:
-    """Return a function that computes the Jacobian of ``fn``.
-
-    Parameters
-    ----------
-    fn, argnums, has_aux
-        As for :func:`jacrev`, which this is unless ``structure`` is given.
-    structure
-        What is known of the Jacobian of one argument and one result with as many elements:
-        ``"diagonal"``, or ``"banded(k)"`` with ``k`` diagonals on either side of the main one
-        (elements in C order). Then 1 or ``2 * k + 1`` rows go back in place of one per element.
-    check
-        Make sure of the structure, by a product with a random vector.
-
-    Returns
-    -------
-    A function that returns what :func:`jacrev` does. With ``"diagonal"`` it returns the diagonal,
-    in the shape of the result; with ``"banded(k)"`` a matrix of shape ``(2 * k + 1, n)`` with
-    ``J[i, j]`` at ``[k + i - j, j]``: the form of ``scipy.linalg.solve_banded``, zeros at the ends.
-
-    Raises
-    ------
-    ValueError
-        If ``structure`` is unknown; when called, if result and argument differ in size, or
-        ``check`` finds elements elsewhere.
-    """
-    if structure is None:
-        return jacrev(fn, argnums, has_aux)
-    match = re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
-    if match is None:
-        raise ValueError(
-            "jacobian: structure must be 'diagonal' or 'banded(k)' with a number k, got "
-            f"{structure!r}"
-        )
-    width = int(match[1] or 0)
-
-    @functools.wraps(fn)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        call = _Call("jacobian", argnums, args, kwargs)
-        if len(call.sources) != 1:
-            raise ValueError(f"jacobian: structure is for one tensor, got {len(call.sources)}")
-        (source,) = call.sources
-        with _tape(persistent=True) as tape:
-            tape.watch(source)
-            result, aux = call.run(fn, has_aux)
-        n = prod(_sizes(source, "jacobian"))
-        if not isinstance(result, Tensor) or prod(_sizes(result, "jacobian")) != n:
-            raise ValueError(
-                f"jacobian: with structure={structure!r} the result must have as many elements as "
-                f"the argument, {n}; got {getattr(result, 'shape', result)}"
-            )
-        found = _banded(tape, result, source, n, width)
-        if check:
-            _check_structure(tape, result, source, found, width, structure)
-        if match[1] is None:
-            found = ops["reshape"](found, shape=result.shape)
-        return (found, aux) if has_aux else found
-
-    return wrapper
-
-
-def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int) -> Tensor:
-    """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not meet."""
-    count = 2 * width + 1
-    seeds = np.zeros((count, n))
-    seeds[np.arange(n) % count, np.arange(n)] = 1
-    rows = beside(seeds.reshape(count, *(target.shape or ())), target)
-    (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
-    if found is None:
-        return Tensor(beside(np.zeros((count, n)), _handle(source)))
-    place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
-    picked = ops["take_along_axis"](
-        ops["reshape"](found, shape=(count, n)),
-        Tensor(beside(place % count, target, np.int64)),
-        axis=0,
-    )
-    inside = Tensor(beside((place >= 0) & (place < n), target, np.bool_))
-    result: Tensor = ops["where"](inside, picked, 0.0)
-    return result
-
-
-def _check_structure(
-    tape: GradientTape, target: Tensor, source: Any, found: Tensor, width: int, structure: str
-) -> None:
-    n = found.shape[1] if found.shape else 0
-    probe = np.random.default_rng(0).standard_normal(n)
-    seed = Tensor(beside(probe.reshape(target.shape or ()), target))
-    product = tape.gradient(target, source, output_gradients=seed, unconnected_gradients="zero")
-    got = np.asarray(product.numpy()).reshape(-1)
-    place = np.arange(n) + np.arange(-width, width + 1)[:, None]
-    inside = (place >= 0) & (place < n)
-    want = np.where(inside, np.asarray(found.numpy()) * probe[place % max(n, 1)], 0).sum(axis=0)
-    scale = max(float(np.abs(got).max(initial=0)), 1e-30)
-    if np.abs(got - want).max(initial=0) > float(np.sqrt(np.finfo(got.dtype).eps)) * scale:
-        raise ValueError(
-            f"jacobian: the Jacobian is not {structure}: it has elements outside; use a wider "
-            "band, or jacobian without structure"
-        )
-
-
-# -- second derivatives ----------------------------------------------------------------------------
-
-
-def hessian(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
-    """Return a function that computes the Hessian of ``fn``, which returns a scalar.
-
-    One gradient is recorded, and all its rows go back together.
-
-    Parameters
-    ----------
-    fn, argnums, has_aux
-        As for :func:`value_and_grad`.
-
-    Returns
-    -------
-    A function that returns the second derivatives: in the structure of the arguments the structure
-    of the arguments again, tensors of shape ``x.shape + y.shape``.
-
-    Examples
-    --------
-    >>> gt.hessian(lambda x: gt.sum(x**3))(gt.constant([1.0, 2.0])).tolist()
-    [[6.0, 0.0], [0.0, 12.0]]
-    """
-    return jacrev(grad(fn, argnums, has_aux), argnums, has_aux)
 
 
 def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
@@ -594,6 +342,13 @@ def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
     slope = grad(fn, tuple(range(len(primals))))
     product = jvp(slope, primals, tangents)[1]
     return product[0] if single else product
+
+
+def sizes_of(source: Any, name: str) -> tuple[int, ...]:
+    shape = source.shape
+    if shape is None or None in shape:
+        raise TraceError(f"{name}: the shape of an argument is unknown in this trace: {shape}")
+    return tuple(shape)
 
 
 # -- vectors ---------------------------------------------------------------------------------------
@@ -631,7 +386,7 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     [[2.0, 2.0], [2.0, 2.0]]
     """
     leaves = [as_tensor(leaf) for leaf in leaves_of(tree)]
-    shapes = [_sizes(leaf, "flatten") for leaf in leaves]
+    shapes = [sizes_of(leaf, "flatten") for leaf in leaves]
     dtypes = [leaf.dtype for leaf in leaves]
     ends = [int(n) for n in np.cumsum([prod(shape) for shape in shapes])]
     total = ends[-1] if ends else 0

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .backend import shape_witness
+from .backward import Joint
 from .batched import HIDE, UNHIDE, has_level, over_examples
 from .table import F
-from .tape import GradientTape, Joint
+from .tape import GradientTape
 from .tensor import Tensor
 
 if TYPE_CHECKING:

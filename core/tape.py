@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .backend import shape_witness
+from .backward import Joint, arrays_of, reachable, run_backward
 from .convert import as_tensor
 from .dtypes import is_differentiable
 from .op import Op, unsure
@@ -33,16 +34,6 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
-
-
-class Joint(NamedTuple):
-    """A record of several outputs or of a rule that serves all inputs at once."""
-
-    outputs: tuple[int, ...]
-    inputs: tuple[int | None, ...]
-    # backward(upstream gradients or None, tensors or raw arrays?) -> a gradient or None per input
-    backward: Callable[[list[Any], bool], Sequence[Any]]
-    name: str
 
 
 #: Stands for the outputs of what no tape sees; no tensor has this id.
@@ -267,7 +258,7 @@ class GradientTape:
         inputs, held = op.for_vjp(inputs, tuple(outputs))
 
         def backward(gs: list[Any], raw: bool) -> Sequence[Any]:
-            xs, ys = (_arrays(inputs), _arrays(held)) if raw else (inputs, held)
+            xs, ys = (arrays_of(inputs), arrays_of(held)) if raw else (inputs, held)
             full = [F.zeros_like(y) if g is None else g for g, y in zip(gs, ys, strict=True)]
             result: Sequence[Any] = vjp(full, xs, ys, needed, **settings)
             return result
@@ -503,30 +494,16 @@ class GradientTape:
                         g = Tensor(g) if seed is None else seed
                     known = grads.get(target.id)
                     grads[target.id] = g if known is None else known + g
-            useful = None if self._roots <= wanted else self._reachable(wanted)
+            useful = None if self._roots <= wanted else reachable(self._all, wanted)
             # a persistent tape keeps its records; another gives up each as it is used
             records = self._all.copy() if keep else self._all
-            _run_backward(records, grads, wanted, raw, useful)
+            run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
             if not keep:
                 self._all.clear()
         found = [grads.get(id) for id in sources]
         return [None if g is None else Tensor(g) if type(g) is not Tensor else g for g in found]
-
-    def _reachable(self, sources: set[int]) -> set[int]:
-        """Return the ids of all tensors that the sources influence."""
-        reached = set(sources)
-        for output, record in self._all.items():
-            if type(record) is tuple:
-                if record[0] in reached:
-                    reached.add(output)
-            elif type(record) is Joint:
-                if not reached.isdisjoint(record.inputs):
-                    reached.update(record.outputs)
-            elif record is not None and any(edge[0] in reached for edge in record):
-                reached.add(output)
-        return reached
 
     def explain(self, target: Any, source: Any) -> str:
         """Say why the gradient of ``target`` with respect to ``source`` exists, or is ``None``.
@@ -537,78 +514,6 @@ class GradientTape:
         from .explain import explain
 
         return explain(self, _handle(target, "target"), _handle(source, "source"), source)
-
-
-def _run_backward(
-    records: dict[int, Any],
-    grads: dict[int, Any],
-    wanted: set[int],
-    raw: bool,
-    useful: set[int] | None,
-) -> None:
-    """Send gradients from outputs to inputs, taking records from the end; sum where they meet."""
-    unbroadcast = F.unbroadcast_like
-    last, take, known_of = records.popitem, grads.pop, grads.get
-    while records:
-        output, record = last()
-        kind = type(record)
-        if kind is tuple:  # the commonest record first
-            g = take(output, None)
-            if g is None:
-                continue
-            if output in wanted:
-                grads[output] = g
-            id, rule, saved, like = record
-            if useful is not None and id not in useful:
-                continue
-            if saved is None:
-                gx = rule(g)
-            else:
-                gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
-            if like is not None:
-                gx = unbroadcast(gx, like.array if raw else like)
-            known = known_of(id)
-            grads[id] = gx if known is None else known + gx
-            continue
-        if record is None:
-            continue
-        if kind is Joint:
-            _run_joint(record, grads, wanted, raw, useful)
-            continue
-        g = take(output, None) if output not in wanted else known_of(output)
-        if g is None:
-            continue
-        for id, rule, saved, keywords, like in record:
-            if useful is not None and id not in useful:
-                continue
-            if keywords is not None:
-                gx = rule(g, *(_arrays(saved) if raw else saved), **keywords)
-            elif saved is None:
-                gx = rule(g)
-            else:
-                gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
-            if like is not None:
-                gx = unbroadcast(gx, like.array if raw else like)
-            known = known_of(id)
-            grads[id] = gx if known is None else known + gx
-
-
-def _run_joint(
-    record: Joint, grads: dict[int, Any], wanted: set[int], raw: bool, useful: set[int] | None
-) -> None:
-    gs = [grads.get(id) if id in wanted else grads.pop(id, None) for id in record.outputs]
-    if all(g is None for g in gs):
-        return
-    if useful is not None and useful.isdisjoint(record.inputs):
-        return
-    for id, gx in zip(record.inputs, record.backward(gs, raw), strict=True):
-        if id is not None and gx is not None and (useful is None or id in useful):
-            known = grads.get(id)
-            grads[id] = gx if known is None else known + gx
-
-
-def _arrays(values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(x.array if type(x) is Tensor else x for x in values)
 
 
 def _no_rule(op: Op) -> str:
