@@ -117,15 +117,21 @@ class Variable(Operators):
         TypeError
             If the dtype cannot be converted; the variable is unchanged.
         """
-        return self._assign(as_tensor(value), "assign")
+        return self._assign(self._weak(value), "assign")
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` to the value."""
-        return self._assign(self._current() + as_tensor(delta), "assign_add")
+        return self._assign(self._current() + self._weak(delta), "assign_add")
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract ``delta`` from the value."""
-        return self._assign(self._current() - as_tensor(delta), "assign_sub")
+        return self._assign(self._current() - self._weak(delta), "assign_sub")
+
+    def _weak(self, value: Any) -> Tensor:
+        """Return a value as a tensor: a Python number in the variable's dtype, if it has one."""
+        if type(value) in (int, float) and is_differentiable(self._array.dtype):
+            return as_tensor(value, self._array.dtype)  # 0.1 is not float32's 0.1 in float64
+        return as_tensor(value)
 
     def _assign(self, value: Tensor, method: str) -> Variable:
         self._set(self._checked(value, method))

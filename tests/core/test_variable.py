@@ -171,3 +171,10 @@ def test_init_scope_creates_real_state_inside_a_trace() -> None:
 def test_a_traced_value_cannot_start_a_variable() -> None:
     with pytest.raises(TypeError, match="initial value"):
         gt.function(lambda x: gt.Variable(x * 2.0) * 1.0)(gt.constant(1.0))
+
+
+def test_a_python_number_is_assigned_in_the_variables_own_precision() -> None:
+    v = gt.Variable(1.0, dtype="float64")
+    assert v.assign(0.1).item() == 0.1
+    assert v.assign_add(0.2).item() == 0.1 + 0.2
+    assert v.assign_sub(0.7).item() == 0.1 + 0.2 - 0.7
