@@ -28,7 +28,7 @@ from .core.variable import Variable
 from .core.vmap import vmap
 
 if TYPE_CHECKING:
-    from . import datasets, layers, plot, saving, testing, training
+    from . import compat, datasets, layers, plot, saving, testing, training
     from .core import debug
     from .core.forward import ForwardAccumulator, register_jvp
     from .core.functional import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from .core.hookspecs import hookimpl
     from .core.jacobian_functions import hessian, jacfwd, jacobian, jacrev
+    from .core.recompute import recompute_grad
     from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
     from .core.standard import *
     from .plugins.ops import fft, linalg, nn, random
@@ -79,6 +80,7 @@ __all__ = [
     "Variable",
     "as_tensor",
     "backend",
+    "compat",
     "constant",
     "custom_gradient",
     "datasets",
@@ -104,6 +106,7 @@ __all__ = [
     "nn",
     "plot",
     "random",
+    "recompute_grad",
     "register_gradient",
     "register_jvp",
     "register_plugin",
@@ -122,6 +125,7 @@ __version__ = "0.1.0"
 
 # What follows is imported when it is first used, so that `import gradtape` stays quick.
 _MODULES = {
+    "compat": ".compat",
     "core": ".core",
     "datasets": ".datasets",
     "debug": ".core.debug",
@@ -149,6 +153,7 @@ _NAMES = {
     "disable_plugin": ".core.registry",
     "hookimpl": ".core.hookspecs",
     "load": ".saving",
+    "recompute_grad": ".core.recompute",
     "register_plugin": ".core.registry",
     "registry": ".core.registry",
     "save": ".saving",
