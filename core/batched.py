@@ -161,6 +161,21 @@ _looped: set[Op] = set()
 
 
 def _batch(op: Op) -> Callable[..., Any]:
+    """Return what runs an op on batches."""
+    apply = _applied(op)
+
+    def run(*arrays: Any, **params: Any) -> Any:
+        graph = active_graph.get()
+        if graph is not None and outermost(arrays) < graph.level:
+            # a batch from around a branch: the branch takes it in as one example
+            taken = [graph.adopt(x) if type(x) is Batched else x for x in arrays]
+            return op.raw(*taken, **params)
+        return apply(*arrays, **params)
+
+    return run
+
+
+def _applied(op: Op) -> Callable[..., Any]:
     if type(op.batch) is Composed:
         words, settings = op.batch.fn, op.defaults
         return lambda *arrays, **params: _alike(words(*arrays, **{**settings, **params}))

@@ -156,6 +156,13 @@ class Node:
         # whether the kernel returns a sequence, which may have a single item
         self.several = several
 
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs inside: a custom gradient's backward, or those that an op runs."""
+        if isinstance(self.op, CustomGradient):
+            return [self.op.backward] if isinstance(self.op.backward, Graph) else []
+        return [value for value in self.params.values() if isinstance(value, Graph)]
+
 
 class Graph:
     """A traced program.
@@ -177,6 +184,9 @@ class Graph:
     closure
         Where constants came from that tapes may follow; ``None`` if there are no such.
     """
+
+    #: Batches of lower levels are values from outside, which a branch takes as inputs.
+    level = 0
 
     def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
         self.name = name
@@ -301,8 +311,8 @@ class Graph:
         for node in self.nodes:
             if isinstance(node.op, Read):
                 found.setdefault(node.op.variable)
-            elif isinstance(node.op, CustomGradient) and isinstance(node.op.backward, Graph):
-                found.update(dict.fromkeys(node.op.backward.variables))
+            for graph in node.graphs:
+                found.update(dict.fromkeys(graph.variables))
         return list(found)
 
     @property
@@ -312,8 +322,8 @@ class Graph:
         for node in self.nodes:
             if isinstance(node.op, CustomGradient):
                 found.append(node.op)
-                if isinstance(node.op.backward, Graph):
-                    found += node.op.backward.custom_gradients
+            for graph in node.graphs:
+                found += graph.custom_gradients
         return found
 
     def __str__(self) -> str:

@@ -44,14 +44,13 @@ def graph_text(graph: Graph, indent: str = "") -> str:
         elif isinstance(op, Read):
             right = f"read {op.variable.name!r}"
         else:
-            settings = [f"{key}={value!r}" for key, value in node.params.items()]
+            plain = {k: v for k, v in node.params.items() if not isinstance(v, Graph)}
+            settings = [f"{key}={value!r}" for key, value in plain.items()]
             right = f"{op.name}({', '.join(inputs + settings)})"
         lines.append(f"{indent}  {left} = {right}")
-        if isinstance(op, CustomGradient):
-            if isinstance(op.backward, Refusal):
-                lines.append(f"{indent}    {op.backward}")
-            else:
-                lines.append(graph_text(op.backward, indent + "    "))
+        if isinstance(op, CustomGradient) and isinstance(op.backward, Refusal):
+            lines.append(f"{indent}    {op.backward}")
+        lines += [graph_text(inner, indent + "    ") for inner in node.graphs]
     lines.append(f"{indent}  return {', '.join(show(x) for x in graph.outputs)}")
     return "\n".join(lines)
 

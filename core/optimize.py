@@ -49,7 +49,7 @@ def forward_only(graph: Graph) -> Graph:
         key = (
             _identity(node.op),
             tuple(id(x) if type(x) is Symbol else (type(x), repr(x)) for x in inputs),
-            tuple((name, repr(value)) for name, value in sorted(node.params.items())),
+            tuple((name, _identity(value)) for name, value in sorted(node.params.items())),
         )
         if key in seen:
             alias.update(zip(node.outputs, seen[key], strict=True))
@@ -61,5 +61,8 @@ def forward_only(graph: Graph) -> Graph:
     return prune(result)
 
 
-def _identity(op: Op | Read | CustomGradient) -> Any:
-    return ("read", op.variable) if isinstance(op, Read) else op
+def _identity(value: Any) -> Any:
+    """Return what tells ops, and values of parameters, apart."""
+    if isinstance(value, Read):
+        return ("read", value.variable)
+    return value if isinstance(value, (Op, CustomGradient, Graph)) else repr(value)

@@ -142,7 +142,12 @@ class GraphWriter:
         return {
             "op": op.name,
             "inputs": inputs,
-            "params": {key: encode(value, what) for key, value in node.params.items()},
+            "params": {
+                key: {"graph": self.graph(value)}
+                if isinstance(value, Graph)
+                else encode(value, what)
+                for key, value in node.params.items()
+            },
             "outputs": [spec_record(x.shape, x.dtype) for x in node.outputs],
         }
 
@@ -306,7 +311,10 @@ class GraphReader:
         op = self._registry.ops.get(name)
         if op is None:
             raise MissingOp(f"{where}: no installed plugin provides the op {name[:80]!r}")
-        params = {key: decode(value) for key, value in take(item, "params", dict, where).items()}
+        params = {
+            key: self._param(value, f"{where}: {key[:40]!r}")
+            for key, value in take(item, "params", dict, where).items()
+        }
         needed = {key for key, value in op.defaults.items() if value is inspect.Parameter.empty}
         fits = needed <= set(params) <= set(op.defaults) and _takes(op, len(inputs))
         if not fits or not any(type(x) is Symbol for x in inputs):
@@ -329,6 +337,14 @@ class GraphReader:
                 f"the file says {', '.join(map(str, claimed))}"
             )
         return outputs
+
+    def _param(self, value: Any, where: str) -> Any:
+        if type(value) is dict and set(value) == {"graph"}:
+            inner = self.graph(take(value, "graph", dict, where), where, None)
+            if inner.variables or inner.updates:
+                raise DamagedFile(f"{where}: a graph inside an op uses a variable by itself")
+            return inner
+        return decode(value)
 
     def _variable_node(
         self,

@@ -412,7 +412,10 @@ class _Trial:
         given = [b if i in pattern else x for i, (b, x) in enumerate(zip(both, shared))]
         loop = [
             self.slopes(
-                *[x if axis is None else constant(np.asarray(x.numpy())[i]) for x, axis in zip(given, axes)]
+                *[
+                    x if axis is None else constant(np.asarray(x.numpy())[i])
+                    for x, axis in zip(given, axes, strict=True)
+                ]
             )
             for i in range(2)
         ]
@@ -503,7 +506,7 @@ def _varied(x: Array) -> Array:
     """Return another example: near the first, or in another order where there is no near."""
     if x.dtype.kind in "fc":
         return x * (1 + 2.0**-7)
-    return np.ascontiguousarray(np.flip(x))
+    return np.array(~x if x.dtype.kind == "b" and not x.ndim else np.flip(x))
 
 
 def _same(got: Sequence[Array], want: Sequence[Array], what: str) -> None:

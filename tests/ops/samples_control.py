@@ -1,0 +1,56 @@
+"""Samples of the ops that run graphs; the functions that make them have tests of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from drawing import real
+
+import gradtape as gt
+from gradtape.core.graph import Graph
+from gradtape.testing import Sample
+
+
+def graph(f: Any, *shapes: Any) -> Graph:
+    """Return a function of float64 tensors as a graph."""
+    specs = [gt.TensorSpec(shape, "float64") for shape in shapes]
+    return gt.function(f).get_concrete_function(*specs).graph
+
+
+X = real(3)
+TRUTH = np.array(True)
+BRANCHES = {
+    "true": graph(lambda x: (gt.sin(x) * x, gt.sum(x)), [None]),
+    "false": graph(lambda x: (x * x, gt.max(x) * 2.0), [None]),
+}
+LOOP = {
+    "cond": graph(lambda x, a: gt.sum(x * x) < 20.0, [None], []),
+    "body": graph(lambda x, a: [x * 1.5 + gt.sin(x * a)], [None], []),
+    "count": 1,
+}
+STEPS = {
+    "body": graph(lambda c, x, a: (gt.tanh(c * a + x), c * x), [], [], []),
+    "carried": 1,
+    "scanned": 1,
+}
+DTYPE = "its graphs are of one dtype"
+
+
+def one_dtype(*inputs: Any, **params: Any) -> Sample:
+    """Return a sample for double precision alone, whose graphs know no sizes."""
+    sample = Sample(*inputs, **params).without("float32", "float16", reason=DTYPE)
+    return sample.without("known sizes", reason="its graphs do not know them")
+
+
+SAMPLES = {
+    "cond": [one_dtype(TRUTH, X, **BRANCHES), one_dtype(~TRUTH, X, **BRANCHES)],
+    "while_loop": [
+        one_dtype(X, np.array(0.7), **LOOP, most=None),
+        one_dtype(X, np.array(0.7), **LOOP, most=2),
+    ],
+    "scan": [
+        one_dtype(np.array(0.3), X, np.array(0.7), **STEPS),
+        one_dtype(np.array(0.3), X, np.array(0.7), **STEPS, reverse=True),
+    ],
+}
