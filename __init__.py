@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .plugins.ops import fft, linalg, nn, random
     from .plugins.ops.arrangement import *
     from .plugins.ops.calculus import *
+    from .plugins.ops.control import *
     from .plugins.ops.counting import *
     from .plugins.ops.creation import *
     from .plugins.ops.editing import *
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from .plugins.ops.indexing import *
     from .plugins.ops.joining import *
     from .plugins.ops.like import *
-    from .plugins.ops.linalg import *
+    from .plugins.ops.linalg import *  # type: ignore[assignment]  # its cond is not at the top
     from .plugins.ops.padding import *
     from .plugins.ops.polynomials import *
     from .plugins.ops.reductions import *
@@ -170,6 +171,7 @@ _OP_MODULES = ("fft", "linalg", "nn", "random")
 _FLAT = (
     "arrangement",
     "calculus",
+    "control",
     "counting",
     "creation",
     "editing",
