@@ -13,12 +13,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import count
+from math import nan
 from typing import Any
 
 from .arrays import ArrayOperators
 from .errors import TraceError
 from .graph import Symbol
 from .op import SCALARS, Op, register_array_type
+from .quick import BinaryOp
 from .spec import describe
 from .state import active_graph
 from .table import F
@@ -33,6 +35,7 @@ __all__ = [
     "Shared",
     "as_batched",
     "has_level",
+    "in_words",
     "new_level",
     "outermost",
     "over_examples",
@@ -111,6 +114,13 @@ def rank_of(x: Any, op: Op) -> int:
     return len(x.shape)
 
 
+def in_words(fn: Callable[..., Any], arrays: list[Any], batched: list[bool]) -> Any:
+    """Return a batching rule's result by ``fn``, the op in terms of others, of one example."""
+    level = new_level()
+    result = fn(*[Batched(x, level) if b else x for x, b in zip(arrays, batched, strict=True)])
+    return result.array if has_level(result, level) else Shared(result)
+
+
 def elementwise(op: Op, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Run an op whose inputs broadcast: align the examples' axes at the right, as always."""
     if len(arrays) == 1:
@@ -163,6 +173,8 @@ _looped: set[Op] = set()
 def _batch(op: Op) -> Callable[..., Any]:
     """Return what runs an op on batches."""
     apply = _applied(op)
+    if op.batch == "elementwise" and isinstance(op, BinaryOp):
+        apply = _pairwise(op, apply)
 
     def run(*arrays: Any, **params: Any) -> Any:
         graph = active_graph.get()
@@ -200,8 +212,6 @@ def _applied(op: Op) -> Callable[..., Any]:
         if graph is not None and any(map(_is_traced, inner)):
             # constants join the trace before a rule reshapes them, so that it knows what they were
             inner = [x if type(x) is Batched else graph.adopt(x) for x in inner]
-        if plain and len(inner) == 2 and _lined_up(*inner, *batched):
-            return Batched(op.raw(*inner), level)
         result = rule(op, inner, batched, params if plain else {**defaults, **params})
         if type(result) is list or type(result) is tuple:
             return _alike([_wrapped(part, level) for part in result])
@@ -210,16 +220,31 @@ def _applied(op: Op) -> Callable[..., Any]:
     return run
 
 
-def _lined_up(x: Any, y: Any, x_batched: bool, y_batched: bool) -> bool:
-    """Return whether two arrays broadcast as they are: the commonest case, quickly found."""
-    if type(x) in SCALARS or type(y) in SCALARS:
-        return True
-    a, b = x.shape, y.shape
-    if a is None or b is None:
-        return False
-    if x_batched:
-        return len(a) == len(b) if y_batched else len(b) < len(a)
-    return len(a) < len(b)
+def _pairwise(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the same for two operands, quick where they broadcast as they are."""
+    kernels = op._kernels
+
+    def run(x: Any, y: Any) -> Any:
+        a = x.array if type(x) is Batched else x
+        b = y.array if type(y) is Batched else y
+        if a is x:
+            level, lined_up = y.level, type(a) in SCALARS or _rank(a) < _rank(b)
+        elif b is y:
+            level, lined_up = x.level, type(b) in SCALARS or _rank(b) < _rank(a)
+        else:
+            level, lined_up = x.level, x.level == y.level and _rank(a) == _rank(b)
+        if not lined_up:
+            return general(x, y)
+        kernel = kernels.get((type(a), type(b))) or op.resolve((a, b))
+        return Batched(kernel(a, b), level)
+
+    return run
+
+
+def _rank(array: Any) -> float:
+    """Return the number of axes; one that is unknown compares with nothing."""
+    shape = array.shape
+    return len(shape) if shape is not None else nan
 
 
 def _is_traced(array: Any) -> bool:

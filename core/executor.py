@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from .backend import Backend, backend_for_type, current_backend
 from .graph import Graph, Node, Read, Symbol
@@ -57,15 +60,21 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     for i, node in enumerate(program.nodes):
         used = [x for x in (*node.inputs, *node.outputs) if type(x) is Symbol and x not in kept]
         last_use.update(dict.fromkeys(used, i))
+    known = local_constants(program, arrays)
     for i, node in enumerate(program.nodes):
+        value = _folded(node, known, owner)
+        if value is not None:
+            (symbol,) = node.outputs
+            known[symbol] = value
+            names[symbol] = _bind(scope, "c", value)
+            continue
         for symbol in node.outputs:
             names[symbol] = f"v{len(names)}"
         targets = ", ".join(names[symbol] for symbol in node.outputs)
         targets += "," if node.several else ""
         lines.append(f"    {targets} = {_expression(node, names, scope, owner)}")
-        free = [
-            names[x] for x in dict.fromkeys((*node.inputs, *node.outputs)) if last_use.get(x) == i
-        ]
+        used = dict.fromkeys((*node.inputs, *node.outputs))
+        free = [names[x] for x in used if last_use.get(x) == i and x not in known]
         if free:
             lines.append(f"    del {', '.join(free)}")
     for variable, symbol in program.updates.items():
@@ -76,6 +85,39 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")
     exec(compile("\n".join(lines), f"<{program.name!r}>", "exec"), scope)
     return scope["run"]
+
+
+# what depends on its input's shape and dtype alone
+_OF_SHAPES = frozenset({"ones_like", "size_over", "zeros_like"})
+# larger values are computed when they are needed: a program is not to hold more memory than a run
+_LARGEST_FOLDED = 2**16
+
+
+def _folded(node: Node, known: dict[Symbol, Any], owner: Backend) -> Any:
+    """Return a node's value if it is the same in every run, and cheap to keep."""
+    op = node.op
+    if not isinstance(op, Op) or node.graphs or node.several or len(node.outputs) != 1:
+        return None
+    (symbol,) = node.outputs
+    if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
+        return None
+    given = []
+    for x in node.inputs:
+        if type(x) is not Symbol:
+            given.append(x)
+        elif x in known:
+            given.append(known[x])
+        elif op.name in _OF_SHAPES and not unsure(x.shape):
+            given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
+        else:
+            return None
+    if not node.inputs or all(type(x) is not Symbol for x in node.inputs):
+        return None
+    try:
+        with np.errstate(all="raise"):
+            return op.kernel_for(owner)(*given, **node.params)
+    except Exception:  # it is raised, or warned of, by the runs that come to it
+        return None
 
 
 def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend) -> str:

@@ -112,6 +112,8 @@ class Function:
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.name = name or str(getattr(python_function, "__name__", "function"))
         self._concrete: dict[Any, ConcreteFunction] = {}
+        # by the shapes and dtypes of calls with tensors alone, which are the most
+        self._quick: dict[Any, ConcreteFunction] = {}
         try:
             if isinstance(python_function, np.ufunc):
                 raise ValueError("its optional parameters do not all go together")
@@ -154,6 +156,12 @@ class Function:
         return bound[self]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        quick = None
+        if not kwargs and not any(type(x) is not Tensor for x in args):
+            quick = tuple([(x.array.shape, x.array.dtype) for x in args])
+            known = self._quick.get(quick)
+            if known is not None and active_graph.get() is None and not active_batches.get():
+                return known.call_flat(args)
         args, kwargs, tensors, key = self._canonical(args, kwargs)
         if active_graph.get() is not None or active_batches.get():  # a part of what is around it
             given = iter(tensors)
@@ -164,6 +172,8 @@ class Function:
         concrete = self._concrete.get(key)
         if concrete is None:
             concrete = self._concrete[key] = self._trace(args, kwargs)
+        if quick is not None and len(quick) == len(tensors):
+            self._quick[quick] = concrete
         return concrete.call_flat(tensors)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:

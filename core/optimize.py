@@ -23,6 +23,10 @@ def prune(graph: Graph) -> Graph:
     return graph
 
 
+# what returns its input: it matters to tapes alone
+_SAME = frozenset({"identity", "stop_gradient"})
+
+
 def forward_only(graph: Graph) -> Graph:
     """Return what computes the same values when nobody differentiates.
 
@@ -43,7 +47,8 @@ def forward_only(graph: Graph) -> Graph:
         if isinstance(node.op, CustomGradient):
             alias.update(zip(node.outputs, inputs[: node.op.results], strict=True))
             continue
-        if isinstance(node.op, Written):
+        same = isinstance(node.op, Op) and node.op.name in _SAME and type(inputs[0]) is Symbol
+        if same or isinstance(node.op, Written):
             alias[node.outputs[0]] = inputs[0]
             continue
         key = (

@@ -7,12 +7,15 @@ from math import prod
 from string import ascii_letters
 from typing import Any
 
-from ...core.batched import Shared, as_batched, rank_of
-from ...core.extend import F, Op
+from ...core.batched import Shared, as_batched, in_words, rank_of
+from ...core.extend import F, Op, ops
 from .batching import aligned, together
 from .families import reduced_axes
 
 __all__ = ["einsum_rule", "matmul_rule", "solve_rule", "tensordot_rule", "to_x_rule", "to_y_rule"]
+
+
+ONLY_G = [True, False, False]
 
 
 def matmul_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -50,7 +53,30 @@ def _rows(op: Op, x: Any, y: Any, rank: int) -> Any:
     return F.reshape(product, shape=(*shape[:-1], product.shape[-1]))
 
 
-def to_x_rule(g: Any, y: Any, like: Any) -> Any:
+def to_x_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``matmul_adjoint_x``."""
+    g, y, like = xs
+    if batched == ONLY_G and rank_of(y, op) == 2 == rank_of(like, op):
+        return matmul_rule(ops["matmul"], [g, _turned(y)], [True, False], {})
+    return in_words(_to_x, known(xs, op), batched)
+
+
+def to_y_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``matmul_adjoint_y``."""
+    g, x, like = xs
+    if batched == ONLY_G and rank_of(x, op) == 2 == rank_of(like, op):
+        return matmul_rule(ops["matmul"], [_turned(x), g], [False, True], {})
+    return in_words(_to_y, known(xs, op), batched)
+
+
+def known(xs: list[Any], op: Op) -> list[Any]:
+    """Return arrays whose ranks are known; raise if one's is not."""
+    for x in xs:
+        rank_of(x, op)
+    return xs
+
+
+def _to_x(g: Any, y: Any, like: Any) -> Any:
     """Send a gradient of ``matmul`` back to its first operand: the op in terms of others."""
     if len(y.shape) == 1:
         return F.unbroadcast_like(F.expand_dims(g, axis=-1) * y, like)
@@ -60,7 +86,7 @@ def to_x_rule(g: Any, y: Any, like: Any) -> Any:
     return F.unbroadcast_like(F.matmul(g, _turned(y)), like)
 
 
-def to_y_rule(g: Any, x: Any, like: Any) -> Any:
+def _to_y(g: Any, x: Any, like: Any) -> Any:
     """Send a gradient of ``matmul`` back to its second operand: the op in terms of others."""
     rank_x, rank = len(x.shape), len(like.shape)
     if rank_x == 1:

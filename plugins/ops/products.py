@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batched import Composed
 from ...core.convert import as_tensor
 from ...core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
 from .batching import pairs
@@ -131,7 +130,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
-    batch=Composed(to_x_rule),
+    batch=to_x_rule,
     jvp="multilinear",
     doc="Send a gradient of ``matmul`` back to its first operand, of the shape of ``like``.",
 )
@@ -145,7 +144,7 @@ op(
     },
     infer=_like_spec,
     holomorphic=True,
-    batch=Composed(to_y_rule),
+    batch=to_y_rule,
     jvp="multilinear",
     doc="Send a gradient of ``matmul`` back to its second operand, of the shape of ``like``.",
 )
