@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .batched import new_level
-from .closure import Everything
+from .closure import Listener
 from .convert import as_tensor
 from .dtypes import is_differentiable
 from .errors import TraceError
@@ -72,43 +72,26 @@ class Branch(Graph):
         )
 
 
-class _Taker:
+class _Taker(Listener):
     """Stands among the tapes and makes inputs of the tensors from outside that ops are given."""
 
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
-        self.records: dict[int, Any] = Everything()
+        super().__init__()
         self._branch = branch
         self._around = around
         self._first = next_id()
         self._derived: set[int] = set()
 
-    def accessed(self, variable: Variable) -> None:
-        """Ignore that a variable was read: the branch has taken it."""
-
-    def record(self, op: Any, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
-        self._note("record", (op, inputs, output, params), inputs, [output])
-
-    def record_joint(
-        self, op: Any, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    def _note(
+        self, method: str, arguments: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:
-        self._note("record_joint", (op, inputs, outputs, params), inputs, outputs)
-
-    def record_call(
-        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
-    ) -> None:
-        self._note("record_call", (name, inputs, outputs, backward), inputs, outputs)
-
-    def _note(self, method: str, told: Any, inputs: Any, outputs: Sequence[Tensor]) -> None:
         if is_transformed(outputs[0].array):
             self.look(inputs)
             return
         # of constants alone: computed here and now, once, and outside for those who look on there
         for recorder in self._around:
-            getattr(recorder, method)(*told)
+            getattr(recorder, method)(*arguments)
         self._derived.update(y.id for y in outputs)
-
-    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Ignore what passes no gradient."""
 
     def look(self, inputs: Sequence[Any]) -> None:
         """Give inputs from outside the identity that tapes know them by."""

@@ -14,7 +14,7 @@ from .tensor import Tensor, next_id
 if TYPE_CHECKING:
     from .graph import Graph, Symbol
 
-__all__ = ["Closure"]
+__all__ = ["Closure", "Everything", "Listener"]
 
 
 class Everything(dict[int, Any]):
@@ -24,7 +24,46 @@ class Everything(dict[int, Any]):
         return True
 
 
-class Closure:
+class Listener:
+    """Stands among the tapes and hears of every op; subclasses say what they make of it."""
+
+    def __init__(self) -> None:
+        self.records: dict[int, Any] = Everything()
+
+    def accessed(self, variable: Any) -> None:
+        """Ignore that a variable was read."""
+
+    def record(self, op: Any, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
+        """Hear of an op with one output."""
+        self._note("record", (op, inputs, output, params), inputs, [output])
+
+    def record_joint(
+        self, op: Any, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        """Hear of an op with several outputs, or with one rule for all of its inputs."""
+        self._note("record_joint", (op, inputs, outputs, params), inputs, outputs)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        """Hear of a computation whose gradient is a function."""
+        self._note("record_call", (name, inputs, outputs, backward), inputs, outputs)
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Ignore what passes no gradient."""
+
+    def _note(
+        self,
+        method: str,
+        arguments: tuple[Any, ...],
+        inputs: Sequence[Any],
+        outputs: Sequence[Tensor],
+    ) -> None:
+        """Take note of what ``method`` of a recorder was told by ``arguments``."""
+        raise NotImplementedError
+
+
+class Closure(Listener):
     """Stands among the tapes while a function is traced.
 
     Python code may use tensors that it did not get as arguments. What it computes from them alone
@@ -39,8 +78,8 @@ class Closure:
     """
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__()
         self.graph = graph
-        self.records: dict[int, Any] = Everything()
         self.tensors: dict[Symbol, Tensor] = {}
         self._symbols: dict[int, Symbol] = {}
         # what was there before the trace has a smaller id
@@ -48,26 +87,6 @@ class Closure:
         self._derived: set[int] = set()
         self._told: list[tuple[str, tuple[Any, ...]]] = []
         self._nodes_seen = 0
-
-    def accessed(self, variable: Any) -> None:
-        """Ignore that a variable was read: it is in the graph."""
-
-    def record(self, op: Any, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
-        self._note("record", (op, inputs, output, params), inputs, [output])
-
-    def record_joint(
-        self, op: Any, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
-    ) -> None:
-        self._note("record_joint", (op, inputs, outputs, params), inputs, outputs)
-
-    def record_call(
-        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
-    ) -> None:
-        # a custom gradient's node has the results before the arguments
-        self._note("record_call", (name, inputs, outputs, backward), inputs, outputs, len(outputs))
-
-    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Ignore an assignment: it is in the graph."""
 
     def symbol(self, tensor: Any, symbol: Symbol) -> Symbol:
         """Return what stands for ``tensor`` in the graph, where ``symbol`` is its array."""
@@ -101,8 +120,9 @@ class Closure:
         arguments: tuple[Any, ...],
         inputs: Sequence[Any],
         outputs: Sequence[Tensor],
-        offset: int = 0,
     ) -> None:
+        # a custom gradient's node has the results before the arguments
+        offset = len(outputs) if method == "record_call" else 0
         used = [(i, x) for i, x in enumerate(inputs, offset) if self._is_outside(x)]
         first, self._nodes_seen = self._nodes_seen, len(self.graph.nodes)
         if not used:

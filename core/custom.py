@@ -15,7 +15,7 @@ from .checks import check_rules
 from .closure import Closure
 from .convert import as_tensor
 from .errors import GradientError, PluginError, TraceError
-from .graph import CustomGradient, Graph, Refusal, Symbol
+from .graph import CustomGradient, Graph, NotSaved, Refusal, Symbol
 from .op import SCALARS, Op, unsure
 from .spec import TensorSpec
 from .state import active_graph, active_tapes, recording_to, tracing_into
@@ -294,7 +294,12 @@ class _Replayed:
 
         rule = self.kind.backward
         if isinstance(rule, Refusal):
-            raise GradientError(f"{rule}. Call the function outside gradtape.function.")
+            advice = (
+                "Save it again with custom_gradients=True"
+                if isinstance(rule, NotSaved)
+                else "Call the function outside gradtape.function"
+            )
+            raise GradientError(f"{rule}. {advice}.")
         grads = iter(replay(rule, [*self.saved, *upstream]))
         return [next(grads) if connected else None for connected in self.kind.connected]
 

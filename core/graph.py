@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .closure import Closure
     from .variable import Variable
 
-__all__ = ["CustomGradient", "Graph", "Node", "Read", "Refusal", "Symbol", "Written"]
+__all__ = ["CustomGradient", "Graph", "Node", "NotSaved", "Read", "Refusal", "Symbol", "Written"]
 
 # Folders whose frames are not the user's line: this package's own, NumPy's and contextlib.
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -108,6 +108,18 @@ class Refusal:
     def __str__(self) -> str:
         reason = self.reason.rstrip(".")  # what to do follows, in a sentence of its own
         return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {reason}"
+
+
+class NotSaved(Refusal):
+    """The backward function is not there: the file was saved without custom gradients."""
+
+    __slots__ = ()
+
+    def __init__(self, function: str) -> None:
+        super().__init__(function, "", "")
+
+    def __str__(self) -> str:
+        return f"no gradient is defined for {self.function!r}: its file was saved without it"
 
 
 class CustomGradient:
