@@ -12,7 +12,7 @@ import numpy as np
 from ..core.backend import to_numpy
 from ..core.dtypes import is_differentiable
 from ..core.function import ConcreteFunction, Output
-from ..core.graph import CustomGradient, Graph, Node, Read, Refusal, Symbol, Written
+from ..core.graph import CustomGradient, Graph, Node, NotSaved, Read, Refusal, Symbol, Written
 from ..core.op import SCALARS, Op
 from ..core.registry import Registry
 from ..core.spec import Shape, TensorSpec
@@ -53,19 +53,30 @@ class GraphWriter:
         Gives a variable its number in the file.
     add_constant
         Stores an array and gives the path of its dataset.
+    custom_gradients
+        Whether to write the backward graphs of custom gradients.
+
+    Attributes
+    ----------
+    left_out : bool
+        Whether one was left out of the last function.
     """
 
     def __init__(
         self,
         variable_index: Callable[[Variable], int],
         add_constant: Callable[[np.ndarray[Any, Any]], str],
+        custom_gradients: bool = True,
     ) -> None:
+        self._custom_gradients = custom_gradients
+        self.left_out = False
         self._variable_index = variable_index
         self._add_constant = add_constant
         self.ops: dict[str, Op] = {}
 
     def function(self, concrete: ConcreteFunction) -> dict[str, Any]:
         """Return a concrete function as JSON."""
+        self.left_out = False
         return {
             "name": concrete.name,
             "arguments": self._tree(concrete.arguments, concrete.name),
@@ -122,18 +133,23 @@ class GraphWriter:
             for x in node.inputs
         ]
         if isinstance(op, CustomGradient):
-            if isinstance(op.backward, Refusal):
+            backward = None
+            if not self._custom_gradients:
+                self.left_out = True
+            elif isinstance(op.backward, Refusal):
                 raise UntraceableGradient(
                     f"{op.backward}. Write it with gradtape ops, or keep that function out of "
                     "what is saved."
                 )
+            else:
+                backward = self.graph(op.backward)
             return {
                 "custom_gradient": op.label,
                 "inputs": inputs,
                 "results": op.results,
                 "arguments": op.arguments,
                 "connected": list(op.connected),
-                "backward": self.graph(op.backward),
+                "backward": backward,
             }
         if isinstance(op, Read):
             return {op.name: self._variable_index(op.variable), "inputs": inputs}
@@ -394,7 +410,11 @@ class GraphReader:
         ):
             raise DamagedFile(f"{place}: the counts do not fit")
         n, m = results, results + arguments
-        backward = self.graph(take(item, "backward", dict, where), place, graph)
+        record = take(item, "backward", (dict, type(None)), where)
+        if record is None:
+            absent = CustomGradient(label, results, arguments, NotSaved(label), tuple(connected))
+            return graph.custom(absent, inputs[:n], inputs[n:m], inputs[m:])
+        backward = self.graph(record, place, graph)
         saved = inputs[m:]
         expected = [(x.shape, x.dtype) for x in (*saved, *inputs[:n])]
         if [(x.shape, x.dtype) for x in backward.inputs] != expected:

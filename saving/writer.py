@@ -46,6 +46,7 @@ def save(
     signatures: Mapping[str, Callable[..., Any]] | None = None,
     *,
     golden: bool = True,
+    custom_gradients: bool = True,
 ) -> None:
     """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
 
@@ -66,6 +67,9 @@ def save(
     golden
         Store sample inputs with their outputs and first and second gradients, for
         ``gradtape verify``.
+    custom_gradients
+        Store custom gradients. Without them a loaded function still gives its results, but asking
+        for a gradient through one of them raises ``LookupError``, and there are no samples of it.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def save(
             "assign what you want to save to an attribute of a Module"
         )
     with init_scope():  # what a surrounding tape or trace has no business with
-        contents = _Contents(module, signatures or {}, golden)
+        contents = _Contents(module, signatures or {}, golden, custom_gradients)
     _write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
 
 
@@ -93,7 +97,11 @@ class _Contents:
     """Everything that goes into the file, made before the file is touched."""
 
     def __init__(
-        self, module: Module, signatures: Mapping[str, Callable[..., Any]], golden: bool
+        self,
+        module: Module,
+        signatures: Mapping[str, Callable[..., Any]],
+        golden: bool,
+        custom_gradients: bool,
     ) -> None:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self.texts: dict[str, str] = {}
@@ -108,7 +116,7 @@ class _Contents:
         self._function_numbers: dict[Any, int] = {}
         self._saved: list[SavedFunction] = []  # keeps alive what was numbered by identity
         self._constants = 0
-        self._graphs = GraphWriter(self._variable_number, self._add_constant)
+        self._graphs = GraphWriter(self._variable_number, self._add_constant, custom_gradients)
         self._functions: list[dict[str, Any]] = []
         self._golden = golden
         self._known = {cls: name for name, cls in registry().modules.items()}
@@ -271,7 +279,7 @@ class _Contents:
             path = f"/functions/{n}"
             self.texts[path] = dump(self._graphs.function(concrete), f"function {function.name!r}")
             trace: dict[str, Any] = {"dataset": path}
-            if self._golden:
+            if self._golden and not self._graphs.left_out:
                 self._add_golden(trace, n, function, concrete)
             record["traces"].append(trace)
         return number
