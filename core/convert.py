@@ -12,9 +12,14 @@ from .tensor import Tensor
 from .tree import flatten
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .op import Op
 
-__all__ = ["as_tensor", "beside", "constant", "operand"]
+__all__ = ["among", "as_tensor", "beside", "constant", "operand"]
+
+# Python's numbers, the narrowest first.
+_NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
@@ -51,7 +56,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     elif _has_tensors(value):
         from .table import ops
 
-        result = ops["stack"](*[as_tensor(item, dtype) for item in value], axis=0)
+        items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
+        result = ops["stack"](*items, axis=0)
     else:
         owner = current_backend()
         if not isinstance(value, (np.ndarray, np.generic)) and _is_device_array(value):
@@ -94,15 +100,49 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     return constant(value, dtype)
 
 
-def beside(value: Any, tensor: Tensor) -> Tensor:
+def among(values: Sequence[Any]) -> list[Tensor]:
+    """Return values that meet in one function as tensors, Python's numbers in the others' dtype.
+
+    A list of Python numbers is weak, as a single one is: ``float64`` beside ``float64`` tensors,
+    unrounded, and ``float32`` beside ``float32`` ones. Integers beside integers are NumPy's.
+    """
+    dtypes = _dtypes(flatten(list(values)))
+    return [_as_weak(value, dtypes) for value in values]
+
+
+def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
+    """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
+    dtype = _weak_dtype(value, dtypes)
+    weak = dtype is not None and dtype.kind in "fc"
+    return as_tensor(np.asarray(value, dtype) if weak else value)
+
+
+def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
+    found = [getattr(value, "dtype", None) for value in values]
+    return [dtype for dtype in found if isinstance(dtype, np.dtype) and dtype.kind in "biufc"]
+
+
+def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """Return the dtype of Python numbers beside those dtypes; None for what has its own."""
+    if not dtypes or not (type(value) in _NUMBERS or isinstance(value, (list, tuple))):
+        return None
+    kinds = set(map(type, flatten(value)))
+    if not kinds or not kinds <= _NUMBERS.keys():
+        return None
+    widest = max(kinds, key=_NUMBERS.__getitem__)
+    return None if widest is bool else np.result_type(*dtypes, widest())
+
+
+def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
     """Return ``value`` as a tensor where ``tensor`` is, if it is a number, a list or on the host.
 
     What a function makes itself has no backend of its own: it goes where the user's tensor is.
+    Python's numbers take a floating dtype from it, unless they are indices and not ``weak``.
     """
     from .op import is_transformed
     from .variable import Variable
 
-    made = as_tensor(value)
+    made = _as_weak(value, [tensor.dtype]) if weak else as_tensor(value)
     if isinstance(value, (Tensor, Variable)) or is_transformed(tensor.array):
         return made
     if is_transformed(made.array) or type(made.array) is type(tensor.array):
@@ -112,13 +152,19 @@ def beside(value: Any, tensor: Tensor) -> Tensor:
     return Tensor(owner.asarray(host, device=owner.device(tensor.array)))
 
 
-def operand(value: Any, op: Op, position: int) -> Tensor:
-    """Return an op's input as a tensor; name op and argument if it is none."""
+def operand(value: Any, op: Op, position: int, inputs: Sequence[Any]) -> Tensor:
+    """Return one of an op's inputs as a tensor; name op and argument if it is none."""
     try:
         if value is None:
             raise TypeError("expected a tensor or a number, got None")
-        return as_tensor(value)
-    except (TypeError, ValueError) as error:
+        dtype = None
+        if isinstance(value, (list, tuple)):
+            dtype = _weak_dtype(value, _dtypes(inputs))
+            # an input without a gradient, beside others that have one, is an index or a condition
+            if op.rules is not None and op.rules[position] is None and op.differentiable:
+                dtype = None
+        return as_tensor(value if dtype is None else np.asarray(value, dtype))
+    except (TypeError, ValueError, OverflowError) as error:
         if op.variadic or position >= len(op.inputs):
             argument = f"argument {position}"
         else:

@@ -422,7 +422,7 @@ class Op:
             if type(x) is Tensor or (type(x) in SCALARS and not scalars):
                 handles.append(x)
             else:
-                handles.append(operand(x, self, position))
+                handles.append(operand(x, self, position, inputs))
         return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import among, as_tensor
 from ...core.extend import broadcast_shapes, ops
 from ...core.spec import as_shape
 from .families import named, reduced_axes
@@ -102,7 +102,7 @@ def atleast_3d(*arrays: Any) -> Any:
 
 
 def _items(arrays: Any, name: str) -> list[Any]:
-    items = [as_tensor(x) for x in arrays]
+    items = among(arrays if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays)))
     if not items:
         raise ValueError(f"{name}: at least one array is needed, got none")
     return items
@@ -161,7 +161,7 @@ def column_stack(arrays: Sequence[Any]) -> Any:
 @named
 def append(x: Any, values: Any, axis: int | None = None) -> Any:
     """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened."""
-    return concatenate([as_tensor(x), as_tensor(values)], axis=axis)
+    return concatenate([x, values], axis=axis)
 
 
 @named
@@ -341,7 +341,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     ValueError
         If the shapes do not broadcast.
     """
-    items = [as_tensor(x) for x in arrays]
+    items = among(arrays if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays)))
     shape = broadcast_shapes(*(x.shape for x in items), op="broadcast_arrays")
     if shape is not None and None not in shape:
         return tuple(x if x.shape == shape else ops["broadcast_to"](x, shape=shape) for x in items)

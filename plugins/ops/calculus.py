@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor, beside
+from ...core.convert import among, as_tensor, beside
 from ...core.extend import NONDIFF, F, broadcast_shapes, ops
 from ...core.op import is_transformed
 from .arrangement import axis_of, part_of
@@ -261,7 +261,7 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         )
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
-    spacings = [h if isinstance(h, (int, float)) else as_tensor(h) for h in varargs or (1.0,)]
+    spacings = [h if isinstance(h, (int, float)) else beside(h, x) for h in varargs or (1.0,)]
     if len(spacings) == 1:
         if getattr(spacings[0], "ndim", 0) and len(axes) > 1:
             raise TypeError("gradient: coordinates for one axis do not serve several; give each")
@@ -350,7 +350,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     along = axis_of(y, axis, "trapezoid")
     width = dx
     if x is not None:
-        x = as_tensor(x)
+        x = beside(x, y)
         if known_rank(x, "trapezoid") == 1:
             width = _step(x, 0)
             if known_rank(y, "trapezoid") > 1:
@@ -392,7 +392,7 @@ def interp(
     ValueError
         If ``xp`` and ``fp`` are no vectors of one size, have no elements, or the period is 0.
     """
-    x, xp, fp = _inexact(x), _inexact(xp), _inexact(fp)
+    x, xp, fp = map(_inexact, among((x, xp, fp)))
     shapes = (xp.shape, fp.shape)
     if any(shape is not None and len(shape) != 1 for shape in shapes) or (0,) in shapes:
         raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
@@ -466,7 +466,7 @@ def average(
         mean = ops["mean"](x, axis=along, keepdims=keepdims)
         count = ops["size_over"](_inexact(x), axis=along)
         return (mean, ops["broadcast_like"](count, mean)) if returned else mean
-    x, weights = _inexact(x), _fitted_weights(as_tensor(weights), x, along)
+    x, weights = _inexact(x), _fitted_weights(beside(weights, x), x, along)
     total = ops["sum"](weights, axis=along, keepdims=keepdims)
     if not is_transformed(total.array) and (total == 0).any():
         raise ZeroDivisionError("average: weights sum to 0, so they cannot be normalised")

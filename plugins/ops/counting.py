@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor, beside
+from ...core.convert import among, as_tensor, beside
 from ...core.errors import TraceError
 from ...core.extend import NONDIFF, F, Op, ops
 from ...core.op import is_transformed
@@ -251,8 +251,8 @@ def histogram(
 
 
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    first = as_tensor(x)
-    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(y, first), shape=(-1,))
+    first, other = among((x, y))
+    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(other, first), shape=(-1,))
 
 
 @named

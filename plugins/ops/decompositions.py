@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import among
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
 from .batching import leading
 from .batching_products import solve_rule
@@ -77,7 +77,7 @@ def solve(a: Any, b: Any) -> Any:
     ValueError
         If ``a`` is not square, or sizes do not fit.
     """
-    b = as_tensor(b)
+    a, b = among((a, b))
     return like_columns(_solve(a, as_columns(b)), b)
 
 

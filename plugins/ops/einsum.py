@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.convert import among
 from ...core.extend import F, TensorSpec, broadcast_shapes
 from .batching_products import einsum_rule
 from .families import named, op
@@ -261,4 +262,5 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _spelt((subscripts, *operands))
+    operands = tuple(among(operands))  # numbers have no axes
     return _einsum(*operands, subscripts=explicit(subscripts, len(operands)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import among, as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
 from ...core.spec import as_shape
 from .batching import along, stacked
@@ -120,7 +120,7 @@ concat = concatenate
 
 def _sequence(arrays: Any, name: str) -> list[Any]:
     if isinstance(arrays, (list, tuple)):
-        items = [as_tensor(x) for x in arrays]
+        items = among(arrays)
     else:
         items = list(as_tensor(arrays))
     if not items:

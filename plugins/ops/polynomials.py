@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor, beside
+from ...core.convert import among, as_tensor, beside
 from ...core.extend import F, ops
 from .batching_images import convolve_rule
 from .families import named, op
@@ -104,8 +104,8 @@ def _vector(x: Any) -> Any:
 
 
 def _vectors(x: Any, v: Any) -> tuple[Any, Any]:
-    first = as_tensor(x)
-    found = _vector(first), _vector(beside(v, first))
+    first, other = among((x, v))
+    found = _vector(first), _vector(beside(other, first))
     dtype = np.result_type(*(y.dtype for y in found))
     if dtype.kind == "c":  # the ops multiply real by complex numbers as they are
         return found
@@ -216,7 +216,7 @@ def polyval(p: Any, x: Any) -> Any:
     ValueError
         If ``p`` is no vector of known size.
     """
-    x = as_tensor(x)
+    x, p = among((x, p))
     p = _vector(beside(p, x))
     first, *rest = unstack(p, num=_size(p, "polyval"))
     value = ops["zeros_like"](x) + first

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import among
 from ...core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
 from .batching import pairs
 from .batching_products import matmul_rule, tensordot_rule, to_x_rule, to_y_rule
@@ -157,7 +157,7 @@ def dot(x: Any, y: Any) -> Any:
     Beyond matrices it joins the last axis of ``x`` with the last but one of ``y``; prefer
     :func:`matmul` or :func:`tensordot`, which say what they do.
     """
-    x, y = as_tensor(x), as_tensor(y)
+    x, y = among((x, y))
     if x.shape == () or known_rank(y, "dot") == 0:
         return ops["multiply"](x, y)
     if y.ndim <= 2:
@@ -168,6 +168,7 @@ def dot(x: Any, y: Any) -> Any:
 @named
 def outer(x: Any, y: Any) -> Any:
     """Return the products of each element of ``x`` with each of ``y``, as a matrix."""
+    x, y = among((x, y))
     column = ops["reshape"](x, shape=(-1, 1))
     return ops["multiply"](column, ops["reshape"](y, shape=(1, -1)))
 
@@ -175,7 +176,7 @@ def outer(x: Any, y: Any) -> Any:
 @named
 def vdot(a: Any, b: Any) -> Any:
     """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size."""
-    x, y = (ops["reshape"](t, shape=(-1,)) for t in (as_tensor(a), as_tensor(b)))
+    x, y = (ops["reshape"](t, shape=(-1,)) for t in among((a, b)))
     if x.shape != y.shape and None not in (*x.shape, *y.shape):
         raise ValueError(f"vdot: a has {x.shape[0]} elements, b has {y.shape[0]}")
     return matmul(ops["conj"](x) if x.dtype.kind == "c" else x, y)
@@ -190,7 +191,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
     ValueError
         If an array has no axes, or the sizes of the axis differ.
     """
-    x1, x2, along = as_tensor(x1), as_tensor(x2), as_axis(axis, "vecdot")
+    (x1, x2), along = among((x1, x2)), as_axis(axis, "vecdot")
     sizes = [_size_along(x, along) for x in (x1, x2)]
     if sizes[0] != sizes[1] and None not in sizes:
         raise ValueError(f"vecdot: the sizes of axis {axis} differ: {sizes[0]} and {sizes[1]}")
@@ -219,7 +220,7 @@ def inner(a: Any, b: Any) -> Any:
     ValueError
         If the last axes differ in size.
     """
-    a, b = as_tensor(a), as_tensor(b)
+    a, b = among((a, b))
     if () in (a.shape, b.shape):
         return ops["multiply"](a, b)
     if a.shape is None and b.shape is None:
@@ -240,7 +241,7 @@ def kron(a: Any, b: Any) -> Any:
     -------
     A tensor whose sizes are the products of theirs.
     """
-    a, b = as_tensor(a), as_tensor(b)
+    a, b = among((a, b))
     rank = max(known_rank(a, "kron"), known_rank(b, "kron"))
     missing = [tuple(range(rank - x.ndim)) for x in (a, b)]
     a, b = (ops["expand_dims"](x, axis=m) if m else x for x, m in zip((a, b), missing))
@@ -294,12 +295,13 @@ def cross(
     Raises
     ------
     ValueError
-        If vectors do not have two or three elements.
+        If vectors do not have two or three elements, or a trace does not know how many they have.
     """
     if axis is not None:
         axisa = axisb = axisc = axis
     sides = []
-    for name, x, along in (("a", as_tensor(a), axisa), ("b", as_tensor(b), axisb)):
+    a, b = among((a, b))
+    for name, x, along in (("a", a, axisa), ("b", b, axisb)):
         if x.shape is not None:
             (place,) = reduced_axes(as_axis(along, "cross"), len(x.shape), "cross")
             if x.shape[place] not in (2, 3, None):
@@ -309,7 +311,13 @@ def cross(
                 )
         last = as_axis(along, "cross") == -1
         sides.append(x if last else ops["moveaxis"](x, source=(along,), destination=(-1,)))
-    flat = [x.shape is not None and x.shape[-1] == 2 for x in sides]
+    sizes = [None if x.shape is None else x.shape[-1] for x in sides]
+    if None in sizes:  # vectors of 2 elements have another product, of another shape
+        raise ValueError(
+            "cross: whether vectors have 2 or 3 elements is unknown in this trace, for shapes "
+            f"{a.shape} and {b.shape}; give the function's input_signature that size"
+        )
+    flat = [n == 2 for n in sizes]
     if any(flat):
         warnings.warn(
             "cross: vectors of 2 elements are deprecated, as in NumPy; give them a third, 0",
@@ -459,4 +467,4 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
         pair = tuple(a if isinstance(a, tuple) else (a,) for a in pair)
         if len(pair) != 2:
             raise ValueError(f"tensordot: axes is a number or a pair, got {axes!r}")
-    return _tensordot(as_tensor(x), as_tensor(y), axes=pair)
+    return _tensordot(*among((x, y)), axes=pair)

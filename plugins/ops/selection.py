@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor, beside
+from ...core.convert import among, as_tensor, beside
 from ...core.extend import NONDIFF, ops
 from .arrangement import axis_of, broadcast_arrays, part_of
 from .batching import along, leading, refused
@@ -145,8 +145,8 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Any:
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-    options = [as_tensor(x) for x in choices]
-    numbers = beside(a, options[0]) if options else as_tensor(a)
+    options = among(list(choices))
+    numbers = beside(a, options[0], weak=False) if options else as_tensor(a)
     if not options or numbers.dtype.kind not in "iub":
         raise (TypeError if options else ValueError)(
             f"choose: choices and integers to pick them are needed, got {len(options)} choices "
@@ -356,7 +356,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x = as_tensor(x)
     if sorter is not None:
-        x = ops["take"](x, beside(sorter, x), axis=0)
+        x = ops["take"](x, beside(sorter, x, weak=False), axis=0)
     return _searchsorted(x, beside(values, x), side=side)
 
 
@@ -443,7 +443,7 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Any:
     invert
         Return whether it is not among them instead.
     """
-    x = as_tensor(x)
+    x, values = among((x, values))
     values = ops["reshape"](beside(values, x), shape=(-1,))
     found = ops["any"](ops["equal"](ops["expand_dims"](x, axis=-1), values), axis=-1)
     return ops["logical_not"](found) if invert else found
