@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .dtypes import as_dtype
 from .spec import as_shape
 from .table import ops
 
@@ -27,6 +29,17 @@ def _never_changes(name: str, instead: str) -> TypeError:
         f"{name}: NumPy's method changes an array in place, and a tensor never changes; "
         f"{instead} returns another"
     )
+
+
+def _check_order(method: str, order: str) -> None:
+    """Refuse the orders of elements that NumPy has beside that of C, the one that tensors have."""
+    if order in ("F", "A", "K"):
+        raise ValueError(
+            f"{method}: order={order!r} is not supported; elements go by rows (order='C'). Use .T "
+            "before (and after) to go by columns"
+        )
+    if order != "C":
+        raise ValueError(f"{method}: order must be 'C', got {order!r}")
 
 
 class Methods:
@@ -132,17 +145,24 @@ class Methods:
 
     # -- shape -----------------------------------------------------------------------------------
 
-    def reshape(self, *shape: Any) -> Tensor:
-        """Return the same elements in another shape; one dimension may be -1."""
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
+        """Return the same elements in another shape; one dimension may be -1.
+
+        ``copy`` changes nothing: a tensor never changes, so that none can tell.
+        """
+        if order != "C":
+            _check_order("reshape", order)
         new = shape[0] if len(shape) == 1 else shape
         return ops["reshape"](self, shape=as_shape(new, "reshape"))
 
-    def ravel(self) -> Tensor:
+    def ravel(self, order: str = "C") -> Tensor:
         """Return the elements along one axis."""
+        _check_order("ravel", order)
         return ops["reshape"](self, shape=(-1,))
 
-    def flatten(self) -> Tensor:
+    def flatten(self, order: str = "C") -> Tensor:
         """Return the elements along one axis."""
+        _check_order("flatten", order)
         return ops["reshape"](self, shape=(-1,))
 
     def squeeze(self, axis: Any = None) -> Tensor:
@@ -204,13 +224,29 @@ class Methods:
 
     # -- elements --------------------------------------------------------------------------------
 
-    def copy(self) -> Tensor:
-        """Return the same values as a tensor of its own; gradients reach this one."""
+    def copy(self, order: str = "C") -> Tensor:
+        """Return the same values as a tensor of its own; gradients reach this one.
+
+        ``order``, that of the elements in memory, shows nowhere, and changes nothing.
+        """
         return ops["identity"](self)
 
-    def astype(self, dtype: Any) -> Tensor:
-        """Return the tensor cast to ``dtype``."""
-        return ops["cast"](self, dtype=np.dtype(dtype).name)
+    def astype(
+        self: Any, dtype: Any, order: str = "K", casting: Any = "unsafe", *, copy: bool = True
+    ) -> Tensor:
+        """Return the tensor cast to ``dtype``.
+
+        ``order`` and ``copy`` change nothing. What ``casting`` does not allow is a ``TypeError``.
+        """
+        try:
+            wanted = as_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"astype: {error}") from error
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
+            raise TypeError(
+                f"astype: {self.dtype} cannot become {wanted} according to the rule {casting!r}"
+            )
+        return ops["cast"](self, dtype=wanted.name)
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Limit the elements to an interval; ``None`` is no bound."""
@@ -272,3 +308,13 @@ class Methods:
     def resize(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse to change the shape in place; ``gradtape.resize`` returns a tensor."""
         raise _never_changes("resize", "gradtape.resize(x, shape)")
+
+
+def named_for_users(cls: type) -> None:
+    """Let Python's messages on wrong arguments say ``Tensor.sum()``, for methods of a base."""
+    for name, member in vars(cls).items():
+        if isinstance(member, FunctionType):
+            member.__qualname__ = f"Tensor.{name}"
+
+
+named_for_users(Methods)

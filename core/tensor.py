@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .methods import Methods
+from .methods import Methods, named_for_users
 from .state import active_tapes
 from .table import ops
 
@@ -22,7 +22,13 @@ next_id = count(1).__next__
 #: Why a gradient ends at a tensor whose value was read.
 TO_NUMPY = (
     "a value that depends on it was read with .numpy(), float() or np.asarray(), and what NumPy or "
-    "Python makes of it is a constant to the tape"
+    "Python makes of it is a constant to the tape (NumPy reads a list of tensors so too: join them "
+    "with gradtape.stack first)"
+)
+#: The same for one that another library took.
+TO_DLPACK = (
+    "a value that depends on it went to another library by __dlpack__ (from_dlpack), and what that "
+    "makes of it is a constant to the tape"
 )
 
 
@@ -154,6 +160,10 @@ class Operators(Methods):
     # Comparison is elementwise, so containers go by identity.
     __hash__ = object.__hash__
 
+    def __contains__(self, item: object) -> bool:
+        found = self == item
+        return found if isinstance(found, bool) else bool(ops["any"](found, axis=None))
+
     def __getitem__(self, index: Any) -> Tensor:
         from .indexing import getitem  # indexing coerces, and so imports this module
 
@@ -180,6 +190,9 @@ class Operators(Methods):
         from .standard import namespace
 
         return namespace(api_version)
+
+
+named_for_users(Operators)
 
 
 class Tensor(Operators):
@@ -273,14 +286,46 @@ class Tensor(Operators):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return (
-            np.asarray(self.array).__dlpack__(**kwargs)
-            if _on_host(self)
-            else self.array.__dlpack__(**kwargs)
-        )
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        """Return a DLPack capsule of the value: a copy, which the other library may write to.
+
+        Parameters
+        ----------
+        copy
+            False asks for the tensor's own memory, marked as read-only. That needs a library that
+            knows DLPack 1.0 (``max_version``) and heeds the mark: NumPy does, PyTorch 2 writes all
+            the same. Whoever promises not to write may also hand on the raw ``x.array``.
+        options
+            ``stream``, ``max_version`` and ``dl_device``, as the array API standard has them.
+
+        Raises
+        ------
+        BufferError
+            If a copy is forbidden and memory cannot be marked as read-only: for an older library,
+            or on a device.
+        """
+        from .backend import backend_of
+
+        if not hasattr(self.array, "__dlpack__"):
+            raise _not_known(self, "its value")
+        for tape in active_tapes.get():
+            tape.record_break((self,), (), TO_DLPACK)
+        if copy is not False:
+            owner = backend_of(self.array)
+            own = owner.asarray(self.array, device=owner.device(self.array))
+            return own.__dlpack__(**options)
+        if not _on_host(self) or (options.get("max_version") or (0,)) < (1,):
+            raise BufferError(
+                "__dlpack__: a tensor never changes, and this export cannot mark its memory as "
+                "read-only; leave out copy=False to get a copy"
+            )
+        view = np.asarray(self.array).view()
+        view.flags.writeable = False
+        return view.__dlpack__(copy=False, **options)
 
     def __dlpack_device__(self) -> Any:
+        if not hasattr(self.array, "__dlpack__"):
+            raise _not_known(self, "its device")
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
     def to(self, backend: str) -> Tensor:
@@ -289,9 +334,12 @@ class Tensor(Operators):
 
         return transfer(self, backend)
 
-    def item(self) -> bool | int | float | complex:
-        """Return the only element as a Python number."""
-        result: bool | int | float | complex = np.asarray(self.numpy()).item()
+    def item(self, *index: Any) -> bool | int | float | complex:
+        """Return the only element as a Python number, or the one at ``index``.
+
+        The index is a number (into the flattened tensor) or one for each axis, as in NumPy.
+        """
+        result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
         return result
 
     def tolist(self) -> Any:

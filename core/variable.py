@@ -189,48 +189,49 @@ class Variable(Operators):
 
     def numpy(self) -> NDArray[Any] | np.generic:
         """Return the value as a read-only NumPy array."""
-        return Tensor(self._array if active_graph.get() is None else self._current().array).numpy()
+        return self.handle().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return self._current().__array__(dtype, copy)
+        return self.handle().__array__(dtype, copy)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._current().__dlpack__(**kwargs)
+    def __dlpack__(self, **options: Any) -> Any:
+        """Return a DLPack capsule of the value, as :meth:`Tensor.__dlpack__` does."""
+        return self.handle().__dlpack__(**options)
 
     def __dlpack_device__(self) -> Any:
-        return self._current().__dlpack_device__()
+        return self.handle().__dlpack_device__()
 
     def tolist(self) -> Any:
         """Return the value as nested lists of Python numbers."""
-        return self._current().tolist()
+        return self.handle().tolist()
 
-    def item(self) -> bool | int | float | complex:
-        """Return the only element as a Python number."""
-        return self._current().item()
+    def item(self, *index: Any) -> bool | int | float | complex:
+        """Return the only element as a Python number, or the one at ``index``."""
+        return self.handle().item(*index)
 
     def __float__(self) -> float:
-        return float(self._current())
+        return float(self.handle())
 
     def __int__(self) -> int:
-        return int(self._current())
+        return int(self.handle())
 
     def __complex__(self) -> complex:
-        return complex(self._current())
+        return complex(self.handle())
 
     def __bool__(self) -> bool:
-        return bool(self._current())
+        return bool(self.handle())
 
     def __index__(self) -> int:
-        return self._current().__index__()
+        return self.handle().__index__()
 
     def __len__(self) -> int:
-        return len(self._current())
+        return len(self.handle())
 
     def __iter__(self) -> Any:
         return iter(self.value)
 
     def __format__(self, spec: str) -> str:
-        return format(self._current(), spec)
+        return format(self.handle(), spec)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Variable is not pickled; save a module that holds it with gradtape.save")

@@ -89,3 +89,41 @@ def test_a_variable_read_with_numpy_is_not_watched() -> None:
     with gt.GradientTape() as tape:
         y = gt.constant(v.numpy()) * 3.0
     assert "with .numpy() does not watch it" in tape.explain(y, v)
+
+
+def test_leaving_by_dlpack(x: gt.Tensor) -> None:
+    v = gt.Variable([1.0, 2.0], name="v")
+    for source in (x, v):
+        with gt.GradientTape() as tape:
+            tape.watch(source)
+            y = gt.constant(np.from_dlpack(source)) * 2.0
+        text = tape.explain(y, source)
+        assert "ends: a value that depends on it went to another library by __dlpack__" in text
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda t: np.sqrt([t, t]),
+        lambda t: np.mean([t, t], axis=0),
+        lambda t: np.sqrt([gt.sum(t), gt.sum(t)]),
+        lambda t: np.sqrt((t, 2.0 * t)),
+    ],
+)
+def test_lists_of_tensors_leave_for_numpy(fn: Callable[[Any], Any], x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.constant(fn(x * 3.0))
+    text = tape.explain(y, x)
+    assert ".numpy()" in text
+    assert "list of tensors" in text
+    assert "gradtape.stack" in text
+
+
+def test_a_watched_variable_that_is_read_with_numpy_is_named() -> None:
+    v = gt.Variable([2.0, 3.0], name="v")
+    with gt.GradientTape() as tape:
+        y = gt.sum(v) * 0.0 + gt.constant(v.numpy())
+        z = gt.constant(v.numpy()) * 3.0
+    assert not tape.explain(y, v).startswith("None")
+    assert "variable 'v' ends: a value that depends on it was read" in tape.explain(z, v)

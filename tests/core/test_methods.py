@@ -115,3 +115,43 @@ def test_round_rounds_every_element():
 def test_methods_that_change_an_array_in_place_say_what_to_use(method, instead):
     with pytest.raises(TypeError, match=f"{method}: .*in place.*{instead}"):
         getattr(gt.constant(X), method)(1)
+
+
+@pytest.mark.parametrize("make", [gt.constant, gt.Variable])
+def test_methods_take_numpys_arguments(make):
+    x = make(X)
+    for change in (
+        lambda x: x.ravel("C"),
+        lambda x: x.flatten(order="C"),
+        lambda x: x.reshape(1, 9, order="C"),
+        lambda x: x.reshape((9,), copy=True),
+        lambda x: x.copy(order="F"),
+        lambda x: x.astype("float32", copy=False),
+        lambda x: x.astype("float32", "K", "same_kind"),
+        lambda x: x.astype(np.complex64, casting="unsafe", order="C"),
+    ):
+        result = change(x).numpy()
+        np.testing.assert_array_equal(result, change(X))
+        assert result.dtype == change(X).dtype
+
+
+@pytest.mark.parametrize("order", ["F", "A", "K", "Q"])
+@pytest.mark.parametrize("method", ["ravel", "flatten", "reshape"])
+def test_another_order_is_refused_by_name(method, order):
+    args = ((9,),) if method == "reshape" else ()
+    with pytest.raises(ValueError, match=rf"{method}: order.*'{order}'"):
+        getattr(gt.constant(X), method)(*args, order=order)
+
+
+def test_astype_names_what_it_cannot_do():
+    with pytest.raises(TypeError, match="astype: 'foo' is not a dtype"):
+        gt.constant(X).astype("foo")
+    with pytest.raises(TypeError, match="astype: float64 cannot become int32.*'safe'"):
+        gt.constant(X).astype("int32", casting="safe")
+
+
+def test_messages_on_arguments_name_the_tensors_method():
+    with pytest.raises(TypeError, match=r"^Tensor\.swapaxes\(\)"):
+        gt.constant(X).swapaxes(0, 1, 2)
+    with pytest.raises(TypeError, match=r"^Tensor\.__add__\(\)"):
+        gt.constant(X).__add__(1, 2)

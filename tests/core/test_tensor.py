@@ -6,6 +6,7 @@ import copy
 import math
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -242,10 +243,58 @@ def test_array_protocol_with_dtype_and_copy() -> None:
     assert np.array([x, x]).shape == (2, 2)
 
 
-def test_dlpack_shares_memory() -> None:
-    x = gt.constant([1.0, 2.0])
+@pytest.mark.parametrize("make", [gt.constant, gt.Variable])
+def test_dlpack_gives_a_copy_that_may_be_written_to(make: Any) -> None:
+    x = make([1.0, 2.0])
     assert x.__dlpack_device__()[0] == 1
-    np.testing.assert_array_equal(np.from_dlpack(x), [1.0, 2.0])
+    there = np.from_dlpack(x)
+    np.testing.assert_array_equal(there, [1.0, 2.0])
+    there[:] = 9.0
+    np.testing.assert_array_equal(x.numpy(), [1.0, 2.0])
+    assert np.from_dlpack(gt.constant(2.0)).shape == ()
+
+
+@pytest.mark.parametrize("make", [gt.constant, gt.Variable])
+def test_dlpack_without_a_copy_is_read_only(make: Any) -> None:
+    x = make([1.0, 2.0])
+    there = np.from_dlpack(x, copy=False)
+    assert np.shares_memory(there, x.numpy())
+    with pytest.raises(ValueError, match="read-only"):
+        there[0] = 9.0
+    assert x.array.flags.writeable  # a view was marked, not the tensor's own array
+    with pytest.raises(BufferError, match="copy=False"):
+        x.__dlpack__(copy=False)  # DLPack before 1.0 has no mark for read-only memory
+    with pytest.raises(BufferError, match="copy=False"):
+        x.__dlpack__(copy=False, max_version=(0, 8))
+
+
+@pytest.mark.parametrize("make", [gt.constant, gt.Variable])
+def test_torch_writes_to_a_copy(make: Any) -> None:
+    torch = pytest.importorskip("torch")
+    x = make([1.0, 2.0])
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = x * x
+    for there in (torch.from_dlpack(x), torch.utils.dlpack.from_dlpack(x)):
+        there.mul_(10.0)
+        assert there.tolist() == [10.0, 20.0]
+    np.testing.assert_array_equal(x.numpy(), [1.0, 2.0])
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [2.0, 4.0])
+
+
+def test_jax_takes_tensors_and_variables() -> None:
+    jnp = pytest.importorskip("jax.numpy")
+    for make in (gt.constant, gt.Variable):
+        np.testing.assert_array_equal(jnp.from_dlpack(make([1.0, 2.0])), [1.0, 2.0])
+
+
+def test_dlpack_in_a_trace_says_what_is_not_known() -> None:
+    @gt.function
+    def f(x: Any) -> Any:
+        return gt.constant(np.from_dlpack(x))
+
+    with pytest.raises(TypeError, match="not known while a function is traced"):
+        f(gt.constant([1.0]))
 
 
 def test_python_numbers() -> None:
@@ -266,6 +315,23 @@ def test_python_numbers() -> None:
         bool(gt.constant([1.0, 2.0]))
     with pytest.raises(ValueError, match="size"):
         gt.constant([1.0, 2.0]).item()
+
+
+@pytest.mark.parametrize("make", [gt.constant, gt.Variable])
+def test_item_takes_an_index_as_numpy_does(make: Any) -> None:
+    x = make(A)
+    assert x.item(4) == x.item(1, 1) == x.item((1, 1)) == 5.0
+    with pytest.raises(IndexError, match="out of bounds"):
+        x.item(6)
+
+
+def test_an_element_is_found_in_any_row() -> None:
+    x = gt.constant(A)
+    for item in (5.0, 9.0, [1.0, 2.0, 3.0], gt.constant(6.0)):
+        assert (item in x) == (np.asarray(item) in A)
+        assert (item in gt.Variable(A)) == (np.asarray(item) in A)
+    assert None not in x
+    assert "a" not in x
 
 
 def test_len_and_iteration() -> None:
