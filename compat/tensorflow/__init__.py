@@ -1,0 +1,76 @@
+"""TensorFlow's names over gradtape: ``import gradtape.compat.tensorflow as tf``.
+
+What has the same arguments in both is the same object, ``tf.sin is gradtape.sin``; the rest adapts
+names and defaults. A name that is not here raises ``AttributeError``, which tells the nearest one.
+docs/migration.md lists all names, and the differences that are meant.
+"""
+
+from __future__ import annotations
+
+from . import autodiff, dtypes, keras, linalg, math, nn, random, saved_model, signal
+from .arrays import *
+from .arrays import __all__ as _arrays
+from .control import *
+from .control import __all__ as _control
+from .dtypes import *
+from .dtypes import __all__ as _dtypes
+from .linalg import eye, matmul, norm, tensordot
+from .math import (
+    add_n,
+    argmax,
+    argmin,
+    cumsum,
+    reduce_all,
+    reduce_any,
+    reduce_logsumexp,
+    reduce_max,
+    reduce_mean,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+    scalar_mul,
+)
+from .names import lookup
+from .objects import *
+from .objects import __all__ as _objects
+from .values import *
+from .values import __all__ as _values
+
+newaxis = None
+
+__all__ = [
+    *_arrays,
+    *_control,
+    *_dtypes,
+    *_objects,
+    *_values,
+    "add_n",
+    "argmax",
+    "argmin",
+    "autodiff",
+    "cumsum",
+    "dtypes",
+    "eye",
+    "keras",
+    "linalg",
+    "math",
+    "matmul",
+    "newaxis",
+    "nn",
+    "norm",
+    "random",
+    "reduce_all",
+    "reduce_any",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_sum",
+    "saved_model",
+    "scalar_mul",
+    "signal",
+    "tensordot",
+]
+
+__getattr__ = lookup(__name__)

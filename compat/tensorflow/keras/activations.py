@@ -1,0 +1,52 @@
+"""``tf.keras.activations``: functions of one tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradtape
+from gradtape.layers import activations as known
+
+from ..names import adapts, lookup
+
+__all__ = ["get", "leaky_relu", "linear", "relu", "serialize"]
+
+serialize = known.serialize
+
+
+@adapts("layers.activations.get")
+def get(identifier: Any) -> Callable[[Any], Any]:
+    """Return the activation for a name or a function; None gives :func:`linear`."""
+    return known.get(identifier) or linear
+
+
+@adapts()
+def linear(x: Any) -> Any:
+    """Return ``x``."""
+    return x
+
+
+@adapts("nn.leaky_relu")
+def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
+    """Return ``x`` where it is positive, else ``negative_slope * x``."""
+    return gradtape.nn.leaky_relu(x, negative_slope)
+
+
+@adapts("nn.relu", "nn.leaky_relu", "clip")
+def relu(
+    x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
+) -> Any:
+    """Return ``x`` above ``threshold``, ``negative_slope * (x - threshold)`` below it.
+
+    What is above ``max_value`` is cut off there.
+    """
+    if not negative_slope and not threshold:
+        y = gradtape.nn.relu(x)
+    else:
+        x = gradtape.as_tensor(x)
+        y = gradtape.where(x > threshold, x, negative_slope * (x - threshold))
+    return y if max_value is None else gradtape.clip(y, None, max_value)
+
+
+__getattr__ = lookup(__name__)

@@ -1,0 +1,441 @@
+"""``tf.keras.layers``: gradtape's layers with the constructors and conventions of Keras 3.
+
+Other than gradtape's, these compute in float32 whatever they are given, hand ``training`` on to the
+layers that they call, and can be frozen by ``trainable = False``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+import gradtape
+from gradtape.core.tree import map_structure
+
+from ..dtypes import as_dtype
+from ..names import adapts, lookup
+from ..values import Standing, sizes
+
+__all__ = [
+    "Activation",
+    "BatchNormalization",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "Input",
+    "Layer",
+]
+
+#: What ``training`` is for layers that are called inside another layer's call.
+_training: ContextVar[bool | None] = ContextVar("gradtape_keras_training", default=None)
+
+
+def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Keras' ``__call__`` over gradtape's: it casts inputs, and passes ``training`` on."""
+    takes_training = "training" in inspect.signature(call).parameters
+
+    def __call__(
+        self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
+    ) -> Any:
+        if self.dtype is not None:
+            inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
+        if training is None:
+            training = _training.get()
+        if takes_training and training is not None and not args:
+            kwargs["training"] = training
+        token = _training.set(training)
+        try:
+            return call(self, inputs, *args, **kwargs)
+        finally:
+            _training.reset(token)
+
+    __call__.adapted = True  # type: ignore[attr-defined]
+    return __call__
+
+
+def _cast(x: Any, dtype: str) -> Any:
+    kind = getattr(x, "dtype", None)
+    if kind is None or kind.kind != "f" or kind == dtype:
+        return x
+    return gradtape.as_tensor(x).astype(dtype)
+
+
+def _own_call(cls: type) -> Any:
+    return next((c.__dict__["__call__"] for c in cls.__mro__ if "__call__" in c.__dict__), None)
+
+
+@adapts("layers.Layer")
+class Layer(gradtape.layers.Layer, metaclass=Standing):
+    """Base class of layers: ``build(input_shape)`` makes weights, ``call(inputs)`` uses them.
+
+    Parameters
+    ----------
+    activity_regularizer
+        Not supported.
+    trainable
+        Whether the layer's weights train.
+    dtype
+        That of the weights, and to which floating inputs are cast; ``float32`` by default.
+    autocast
+        Whether inputs are cast.
+    name
+        A Python identifier.
+    other
+        ``input_shape`` or ``input_dim``, from which a ``Sequential`` is built. Anything else is an
+        error.
+    """
+
+    stands_for = gradtape.layers.Layer
+
+    def __init__(
+        self,
+        *,
+        activity_regularizer: Any = None,
+        trainable: bool = True,
+        dtype: Any = None,
+        autocast: bool = True,
+        name: str | None = None,
+        **other: Any,
+    ) -> None:
+        gradtape.layers.Layer.__init__(self, name, _dtype(dtype))
+        self._finish(trainable, {"activity_regularizer": activity_regularizer, **other})
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        call = _own_call(cls)
+        if call is not None and not hasattr(call, "adapted"):
+            cls.__call__ = _calling(call)  # type: ignore[method-assign]
+
+    def _finish(self, trainable: bool, other: dict[str, Any]) -> None:
+        """Take Keras' further arguments; refuse those that would make a difference."""
+        given = {key: value for key, value in other.items() if value is not None}
+        shape = given.pop("input_shape", None)
+        if "input_dim" in given:
+            shape = (given.pop("input_dim"),)
+        given.pop("autocast", None)
+        if given:
+            raise TypeError(
+                f"{type(self).__name__}: {', '.join(sorted(given))} not supported by gradtape; "
+                "see docs/migration.md"
+            )
+        state = vars(self)
+        state["_gradtape_input_shape"] = shape
+        if not trainable:
+            self.trainable = False
+
+    # -- weights ---------------------------------------------------------------------------------
+
+    def add_weight(  # type: ignore[override]
+        self,
+        shape: Any = (),
+        initializer: Any = None,
+        dtype: Any = None,
+        trainable: bool = True,
+        autocast: bool = True,
+        regularizer: Any = None,
+        constraint: Any = None,
+        aggregation: str = "none",
+        name: str | None = None,
+    ) -> Any:
+        """Return a new variable, to be kept as an attribute of the layer.
+
+        Parameters
+        ----------
+        shape
+            The shape.
+        initializer
+            A name, an object of ``tf.keras.initializers``, or a function of shape and dtype;
+            ``"glorot_uniform"`` for floats by default, else ``"zeros"``.
+        dtype
+            The dtype; by default the layer's own.
+        trainable
+            Whether it trains.
+        regularizer, constraint
+            Not supported.
+        autocast, aggregation
+            Ignored.
+        name
+            The variable's name.
+        """
+        if regularizer is not None or constraint is not None:
+            raise TypeError("add_weight: regularizer and constraint are not supported")
+        kind = as_dtype(dtype or self.dtype or "float32")
+        if initializer is None:
+            initializer = "glorot_uniform" if kind.kind == "f" else "zeros"
+        return super().add_weight(
+            sizes(shape, "add_weight"), initializer, name or "weight", trainable, kind
+        )
+
+    def _build_for(self, inputs: Any) -> None:
+        super()._build_for(inputs)
+        if not self.trainable:
+            self.trainable = False  # now that there are weights
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the weights train; setting it does the same for all layers inside."""
+        return bool(vars(self).get("_gradtape_trainable", True))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        for layer in (self, *self.submodules):
+            state = vars(layer)
+            state["_gradtape_trainable"] = bool(value)
+            frozen = state.setdefault("_gradtape_frozen", set())
+            for _, leaf in layer.own_leaves():
+                if not isinstance(leaf, gradtape.Variable):
+                    continue
+                if value and leaf.id in frozen:
+                    leaf.trainable = True
+                    frozen.discard(leaf.id)
+                elif not value and leaf.trainable:
+                    leaf.trainable = False
+                    frozen.add(leaf.id)
+
+    @property
+    def variables(self) -> list[Any]:  # type: ignore[override]
+        """All variables, in a list."""
+        return list(super().variables)
+
+    @property
+    def trainable_variables(self) -> list[Any]:  # type: ignore[override]
+        """The variables that train, in a list."""
+        return [v for v in self.variables if v.trainable]
+
+    @property
+    def non_trainable_variables(self) -> list[Any]:
+        """The variables that do not train, in a list."""
+        return [v for v in self.variables if not v.trainable]
+
+    weights = variables
+    trainable_weights = trainable_variables
+    non_trainable_weights = non_trainable_variables
+
+    def get_weights(self) -> list[Any]:
+        """Return the variables' values as NumPy arrays."""
+        return [np.array(v.numpy()) for v in self.variables]
+
+    def set_weights(self, weights: list[Any]) -> None:
+        """Assign arrays to the variables, in the order of :meth:`get_weights`."""
+        variables = self.variables
+        if len(weights) != len(variables):
+            raise ValueError(
+                f"layer {self.name!r} has {len(variables)} weights, set_weights got {len(weights)}"
+            )
+        for variable, value in zip(variables, weights):
+            variable.check_shape(np.shape(value), "set_weights")
+        for variable, value in zip(variables, weights):
+            variable.assign(value)
+
+    def count_params(self) -> int:
+        """Return the number of elements of all variables."""
+        return sum(v.size for v in self.variables)
+
+
+def _dtype(dtype: Any) -> str:
+    return "float32" if dtype is None else as_dtype(dtype).name
+
+
+@adapts("layers.Dense")
+class Dense(Layer, gradtape.layers.Dense):
+    """``activation(inputs @ kernel + bias)``; see :class:`gradtape.layers.Dense`.
+
+    Parameters
+    ----------
+    units, activation, use_bias, kernel_initializer, bias_initializer
+        As in gradtape.
+    dtype, name, trainable, other
+        As for :class:`Layer`.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        *,
+        dtype: Any = None,
+        name: str | None = None,
+        trainable: bool = True,
+        **other: Any,
+    ) -> None:
+        gradtape.layers.Dense.__init__(
+            self,
+            units,
+            activation,
+            use_bias,
+            kernel_initializer,
+            bias_initializer,
+            _dtype(dtype),
+            name,
+        )
+        self._finish(trainable, other)
+
+
+@adapts("layers.BatchNormalization")
+class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
+    """Batch normalisation; see :class:`gradtape.layers.BatchNorm`.
+
+    Parameters
+    ----------
+    axis, momentum, epsilon, center, scale
+        As in gradtape.
+    dtype, name, trainable, other
+        As for :class:`Layer`. A layer that does not train uses its moving statistics. Initializers
+        other than Keras' defaults are not supported.
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        momentum: float = 0.99,
+        epsilon: float = 0.001,
+        center: bool = True,
+        scale: bool = True,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        moving_mean_initializer: Any = "zeros",
+        moving_variance_initializer: Any = "ones",
+        *,
+        dtype: Any = None,
+        name: str | None = None,
+        trainable: bool = True,
+        **other: Any,
+    ) -> None:
+        given = (beta_initializer, gamma_initializer)
+        given += (moving_mean_initializer, moving_variance_initializer)
+        if given != ("zeros", "ones", "zeros", "ones"):
+            raise TypeError("BatchNormalization: other initializers are not supported")
+        gradtape.layers.BatchNormalization.__init__(
+            self, axis, momentum, epsilon, center, scale, name, _dtype(dtype)
+        )
+        self._finish(trainable, other)
+
+    def call(self, x: Any, training: bool = False) -> Any:
+        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones."""
+        own = bool(training) and self.trainable
+        return gradtape.layers.BatchNormalization.call(self, x, own)
+
+
+@adapts("layers.Dropout")
+class Dropout(Layer, gradtape.layers.Dropout):
+    """Drop elements while training; see :class:`gradtape.layers.Dropout`.
+
+    Parameters
+    ----------
+    rate, seed
+        As in gradtape.
+    noise_shape
+        Not supported.
+    dtype, name, other
+        As for :class:`Layer`.
+    """
+
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: Any = None,
+        seed: int | None = None,
+        *,
+        dtype: Any = None,
+        name: str | None = None,
+        **other: Any,
+    ) -> None:
+        gradtape.layers.Dropout.__init__(self, rate, seed, name)
+        self.dtype = _dtype(dtype)
+        self._finish(True, {"noise_shape": noise_shape, **other})
+
+
+@adapts("layers.Flatten")
+class Flatten(Layer, gradtape.layers.Flatten):
+    """Flatten every axis but the first; see :class:`gradtape.layers.Flatten`.
+
+    Parameters
+    ----------
+    data_format
+        Not supported but for ``"channels_last"``.
+    dtype, name, other
+        As for :class:`Layer`.
+    """
+
+    def __init__(
+        self,
+        data_format: str | None = None,
+        *,
+        dtype: Any = None,
+        name: str | None = None,
+        **other: Any,
+    ) -> None:
+        gradtape.layers.Flatten.__init__(self, name)
+        self.dtype = _dtype(dtype)
+        plain = data_format in (None, "channels_last")
+        self._finish(True, {"data_format": None if plain else data_format, **other})
+
+
+@adapts("layers.Activation")
+class Activation(Layer, gradtape.layers.Activation):
+    """Apply an activation; see :class:`gradtape.layers.Activation`.
+
+    Parameters
+    ----------
+    activation
+        A name or a function.
+    dtype, name, other
+        As for :class:`Layer`.
+    """
+
+    def __init__(
+        self, activation: Any, *, dtype: Any = None, name: str | None = None, **other: Any
+    ) -> None:
+        gradtape.layers.Activation.__init__(self, activation, name)
+        self.dtype = _dtype(dtype)
+        self._finish(True, other)
+
+
+@adapts()
+class Input:
+    """What a ``Sequential`` begins with, so that it can be built before its first call.
+
+    Parameters
+    ----------
+    shape
+        The shape of one example.
+    batch_size
+        Ignored.
+    dtype
+        The dtype of examples.
+    name
+        Ignored.
+
+    Raises
+    ------
+    TypeError
+        When a layer is called with it: models are made by ``Sequential`` or by subclassing
+        ``Model``.
+    """
+
+    def __init__(
+        self,
+        shape: Any = None,
+        batch_size: int | None = None,
+        dtype: Any = None,
+        name: str | None = None,
+        **other: Any,
+    ) -> None:
+        self.shape = tuple(shape or ())
+        self.dtype = as_dtype(_dtype(dtype))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "layers are not called with tf.keras.Input here: make the model with "
+            "tf.keras.Sequential, or subclass tf.keras.Model (see docs/migration.md)"
+        )
+
+
+__getattr__ = lookup(__name__)

@@ -1,0 +1,370 @@
+"""``tf.linalg``: products with their flags, factorizations, diagonals and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import gradtape
+
+from .math import l2_normalize
+from .names import adapts, lookup
+from .values import axes, convert_to_tensor, sizes
+
+__all__ = [
+    "adjoint",
+    "band_part",
+    "cross",
+    "diag",
+    "diag_part",
+    "eigh",
+    "eigvalsh",
+    "eye",
+    "global_norm",
+    "inv",
+    "l2_normalize",
+    "logdet",
+    "lstsq",
+    "matmul",
+    "matrix_transpose",
+    "matvec",
+    "norm",
+    "normalize",
+    "pinv",
+    "qr",
+    "solve",
+    "svd",
+    "tensordot",
+    "trace",
+    "triangular_solve",
+]
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+@adapts("matrix_transpose", "conj")
+def adjoint(matrix: Any, name: str | None = None) -> Any:
+    """Return the conjugate of the transposed matrices."""
+    return gradtape.conj(gradtape.matrix_transpose(convert_to_tensor(matrix)))
+
+
+@adapts("matrix_transpose")
+def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -> Any:
+    """Return the transposed matrices, conjugated on request."""
+    return adjoint(a) if conjugate else gradtape.matrix_transpose(convert_to_tensor(a))
+
+
+def _turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
+    x = convert_to_tensor(x)
+    if transpose and adjoint_too:
+        raise ValueError(f"{op}: transpose and adjoint of one argument exclude each other")
+    return adjoint(x) if adjoint_too else gradtape.matrix_transpose(x) if transpose else x
+
+
+@adapts("matmul")
+def matmul(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    adjoint_a: bool = False,
+    adjoint_b: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    output_type: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Return the matrix product, of transposed or adjoint matrices on request.
+
+    Parameters
+    ----------
+    a, b
+        Matrices; leading axes broadcast. Vectors are not taken, use :func:`matvec`.
+    transpose_a, transpose_b, adjoint_a, adjoint_b
+        Transpose, or transpose and conjugate, an argument before.
+    a_is_sparse, b_is_sparse
+        Ignored.
+    output_type
+        Ignored: the result has the arguments' dtype.
+
+    Raises
+    ------
+    ValueError
+        If an argument has fewer than two axes, or sizes do not fit.
+    """
+    a = _turned(a, transpose_a, adjoint_a, "matmul")
+    b = _turned(b, transpose_b, adjoint_b, "matmul")
+    for x in (a, b):
+        if x.shape is not None and len(x.shape) < 2:
+            raise ValueError(f"matmul: the arguments are matrices, got shape {x.shape}")
+    return gradtape.matmul(a, b)
+
+
+@adapts("matvec")
+def matvec(
+    a: Any,
+    b: Any,
+    transpose_a: bool = False,
+    adjoint_a: bool = False,
+    a_is_sparse: bool = False,
+    b_is_sparse: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Return the products of matrices ``(..., m, n)`` with vectors ``(..., n)``."""
+    return gradtape.matvec(_turned(a, transpose_a, adjoint_a, "matvec"), convert_to_tensor(b))
+
+
+@adapts("tensordot")
+def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
+    """Return the sum of products over the axes given."""
+    if not isinstance(axes, int):
+        axes = [np.asarray(axis).tolist() for axis in axes]
+    return gradtape.tensordot(convert_to_tensor(a), convert_to_tensor(b), axes)
+
+
+@adapts("linalg.cross")
+def cross(a: Any, b: Any, name: str | None = None) -> Any:
+    """Return the cross products along the last axis, of size 3."""
+    return gradtape.linalg.cross(convert_to_tensor(a), convert_to_tensor(b))
+
+
+# -- solving ---------------------------------------------------------------------------------------
+
+
+@adapts("linalg.inv")
+def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """Return the inverses of matrices, or of their adjoints."""
+    return gradtape.linalg.inv(_turned(input, False, adjoint, "inv"))
+
+
+@adapts("linalg.solve")
+def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
+    """Return the solution of ``matrix @ x = rhs``, or of ``adjoint(matrix) @ x = rhs``.
+
+    ``rhs`` has shape ``(..., n, k)``.
+    """
+    return gradtape.linalg.solve(_turned(matrix, False, adjoint, "solve"), convert_to_tensor(rhs))
+
+
+@adapts("linalg.solve_triangular")
+def triangular_solve(
+    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: Any = None
+) -> Any:
+    """Return the solution of ``matrix @ x = rhs``, where one triangle of the matrix is read."""
+    turned = _turned(matrix, False, adjoint, "triangular_solve")
+    return gradtape.linalg.solve_triangular(turned, convert_to_tensor(rhs), lower != adjoint)
+
+
+@adapts("linalg.lstsq")
+def lstsq(
+    matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: Any = None
+) -> Any:
+    """Return the ``x`` of ``(..., n, k)`` that minimises ``norm(matrix @ x - rhs)``.
+
+    With a regularizer ``r`` it minimises ``norm(matrix @ x - rhs)**2 + r * norm(x)**2``.
+    """
+    matrix, rhs = convert_to_tensor(matrix), convert_to_tensor(rhs)
+    if not l2_regularizer:
+        return gradtape.matmul(gradtape.linalg.pinv(matrix), rhs)
+    turned = adjoint(matrix)
+    square = gradtape.matmul(turned, matrix)
+    square = square + l2_regularizer * gradtape.eye(square.shape[-1], dtype=square.dtype)
+    return gradtape.linalg.solve(square, gradtape.matmul(turned, rhs))
+
+
+@adapts("linalg.pinv")
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Any = None) -> Any:
+    """Return the pseudo-inverses of matrices."""
+    return gradtape.linalg.pinv(convert_to_tensor(a), rcond)
+
+
+@adapts("linalg.slogdet")
+def logdet(matrix: Any, name: str | None = None) -> Any:
+    """Return the logarithm of the determinant of a Hermitian positive definite matrix."""
+    return gradtape.linalg.slogdet(convert_to_tensor(matrix))[1]
+
+
+# -- factorizations --------------------------------------------------------------------------------
+
+
+@adapts("linalg.svd")
+def svd(
+    tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
+) -> Any:
+    """Return singular values, left and right vectors: ``a = u @ diag(s) @ adjoint(v)``.
+
+    The order, the thin matrices and the ``v`` that is not transposed are TensorFlow's.
+    """
+    tensor = convert_to_tensor(tensor)
+    if not compute_uv:
+        return gradtape.linalg.svdvals(tensor)
+    u, s, vh = gradtape.linalg.svd(tensor, full_matrices)
+    return s, u, adjoint(vh)
+
+
+@adapts("linalg.qr")
+def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+    """Return ``q`` and ``r``, thin ones by default."""
+    return gradtape.linalg.qr(convert_to_tensor(input), "complete" if full_matrices else "reduced")
+
+
+@adapts("linalg.eigh")
+def eigh(tensor: Any, name: str | None = None) -> tuple[Any, Any]:
+    """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
+    values, vectors = gradtape.linalg.eigh(convert_to_tensor(tensor))
+    return values, vectors
+
+
+@adapts("linalg.eigvalsh")
+def eigvalsh(tensor: Any, name: str | None = None) -> Any:
+    """Return the eigenvalues, ascending, of Hermitian matrices."""
+    return gradtape.linalg.eigvalsh(convert_to_tensor(tensor))
+
+
+# -- diagonals -------------------------------------------------------------------------------------
+
+
+@adapts("eye")
+def eye(
+    num_rows: Any,
+    num_columns: Any = None,
+    batch_shape: Any = None,
+    dtype: Any = np.float32,
+    name: str | None = None,
+) -> Any:
+    """Return an identity matrix, or as many as ``batch_shape`` says."""
+    columns = None if num_columns is None else sizes(num_columns, "eye")[0]
+    matrix = gradtape.eye(sizes(num_rows, "eye")[0], columns, dtype=dtype)
+    if batch_shape is None:
+        return matrix
+    return gradtape.broadcast_to(matrix, (*sizes(batch_shape, "eye"), *matrix.shape))
+
+
+@adapts("trace")
+def trace(x: Any, name: str | None = None) -> Any:
+    """Return the sums of the diagonals of the last two axes."""
+    return gradtape.trace(convert_to_tensor(x), axis1=-2, axis2=-1)
+
+
+@adapts("diagonal")
+def diag_part(
+    input: Any, name: str = "diag_part", k: int = 0, padding_value: Any = 0, align: str = ""
+) -> Any:
+    """Return a diagonal of the matrices of the last two axes.
+
+    Raises
+    ------
+    ValueError
+        If ``k`` is a range of diagonals, which is not supported.
+    """
+    return gradtape.linalg.diagonal(convert_to_tensor(input), _one(k), -2, -1)
+
+
+@adapts("diag")
+def diag(
+    diagonal: Any,
+    name: str = "diag",
+    k: int = 0,
+    num_rows: int = -1,
+    num_cols: int = -1,
+    padding_value: Any = 0,
+    align: str = "",
+) -> Any:
+    """Return square matrices with the vectors of the last axis on diagonal ``k``, else zeros.
+
+    Raises
+    ------
+    ValueError
+        If another size or padding is asked for, which is not supported.
+    """
+    if (num_rows, num_cols) != (-1, -1) or padding_value != 0:
+        raise ValueError("diag: num_rows, num_cols and padding_value are not supported")
+    diagonal, k = convert_to_tensor(diagonal), _one(k)
+    if diagonal.ndim == 1:
+        return gradtape.diag(diagonal, k)
+    n = diagonal.shape[-1] + abs(k)
+    if k:
+        widths = [(0, 0)] * (diagonal.ndim - 1) + [(0, k) if k > 0 else (-k, 0)]
+        diagonal = gradtape.pad(diagonal, widths)
+    # each row's number stands in its column k to the right
+    return gradtape.expand_dims(diagonal, -1) * gradtape.eye(n, k=k, dtype=diagonal.dtype)
+
+
+def _one(k: Any) -> int:
+    if np.size(k) != 1:
+        raise ValueError(f"diagonals {k!r}: a range of diagonals is not supported, give one")
+    return int(np.asarray(k).reshape(()))
+
+
+@adapts("tril", "triu")
+def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
+    """Return matrices with zeros outside a band; a negative number keeps the whole triangle."""
+    x, lower, upper = convert_to_tensor(input), int(num_lower), int(num_upper)
+    if lower >= 0:
+        x = gradtape.triu(x, -lower)
+    return gradtape.tril(x, upper) if upper >= 0 else x
+
+
+# -- norms -----------------------------------------------------------------------------------------
+
+
+@adapts("linalg.norm")
+def norm(
+    tensor: Any,
+    ord: Any = "euclidean",
+    axis: Any = None,
+    keepdims: bool | None = False,
+    name: str | None = None,
+) -> Any:
+    """Return norms of vectors or matrices.
+
+    Parameters
+    ----------
+    tensor
+        A tensor.
+    ord
+        ``"euclidean"`` (for matrices the Frobenius norm), ``"fro"``, or a number: for vectors any
+        p, for matrices 1, 2 or infinity.
+    axis
+        An axis of vectors, a pair of axes of matrices; by default all elements are one vector.
+    keepdims
+        Keep the axes with size 1.
+
+    Notes
+    -----
+    The gradient at 0 is 0; TensorFlow's is nan.
+    """
+    x, axis = convert_to_tensor(tensor), axes(axis)
+    if isinstance(axis, tuple) and len(axis) == 2:
+        order = "fro" if ord == "euclidean" else ord
+        return gradtape.linalg.norm(x, order, axis, bool(keepdims))
+    if ord == "fro":
+        raise ValueError("norm: 'fro' is a norm of matrices; give axis as a pair of axes")
+    order = 2 if ord == "euclidean" else ord
+    return gradtape.linalg.vector_norm(x, axis, bool(keepdims), order)
+
+
+@adapts("linalg.norm")
+def normalize(
+    tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
+) -> tuple[Any, Any]:
+    """Return the tensor divided by its norm, and the norm."""
+    size = norm(tensor, ord, axis, keepdims=True)
+    return convert_to_tensor(tensor) / size, size
+
+
+@adapts("linalg.vector_norm")
+def global_norm(t_list: Any, name: str | None = None) -> Any:
+    """Return the Euclidean norm of all elements of a list of tensors; None entries are skipped."""
+    squares = [gradtape.sum(gradtape.square(gradtape.abs(t))) for t in t_list if t is not None]
+    if not squares:
+        return gradtape.constant(0.0)
+    total = squares[0]
+    for square in squares[1:]:
+        total = total + square
+    return gradtape.sqrt(total)
+
+
+__getattr__ = lookup(__name__)

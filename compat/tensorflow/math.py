@@ -1,0 +1,446 @@
+"""``tf.math``: reductions, running sums, segments, and what arithmetic TensorFlow has besides."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import gradtape
+
+from .dtypes import as_dtype, cast, int32, int64
+from .names import adapts, lookup
+from .values import axes, convert_to_tensor
+
+__all__ = [
+    "TopK",
+    "accumulate_n",
+    "add_n",
+    "argmax",
+    "argmin",
+    "bincount",
+    "confusion_matrix",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "divide_no_nan",
+    "in_top_k",
+    "invert_permutation",
+    "l2_normalize",
+    "log_softmax",
+    "multiply_no_nan",
+    "reciprocal_no_nan",
+    "reduce_all",
+    "reduce_any",
+    "reduce_euclidean_norm",
+    "reduce_logsumexp",
+    "reduce_max",
+    "reduce_mean",
+    "reduce_min",
+    "reduce_prod",
+    "reduce_std",
+    "reduce_sum",
+    "reduce_variance",
+    "rsqrt",
+    "scalar_mul",
+    "segment_mean",
+    "segment_sum",
+    "softmax",
+    "squared_difference",
+    "top_k",
+    "unsorted_segment_sum",
+    "xlog1py",
+    "xlogy",
+    "zero_fraction",
+]
+
+
+# -- reductions ------------------------------------------------------------------------------------
+
+
+@adapts("sum")
+def reduce_sum(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the sum over ``axis``."""
+    return gradtape.sum(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("mean")
+def reduce_mean(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the mean over ``axis``; that of integers is floating."""
+    return gradtape.mean(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("prod")
+def reduce_prod(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the product over ``axis``."""
+    return gradtape.prod(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("max")
+def reduce_max(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the maximum over ``axis``; equal elements share its gradient."""
+    return gradtape.max(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("min")
+def reduce_min(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the minimum over ``axis``; equal elements share its gradient."""
+    return gradtape.min(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("all")
+def reduce_all(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return whether all elements over ``axis`` are true."""
+    return gradtape.all(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("any")
+def reduce_any(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return whether any element over ``axis`` is true."""
+    return gradtape.any(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("logsumexp")
+def reduce_logsumexp(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return ``log(sum(exp(x)))`` over ``axis``."""
+    return gradtape.logsumexp(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+
+
+@adapts("var")
+def reduce_variance(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the variance (divided by n) over ``axis``."""
+    return gradtape.var(convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims))
+
+
+@adapts("std")
+def reduce_std(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the standard deviation (of the variance divided by n) over ``axis``."""
+    return gradtape.std(convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims))
+
+
+@adapts("linalg.vector_norm")
+def reduce_euclidean_norm(
+    input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
+) -> Any:
+    """Return the square root of the sum of squares over ``axis``."""
+    return gradtape.linalg.vector_norm(
+        convert_to_tensor(input_tensor), axes(axis), keepdims=bool(keepdims)
+    )
+
+
+@adapts("count_nonzero")
+def count_nonzero(
+    input: Any, axis: Any = None, keepdims: bool = False, dtype: Any = int64, name: Any = None
+) -> Any:
+    """Return how many elements over ``axis`` are not 0."""
+    return cast(gradtape.count_nonzero(convert_to_tensor(input), axes(axis), bool(keepdims)), dtype)
+
+
+@adapts("argmax")
+def argmax(input: Any, axis: Any = None, output_type: Any = int64, name: Any = None) -> Any:
+    """Return the index of the first maximum along ``axis``, the first axis by default."""
+    found = gradtape.argmax(convert_to_tensor(input), 0 if axis is None else axes(axis))
+    return cast(found, output_type)
+
+
+@adapts("argmin")
+def argmin(input: Any, axis: Any = None, output_type: Any = int64, name: Any = None) -> Any:
+    """Return the index of the first minimum along ``axis``, the first axis by default."""
+    found = gradtape.argmin(convert_to_tensor(input), 0 if axis is None else axes(axis))
+    return cast(found, output_type)
+
+
+@adapts("mean")
+def zero_fraction(value: Any, name: str | None = None) -> Any:
+    """Return the share of elements that are 0."""
+    return gradtape.mean(cast(gradtape.equal(value, 0), "float32"))
+
+
+# -- running sums ----------------------------------------------------------------------------------
+
+
+@adapts("cumsum")
+def cumsum(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Any = None
+) -> Any:
+    """Return running sums along ``axis``.
+
+    Parameters
+    ----------
+    x, axis
+        A tensor, and the axis.
+    exclusive
+        Leave out the element itself: the first sum is 0.
+    reverse
+        Sum from the end.
+    """
+    return _running(gradtape.cumsum, convert_to_tensor(x), axes(axis), exclusive, reverse, 0)
+
+
+@adapts("cumprod")
+def cumprod(
+    x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: Any = None
+) -> Any:
+    """Return running products along ``axis``; see :func:`cumsum`."""
+    return _running(gradtape.cumprod, convert_to_tensor(x), axes(axis), exclusive, reverse, 1)
+
+
+def _running(scan: Any, x: Any, axis: int, exclusive: bool, reverse: bool, first: int) -> Any:
+    if reverse:
+        x = gradtape.flip(x, axis)
+    dtype = x.dtype
+    if exclusive:
+        # the first one in, the last one out
+        rank = x.ndim
+        axis = operator.index(axis) % rank
+        widths = [(1, 0) if i == axis else (0, 0) for i in range(rank)]
+        inner = (slice(None),) * axis + (slice(None, -1),)
+        x = gradtape.pad(x[inner], widths, constant_values=first)
+    x = cast(scan(x, axis), dtype)
+    return gradtape.flip(x, axis) if reverse else x
+
+
+# -- arithmetic ------------------------------------------------------------------------------------
+
+
+@adapts("add")
+def add_n(inputs: Any, name: str | None = None) -> Any:
+    """Return the sum of a list of tensors of one shape."""
+    terms = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if not terms:
+        raise ValueError("add_n: there must be at least one tensor")
+    total = convert_to_tensor(terms[0])
+    for term in terms[1:]:
+        term = convert_to_tensor(term)
+        if term.shape != total.shape and None not in (term.shape, total.shape):
+            raise ValueError(f"add_n: shapes {total.shape} and {term.shape} differ")
+        total = total + term
+    return total
+
+
+@adapts("add")
+def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: Any = None) -> Any:
+    """Return the sum of a list of tensors of one shape."""
+    return add_n(inputs)
+
+
+@adapts("multiply")
+def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
+    """Return ``scalar * x``."""
+    return gradtape.multiply(scalar, x)
+
+
+@adapts("divide", "where")
+def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """Return ``x / y``, and 0 (with gradients 0) where ``y`` is 0."""
+    x, y = convert_to_tensor(x), convert_to_tensor(y)
+    zero = gradtape.equal(y, 0)
+    # both wheres are needed: what is not chosen would still send back a nan
+    return gradtape.where(zero, 0.0, x / gradtape.where(zero, 1, y))
+
+
+@adapts("reciprocal", "where")
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
+    """Return ``1 / x``, and 0 where ``x`` is 0."""
+    return divide_no_nan(gradtape.ones_like(x), x)
+
+
+@adapts("multiply", "where")
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+    """Return ``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or nan."""
+    x, y = convert_to_tensor(x), convert_to_tensor(y)
+    zero = gradtape.equal(y, 0)
+    return gradtape.where(zero, 0, gradtape.where(zero, 0, x) * y)
+
+
+@adapts("subtract", "square")
+def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
+    """Return ``conj(x - y) * (x - y)``."""
+    difference = gradtape.subtract(convert_to_tensor(x), convert_to_tensor(y))
+    if difference.dtype.kind == "c":
+        return gradtape.conj(difference) * difference
+    return gradtape.square(difference)
+
+
+@adapts("sqrt", "reciprocal")
+def rsqrt(x: Any, name: str | None = None) -> Any:
+    """Return ``1 / sqrt(x)``."""
+    return gradtape.reciprocal(gradtape.sqrt(x))
+
+
+@adapts("log", "where")
+def xlogy(x: Any, y: Any, name: str | None = None) -> Any:
+    """Return ``x * log(y)``, and 0 where ``x`` is 0."""
+    x, y = convert_to_tensor(x), convert_to_tensor(y)
+    zero = gradtape.equal(x, 0)
+    return gradtape.where(zero, 0.0, x * gradtape.log(gradtape.where(zero, 1, y)))
+
+
+@adapts("log1p", "where")
+def xlog1py(x: Any, y: Any, name: str | None = None) -> Any:
+    """Return ``x * log1p(y)``, and 0 where ``x`` is 0."""
+    x, y = convert_to_tensor(x), convert_to_tensor(y)
+    zero = gradtape.equal(x, 0)
+    return gradtape.where(zero, 0.0, x * gradtape.log1p(gradtape.where(zero, 0, y)))
+
+
+@adapts("linalg.vector_norm")
+def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: Any = None) -> Any:
+    """Return ``x / sqrt(max(sum(x**2), epsilon))`` over ``axis``."""
+    x = convert_to_tensor(x)
+    squares = gradtape.sum(squared_difference(x, 0.0), axes(axis), keepdims=True)
+    return x * rsqrt(gradtape.maximum(gradtape.real(squares), epsilon))
+
+
+@adapts("nn.softmax")
+def softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+    """Return ``exp(x) / sum(exp(x))`` along ``axis``, the last by default."""
+    return gradtape.nn.softmax(convert_to_tensor(logits), -1 if axis is None else axes(axis))
+
+
+@adapts("nn.log_softmax")
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None) -> Any:
+    """Return ``x - logsumexp(x)`` along ``axis``, the last by default."""
+    return gradtape.nn.log_softmax(convert_to_tensor(logits), -1 if axis is None else axes(axis))
+
+
+# -- order and counting ----------------------------------------------------------------------------
+
+
+class TopK(NamedTuple):
+    """The largest elements, and where they were."""
+
+    values: Any
+    indices: Any
+
+
+@adapts("argsort", "take_along_axis")
+def top_k(
+    input: Any, k: int = 1, sorted: bool = True, index_type: Any = int32, name: Any = None
+) -> TopK:
+    """Return the ``k`` largest elements along the last axis, in descending order.
+
+    Of equal elements the first ones come first. ``sorted`` makes no difference.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than ``k`` elements.
+    """
+    x = convert_to_tensor(input)
+    k = operator.index(k)
+    size = x.shape[-1] if x.shape else None
+    if k < 0 or (size is not None and k > size):
+        raise ValueError(f"top_k: k={k} of an input of shape {x.shape}")
+    # a stable ascending sort of the reversed elements, read from its end, keeps ties in order
+    order = gradtape.flip(gradtape.argsort(gradtape.flip(x, -1), -1), -1)[..., :k]
+    last = gradtape.sum(gradtape.ones_like(x, dtype="int64"), axis=-1, keepdims=True) - 1
+    indices = last - order
+    return TopK(gradtape.take_along_axis(x, indices, -1), cast(indices, index_type))
+
+
+@adapts("argsort")
+def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
+    """Return for each row of predictions whether the target's is among the ``k`` largest."""
+    targets, predictions = convert_to_tensor(targets), convert_to_tensor(predictions)
+    own = gradtape.take_along_axis(predictions, gradtape.expand_dims(targets, -1), -1)
+    return gradtape.count_nonzero(predictions > own, axis=-1) < k
+
+
+@adapts("argsort")
+def invert_permutation(x: Any, name: str | None = None) -> Any:
+    """Return the permutation that undoes ``x``."""
+    x = convert_to_tensor(x)
+    return cast(gradtape.argsort(x), x.dtype)
+
+
+@adapts("bincount")
+def bincount(
+    arr: Any,
+    weights: Any = None,
+    minlength: int | None = None,
+    maxlength: int | None = None,
+    dtype: Any = int32,
+) -> Any:
+    """Return how often each number occurs in ``arr``, or the sums of its weights."""
+    arr = gradtape.reshape(convert_to_tensor(arr), -1)
+    if maxlength is not None:
+        kept = arr < maxlength
+        weights = None if weights is None else gradtape.reshape(weights, -1)[kept]
+        arr = arr[kept]
+    if weights is not None:
+        weights = gradtape.reshape(convert_to_tensor(weights), -1)
+        return gradtape.bincount(arr, weights, minlength or 0)
+    return cast(gradtape.bincount(arr, None, minlength or 0), dtype)
+
+
+@adapts("at")
+def confusion_matrix(
+    labels: Any,
+    predictions: Any,
+    num_classes: int | None = None,
+    weights: Any = None,
+    dtype: Any = int32,
+    name: str | None = None,
+) -> Any:
+    """Return a matrix with, at row i and column j, how often i was predicted to be j."""
+    labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
+    if num_classes is None:
+        num_classes = int(max(np.max(labels.numpy()), np.max(predictions.numpy()))) + 1
+    counts = gradtape.zeros((num_classes, num_classes), as_dtype(dtype))
+    amounts = gradtape.ones_like(labels) if weights is None else convert_to_tensor(weights)
+    return counts.at[labels, predictions].add(cast(amounts, dtype))
+
+
+# -- segments --------------------------------------------------------------------------------------
+
+
+@adapts("nn.segment_sum")
+def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    """Return the sums of rows with the same number, as many as the largest number and 1."""
+    return gradtape.nn.segment_sum(convert_to_tensor(data), convert_to_tensor(segment_ids))
+
+
+@adapts("nn.segment_sum")
+def unsorted_segment_sum(
+    data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
+) -> Any:
+    """Return the sums of rows with the same number, for ``num_segments`` numbers."""
+    ids = convert_to_tensor(segment_ids)
+    data = convert_to_tensor(data)
+    if ids.ndim != 1:  # numbers for more than the first axis: these become one
+        data = gradtape.reshape(data, (-1, *data.shape[ids.ndim :]))
+        ids = gradtape.reshape(ids, -1)
+    return gradtape.nn.segment_sum(data, ids, operator.index(num_segments))
+
+
+@adapts("nn.segment_sum")
+def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    """Return the means of rows with the same number; 0 for a number without rows."""
+    data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+    counts = gradtape.nn.segment_sum(gradtape.ones_like(data), ids)
+    return gradtape.nn.segment_sum(data, ids) / gradtape.maximum(counts, 1)
+
+
+__getattr__ = lookup(__name__)

@@ -1,0 +1,217 @@
+"""Which of TensorFlow's names stand for which of gradtape's; docs/migration.md shows this table.
+
+A name in :data:`ALIASES` is gradtape's own object, found when it is first asked for. Where argument
+names, defaults or results differ, a module of this package defines what adapts them, marked by
+:func:`adapts`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple, TypeVar
+
+import gradtape
+
+__all__ = ["ALIASES", "INSTEAD", "NAMESPACES", "Row", "adapts", "lookup", "rows"]
+
+T = TypeVar("T")
+
+_PACKAGE = __name__.rpartition(".")[0]
+_GUIDE = "docs/migration.md"
+
+
+def _same(names: str, prefix: str = "") -> dict[str, str]:
+    return {name: prefix + name for name in names.split()}
+
+
+_ELEMENTWISE = {
+    **_same(
+        "abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh divide equal exp floor "
+        "greater greater_equal less less_equal logical_and logical_not logical_or maximum minimum "
+        "multiply negative not_equal pow round sign sin sinh sqrt square subtract tan tanh"
+    ),
+    "floordiv": "floor_divide",
+    "floormod": "remainder",
+    "mod": "remainder",
+    "sigmoid": "nn.sigmoid",
+    "truediv": "divide",
+}
+
+#: By namespace, TensorFlow's name and the gradtape object that it stands for.
+ALIASES: dict[str, dict[str, str]] = {
+    "tf": {
+        **_ELEMENTWISE,
+        **_same(
+            "GradientTape Tensor TensorSpec UnconnectedGradients broadcast_shapes custom_gradient "
+            "einsum expand_dims identity init_scope recompute_grad squeeze stop_gradient"
+        ),
+        "realdiv": "divide",
+    },
+    "tf.math": {
+        **_ELEMENTWISE,
+        **_same(
+            "angle conj digamma erf erfc expm1 imag lgamma log log1p logical_xor nextafter "
+            "polygamma real reciprocal rint"
+        ),
+        "is_finite": "isfinite",
+        "is_inf": "isinf",
+        "is_nan": "isnan",
+        "log_sigmoid": "nn.log_sigmoid",
+        "softplus": "nn.softplus",
+        "softsign": "nn.softsign",
+    },
+    "tf.linalg": {
+        **_same("cholesky det expm slogdet", "linalg."),
+        **_same("einsum"),
+    },
+    "tf.nn": _same("elu gelu leaky_relu relu relu6 selu sigmoid softplus softsign tanh", "nn."),
+    "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
+    "tf.autodiff": _same("ForwardAccumulator"),
+    "tf.keras.activations": {
+        **_same(
+            "celu elu gelu glu hard_sigmoid hard_tanh log_sigmoid log_softmax mish relu6 selu "
+            "sigmoid silu softmax softplus softsign squareplus tanh tanh_shrink soft_shrink "
+            "hard_shrink",
+            "nn.",
+        ),
+        "exponential": "exp",
+        "hard_silu": "nn.hard_silu",
+        "hard_swish": "nn.hard_silu",
+        "swish": "nn.silu",
+    },
+    "tf.keras.initializers": _same(
+        "Constant GlorotNormal GlorotUniform HeNormal HeUniform Initializer Ones RandomNormal "
+        "RandomUniform Zeros get serialize",
+        "layers.initializers.",
+    ),
+}
+
+#: The namespaces, each a module of this package (``tf`` is the package itself).
+NAMESPACES = (
+    "tf",
+    "tf.autodiff",
+    "tf.dtypes",
+    "tf.keras",
+    "tf.keras.activations",
+    "tf.keras.initializers",
+    "tf.keras.layers",
+    "tf.keras.losses",
+    "tf.keras.metrics",
+    "tf.keras.optimizers",
+    "tf.linalg",
+    "tf.math",
+    "tf.nn",
+    "tf.random",
+    "tf.saved_model",
+    "tf.signal",
+)
+
+#: What to use where a name has no counterpart, by the name's last part.
+INSTEAD = {
+    "Graph": "gradtape.function(f).get_concrete_function(...).graph",
+    "Session": "eager code: ops run when they are called",
+    "argsort": "gradtape.argsort",
+    "bfloat16": "float32: NumPy has no bfloat16",
+    "config": "gradtape.backend('cupy') to choose a device",
+    "data": "arrays, or any iterable of (x, y) batches",
+    "debugging": "gradtape.debug, and assert",
+    "device": "gradtape.backend('cupy:0')",
+    "gradients": "gradtape.GradientTape, or gradtape.grad",
+    "hessians": "gradtape.hessian",
+    "io": "gradtape.save and gradtape.load",
+    "placeholder": "arguments of a gradtape.function",
+    "py_function": "a plain call: eager code is Python",
+    "summary": "gradtape.Module.summary, or a callback of fit",
+    "train": "gradtape.save and gradtape.load",
+}
+
+
+class Row(NamedTuple):
+    """A line of the table of names."""
+
+    tensorflow: str
+    gradtape: str
+    #: ``"same"``: the same object. ``"adapted"``: TensorFlow's arguments over it.
+    how: str
+
+
+def adapts(*names: str) -> Callable[[T], T]:
+    """Mark a function or class as what adapts these names of gradtape."""
+
+    def mark(adapter: T) -> T:
+        adapter.gradtape_names = names  # type: ignore[attr-defined]
+        return adapter
+
+    return mark
+
+
+def rows() -> list[Row]:
+    """Return the table: every public name of every namespace, in order."""
+    found = [
+        Row(f"{namespace}.{name}", f"gradtape.{path}", "same")
+        for namespace, names in ALIASES.items()
+        for name, path in names.items()
+    ]
+    for namespace in NAMESPACES:
+        module = module_of(namespace)
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not isinstance(value, type(sys)):
+                known = getattr(value, "gradtape_names", ())
+                listed = ", ".join(f"gradtape.{path}" for path in known)
+                found.append(Row(f"{namespace}.{name}", listed, "adapted"))
+    return sorted(set(found))
+
+
+def module_of(namespace: str) -> Any:
+    """Return the module of a namespace."""
+    return import_module(_PACKAGE + namespace.removeprefix("tf"))
+
+
+def lookup(module_name: str) -> Callable[[str], Any]:
+    """Return a module's ``__getattr__``: gradtape's object for an alias, or else an error.
+
+    Raises
+    ------
+    AttributeError
+        By the function, for a name without counterpart; the message has the nearest one.
+    """
+    namespace = "tf" + module_name.removeprefix(_PACKAGE)
+    known = ALIASES.get(namespace, {})
+
+    def __getattr__(name: str) -> Any:
+        if name not in known:
+            if name.startswith("__"):
+                raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
+            raise AttributeError(_absent(namespace, name))
+        value = resolve(known[name])
+        setattr(sys.modules[module_name], name, value)  # not asked for again
+        return value
+
+    return __getattr__
+
+
+def resolve(path: str) -> Any:
+    """Return the gradtape object of a dotted name."""
+    value: Any = gradtape
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def _absent(namespace: str, name: str) -> str:
+    said = f"gradtape has no {namespace}.{name}"
+    if name in INSTEAD:
+        return f"{said}; use {INSTEAD[name]} (see {_GUIDE})"
+    own = {f"gradtape.{part}": part for part in dir(gradtape) if not part.startswith("_")}
+    for family in ("linalg", "nn", "random", "fft", "layers", "training"):
+        part_of = getattr(gradtape, family)
+        own |= {f"gradtape.{family}.{part}": part for part in getattr(part_of, "__all__", ())}
+    here = {f"{namespace}.{part}": part for part in module_of(namespace).__all__}
+    names = {part.lower(): path for path, part in {**here, **own}.items()}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    nearest = f"; the nearest name is {names[near[0]]}" if near else ""
+    return f"{said}{nearest} (see {_GUIDE} for what there is)"
