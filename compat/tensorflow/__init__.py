@@ -33,6 +33,8 @@ from .math import (
 from .names import lookup
 from .objects import *
 from .objects import __all__ as _objects
+from .picking import *
+from .picking import __all__ as _picking
 from .values import *
 from .values import __all__ as _values
 
@@ -43,6 +45,7 @@ __all__ = [
     *_control,
     *_dtypes,
     *_objects,
+    *_picking,
     *_values,
     "add_n",
     "argmax",

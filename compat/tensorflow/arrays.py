@@ -1,4 +1,4 @@
-"""What stands directly under ``tf`` for shapes, creation, joining, indexing and scattering."""
+"""What stands directly under ``tf`` for creation, shapes, joining and parting."""
 
 from __future__ import annotations
 
@@ -12,22 +12,14 @@ import numpy as np
 import gradtape
 
 from .dtypes import as_dtype, cast, float32, int32
-from .linalg import global_norm
 from .names import adapts
 from .values import axes, convert_to_tensor, plain, sizes
 
 __all__ = [
-    "argsort",
-    "boolean_mask",
     "broadcast_to",
-    "clip_by_global_norm",
-    "clip_by_norm",
-    "clip_by_value",
     "concat",
     "ensure_shape",
     "fill",
-    "gather",
-    "gather_nd",
     "identity_n",
     "linspace",
     "meshgrid",
@@ -41,25 +33,15 @@ __all__ = [
     "reshape",
     "reverse",
     "roll",
-    "scatter_nd",
-    "searchsorted",
     "sequence_mask",
     "shape",
     "size",
     "slice",
-    "sort",
     "split",
     "stack",
-    "tensor_scatter_nd_add",
-    "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub",
-    "tensor_scatter_nd_update",
     "tile",
     "transpose",
-    "unique",
     "unstack",
-    "where",
     "zeros",
     "zeros_like",
 ]
@@ -211,7 +193,7 @@ def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
 
 
 def _count(x: Any, axis: int) -> Any:
-    # the other axes are cut to one element: what is left to sum are as many ones as the axis is long
+    # the other axes are cut to one element: what is left to sum is a one per place of this axis
     cut = tuple(_slice(None) if i == axis else _slice(0, 1) for i in _range(x.ndim))
     return gradtape.max(gradtape.sum(gradtape.ones_like(x[cut], dtype="int64"), axis=axis))
 
@@ -379,212 +361,6 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     starts, lengths = sizes(begin, "slice"), sizes(size, "slice")
     ends = [None if n < 0 else b + n for b, n in zip(starts, lengths, strict=True)]
     return convert_to_tensor(input_)[tuple(map(_slice, starts, ends))]
-
-
-# -- picking ---------------------------------------------------------------------------------------
-
-
-@adapts("where", "argwhere")
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
-    """Return ``x`` where the condition holds, else ``y``; alone, the indices where it holds.
-
-    Raises
-    ------
-    ValueError
-        If only one of ``x`` and ``y`` is given.
-    """
-    if x is None and y is None:
-        return gradtape.argwhere(convert_to_tensor(condition))
-    if x is None or y is None:
-        raise ValueError("where: give both of x and y, or none of them")
-    return gradtape.where(condition, x, y)
-
-
-def _over_batch(fn: Any, batch_dims: int) -> Any:
-    for _ in _range(batch_dims):
-        fn = gradtape.vmap(fn)
-    return fn
-
-
-@adapts("take")
-def gather(
-    params: Any,
-    indices: Any,
-    validate_indices: Any = None,
-    axis: Any = None,
-    batch_dims: int = 0,
-    name: str | None = None,
-) -> Any:
-    """Return the slices of ``params`` along ``axis`` at ``indices``.
-
-    Parameters
-    ----------
-    params, indices
-        A tensor, and integers of any shape.
-    validate_indices
-        Ignored: an index out of bounds is an error.
-    axis
-        The axis; ``batch_dims`` by default.
-    batch_dims
-        How many axes, the first ones of both, count examples: each has indices of its own.
-
-    Returns
-    -------
-    A tensor of shape ``params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]``.
-    """
-    params, indices = convert_to_tensor(params), convert_to_tensor(indices)
-    batch_dims = batch_dims % max(indices.ndim, 1) if batch_dims < 0 else batch_dims
-    axis = batch_dims if axis is None else operator.index(plain(axis)) % params.ndim
-    if axis < batch_dims:
-        raise ValueError(f"gather: axis {axis} is one of the first {batch_dims}, of the examples")
-    inner = axis - batch_dims
-    return _over_batch(lambda p, i: gradtape.take(p, i, inner), batch_dims)(params, indices)
-
-
-@adapts("Tensor.__getitem__")
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
-    """Return the slices of ``params`` at indices ``(..., k)`` of its first ``k`` axes."""
-    fn = _over_batch(lambda p, i: p[_index(i)], batch_dims)
-    return fn(convert_to_tensor(params), convert_to_tensor(indices))
-
-
-def _index(indices: Any) -> tuple[Any, ...]:
-    return tuple(gradtape.unstack(convert_to_tensor(indices), -1))
-
-
-@adapts("compress", "Tensor.__getitem__")
-def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> Any:
-    """Return the elements (or slices) where the mask holds, whose first axis is ``axis``."""
-    before = (_slice(None),) * (0 if axis is None else operator.index(plain(axis)))
-    return convert_to_tensor(tensor)[(*before, gradtape.as_tensor(mask))]
-
-
-@adapts("at")
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
-    """Return zeros of ``shape`` to which updates are added at indices ``(..., k)``."""
-    updates = convert_to_tensor(updates)
-    empty = gradtape.zeros(sizes(shape, "scatter_nd"), updates.dtype)
-    return empty.at[_index(indices)].add(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_update(
-    tensor: Any, indices: Any, updates: Any, name: str | None = None
-) -> Any:
-    """Return ``tensor`` with updates in place of what is at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].set(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return ``tensor`` with updates added at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].add(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return ``tensor`` with updates subtracted at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].subtract(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return the maxima of ``tensor`` and updates at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].max(updates)
-
-
-@adapts("at")
-def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
-    """Return the minima of ``tensor`` and updates at indices ``(..., k)``."""
-    return convert_to_tensor(tensor).at[_index(indices)].min(updates)
-
-
-@adapts("unique")
-def unique(x: Any, out_idx: Any = int32, name: str | None = None) -> tuple[Any, Any]:
-    """Return the distinct elements in the order of their first occurrence, and each one's place."""
-    values, first, inverse = gradtape.unique(
-        convert_to_tensor(x), return_index=True, return_inverse=True
-    )
-    order = gradtape.argsort(first)
-    return gradtape.take(values, order), cast(
-        gradtape.take(gradtape.argsort(order), inverse), out_idx
-    )
-
-
-# -- order -----------------------------------------------------------------------------------------
-
-
-def _descending(direction: str, op: str) -> bool:
-    if direction not in ("ASCENDING", "DESCENDING"):
-        raise ValueError(f"{op}: direction is 'ASCENDING' or 'DESCENDING', got {direction!r}")
-    return direction == "DESCENDING"
-
-
-@adapts("sort")
-def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
-    """Return the elements in order along ``axis``."""
-    down = _descending(direction, "sort")
-    ordered = gradtape.sort(convert_to_tensor(values), axis)
-    return gradtape.flip(ordered, axis) if down else ordered
-
-
-@adapts("argsort")
-def argsort(
-    values: Any,
-    axis: int = -1,
-    direction: str = "ASCENDING",
-    stable: bool = False,
-    name: str | None = None,
-) -> Any:
-    """Return the indices that put the elements in order along ``axis``; equal ones stay in order."""
-    values = convert_to_tensor(values)
-    if not _descending(direction, "argsort"):
-        return cast(gradtape.argsort(values, axis), int32)
-    # of the reversed elements, read from the end, so that equal ones stay in order
-    order = gradtape.flip(gradtape.argsort(gradtape.flip(values, axis), axis), axis)
-    return cast(values.shape[axis] - 1 - order, int32)
-
-
-@adapts("searchsorted")
-def searchsorted(
-    sorted_sequence: Any,
-    values: Any,
-    side: str = "left",
-    out_type: Any = int32,
-    name: str | None = None,
-) -> Any:
-    """Return where values belong in sorted sequences, row by row."""
-    rows, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
-    found = _over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
-    return cast(found, out_type)
-
-
-# -- clipping --------------------------------------------------------------------------------------
-
-
-@adapts("clip")
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """Return ``t`` kept between two bounds; the gradient on a bound is 1."""
-    return gradtape.clip(convert_to_tensor(t), clip_value_min, clip_value_max)
-
-
-@adapts("clip_by_norm")
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``."""
-    return gradtape.clip_by_norm(convert_to_tensor(t), clip_norm, plain(axes))
-
-
-@adapts("clip_by_norm", "linalg.vector_norm")
-def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
-) -> tuple[list[Any], Any]:
-    """Return tensors scaled down together to a norm of at most ``clip_norm``, and their norm.
-
-    Entries that are None stay None.
-    """
-    norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
-    scale = clip_norm / gradtape.maximum(norm, clip_norm)
-    return [None if t is None else t * cast(scale, t.dtype) for t in t_list], norm
 
 
 @adapts("identity")

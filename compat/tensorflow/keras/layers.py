@@ -129,17 +129,18 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     # -- weights ---------------------------------------------------------------------------------
 
-    def add_weight(  # type: ignore[override]
+    def add_weight(
         self,
         shape: Any = (),
         initializer: Any = None,
-        dtype: Any = None,
+        name: str | None = None,
         trainable: bool = True,
+        dtype: Any = None,
+        *,
         autocast: bool = True,
         regularizer: Any = None,
         constraint: Any = None,
         aggregation: str = "none",
-        name: str | None = None,
     ) -> Any:
         """Return a new variable, to be kept as an attribute of the layer.
 
@@ -150,16 +151,16 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         initializer
             A name, an object of ``tf.keras.initializers``, or a function of shape and dtype;
             ``"glorot_uniform"`` for floats by default, else ``"zeros"``.
-        dtype
-            The dtype; by default the layer's own.
+        name
+            The variable's name.
         trainable
             Whether it trains.
+        dtype
+            The dtype; by default the layer's own.
         regularizer, constraint
             Not supported.
         autocast, aggregation
             Ignored.
-        name
-            The variable's name.
         """
         if regularizer is not None or constraint is not None:
             raise TypeError("add_weight: regularizer and constraint are not supported")

@@ -10,8 +10,8 @@ import gradtape
 from gradtape.core.extend import F
 from gradtape.training import Optimizer as _Optimizer
 
-from ..arrays import clip_by_global_norm
 from ..names import adapts, lookup
+from ..picking import clip_by_global_norm
 
 __all__ = ["SGD", "Adagrad", "Adam", "Optimizer", "RMSprop", "get"]
 
