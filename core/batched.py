@@ -36,10 +36,13 @@ __all__ = [
     "as_batched",
     "has_level",
     "in_words",
+    "levels_of",
     "new_level",
     "outermost",
     "over_examples",
     "rank_of",
+    "row_of",
+    "whole_shape",
 ]
 
 new_level = count(1).__next__
@@ -102,6 +105,13 @@ class Shared:
 def as_batched(x: Any, beside: Any) -> Any:
     """Return ``x``, the same for all examples, with a first axis as long as that of ``beside``."""
     return F.spread_like(x, beside)
+
+
+def row_of(x: Any) -> Any:
+    """Return an array of the shape and dtype of one example of a batch, which may be empty."""
+    if x.shape and x.shape[0]:
+        return F.getitem(x, index=(0,))
+    return F.cast_like(F.sum(F.getitem(x, index=(("slice", 0, 1, None),)), axis=0), x)
 
 
 def rank_of(x: Any, op: Op) -> int:
@@ -306,7 +316,7 @@ def _unhide(x: Any, like: Any, *, level: int) -> Any:
         return x.array
     inner, beside = x.array, like
     if type(like) is Batched and like.level == x.level:
-        beside = F.getitem(like.array, index=(0,))
+        beside = row_of(like.array)
     if not has_level(inner, level):
         return Batched(F.swapaxes(as_batched(inner, beside), axis1=0, axis2=1), x.level)
     return Batched(F.swapaxes(_unhide(inner, beside, level=level), axis1=0, axis2=1), x.level)
@@ -319,6 +329,22 @@ def has_level(array: Any, level: int) -> bool:
             return True
         array = array.array
     return False
+
+
+def whole_shape(array: Any) -> Any:
+    """Return the shape of the values behind an array, hidden axes included."""
+    while type(array) is Batched:
+        array = array.array
+    return array.shape
+
+
+def levels_of(array: Any) -> frozenset[int]:
+    """Return the levels at which an array differs from example to example."""
+    levels = []
+    while type(array) is Batched:
+        levels.append(array.level)
+        array = array.array
+    return frozenset(levels)
 
 
 #: Make the first axis of an array the hidden one of a level.

@@ -11,10 +11,12 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .convert import as_tensor
 from .dtypes import is_differentiable
 from .errors import GradientError
-from .op import SCALARS, Op, unsure
+from .op import SCALARS, Op, is_transformed, unsure
 from .state import active_tapes, recording_to
 from .table import F
 from .tape import GradientTape, UnconnectedGradients, unconnected_kind
@@ -159,6 +161,8 @@ class ForwardAccumulator:
             return
         with recording_to(self._others()):
             found = transposed(lambda gs: backward(gs, False), tangents, outputs, name)
+            with recording_to(()):
+                _check_linear(lambda gs: backward(gs, False), tangents, outputs, name)
             self._keep(outputs, found)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
@@ -373,6 +377,31 @@ def _check_constant(
             raise GradientError(
                 f"{name}: forward mode differentiates its gradient function, which is not made of "
                 "gradtape ops (it calls NumPy on a value, say); write it with ops"
+            )
+
+
+def _check_linear(
+    pull: Callable[[list[Any]], Sequence[Any]],
+    tangents: Sequence[Tensor | None],
+    outputs: Sequence[Tensor],
+    name: str,
+) -> None:
+    """Raise if a user's gradient function is not linear, so that it is no function's transpose."""
+    if any(is_transformed(y.array) for y in outputs):
+        return  # there are no values to try it on
+    some = [Tensor(F.ones_like(y.array)) for y in outputs]
+    large = [Tensor(F.multiply(g.array, 1024)) for g in some]
+    for one, many, t in zip(pull(some), pull(large), tangents, strict=True):
+        if one is None or many is None or t is None or is_transformed(one.array):
+            continue
+        expected = F.multiply(one.array, 1024)
+        off, size = F.abs(many.array - expected), F.abs(expected)
+        close = F.less_equal(off, size * float(np.finfo(one.dtype).eps) * 64)
+        if not bool(F.all(F.logical_or(close, F.logical_not(F.isfinite(off))))):
+            raise GradientError(
+                f"{name}: its gradient function is not linear in the gradient that it is given (it "
+                "clips it, say), so it has no forward mode; use reverse mode: gradtape.grad, "
+                "jacrev, vjp"
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -17,7 +18,7 @@ from .table import F, ops
 from .tape import GradientTape
 from .tensor import Tensor
 from .tree import flatten as leaves_of
-from .tree import pack_like
+from .tree import pack_like, structure
 from .variable import Variable
 
 __all__ = [
@@ -47,8 +48,10 @@ class Call:
 
     def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
         self.args, self.kwargs = list(args), dict(kwargs)
+        if not callable(getattr(argnums, "__iter__", None)):
+            argnums = _argument_key(argnums, name)
         single = isinstance(argnums, (int, str))
-        keys: list[Any] = [argnums] if isinstance(argnums, (int, str)) else list(argnums)
+        keys = [_argument_key(key, name) for key in ([argnums] if single else argnums)]
         for key in keys:
             if isinstance(key, str) and key not in self.kwargs:
                 raise TypeError(f"{name}: argnums names {key!r}, which was not passed by keyword")
@@ -58,6 +61,9 @@ class Call:
                 )
         if not keys:
             raise ValueError(f"{name}: argnums is empty")
+        places = [key if isinstance(key, str) else key % len(args) for key in keys]
+        if len(set(places)) < len(places):
+            raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
         self.sources: list[Any] = []
         found = []
         for key in keys:
@@ -67,6 +73,12 @@ class Call:
             self.sources += leaves
             container[key] = pack_like(tree, list(leaves))
             found.append(tree)
+        own = [x.id for x in self.sources if isinstance(x, Variable)]
+        if len(set(own)) < len(own):
+            raise ValueError(
+                f"{name}: a variable is passed twice; pass its value, variable.value, to tell the "
+                "places apart"
+            )
         self.chosen: Any = found[0] if single else tuple(found)
 
     def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
@@ -83,6 +95,20 @@ class Call:
         return pack_like(self.chosen, list(leaves))
 
 
+def _argument_key(key: Any, name: str) -> int | str:
+    if isinstance(key, str):
+        return key
+    try:
+        if isinstance(key, bool):
+            raise TypeError
+        return operator.index(key)
+    except TypeError:
+        raise TypeError(
+            f"{name}: argnums must be an argument's position or name, or several of them, got "
+            f"{key!r}"
+        ) from None
+
+
 def _source(leaf: Any, name: str, key: Any) -> Any:
     if isinstance(leaf, Variable):
         tensor: Any = leaf
@@ -94,7 +120,11 @@ def _source(leaf: Any, name: str, key: Any) -> Any:
     if not is_differentiable(tensor.dtype):
         raise TypeError(
             f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "
-            "pass floating ones, or choose other arguments with argnums"
+            + (
+                "pass floating ones, or fix them: functools.partial(fn, ...)"
+                if name in ("jvp", "vjp", "linearize", "hvp")
+                else "pass floating ones, or choose other arguments with argnums"
+            )
         )
     return tensor
 
@@ -103,6 +133,13 @@ def _scalar(value: Any, name: str) -> Tensor:
     result = value.value if isinstance(value, Variable) else value
     if not isinstance(result, Tensor):
         raise TypeError(f"{name}: the function must return a tensor, got {type(value).__name__}")
+    if result.dtype.kind != "f":
+        kind = "complex" if result.dtype.kind == "c" else f"{result.dtype}"
+        raise TypeError(
+            f"{name}: the function must return a real, floating scalar, got a {kind} one; take its "
+            "real part or its size, or use GradientTape, whose gradient of a complex target is "
+            "TensorFlow's"
+        )
     if result.shape not in ((), None):
         raise TypeError(
             f"{name}: the function must return a scalar, got shape {result.shape}; use jacobian, "
@@ -113,6 +150,14 @@ def _scalar(value: Any, name: str) -> Tensor:
 
 def tape_of(persistent: bool = False) -> GradientTape:
     return GradientTape(persistent, watch_accessed_variables=False)
+
+
+def _same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:
+    if structure(got) != structure(want):
+        raise ValueError(
+            f"{name}: {what} must have the structure of {other}, {structure(want)}, got "
+            f"{structure(got)}"
+        )
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -203,9 +248,10 @@ def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     with tape_of(persistent=True) as tape:
         tape.watch(call.sources)
         result, aux = call.run(fn, has_aux)
-    targets = leaves_of(result)
+    targets = [as_tensor(leaf) for leaf in leaves_of(result)]
 
     def pull(cotangents: Any) -> Any:
+        _same_structure("vjp", "cotangents", cotangents, "the result", result)
         grads = tape.gradient(
             targets,
             call.sources,
@@ -254,12 +300,9 @@ def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tup
     2.0
     """
     primals, tangents = _arguments(primals, tangents, "jvp")
+    _same_structure("jvp", "tangents", tangents, "the arguments", primals)
     call = Call("jvp", range(len(primals)), primals, {})
     given = leaves_of(tangents)
-    if len(given) != len(call.sources):
-        raise ValueError(
-            f"jvp: the arguments hold {len(call.sources)} tensors, there are {len(given)} tangents"
-        )
     result, tangent, aux = push(fn, call, call.sources, given, has_aux)
     return (result, tangent, aux) if has_aux else (result, tangent)
 
@@ -269,10 +312,9 @@ def push(
 ) -> tuple[Any, Any, Any]:
     with ForwardAccumulator(sources, tangents) as accumulator:
         result, aux = call.run(fn, has_aux)
-    leaves = [leaf.value if isinstance(leaf, Variable) else leaf for leaf in leaves_of(result)]
     found = [
-        accumulator.jvp(leaf, unconnected_gradients="zero") if isinstance(leaf, Tensor) else None
-        for leaf in leaves
+        None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
+        for leaf in leaves_of(result)
     ]
     return result, pack_like(result, found), aux
 
@@ -298,7 +340,7 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     with tape_of() as tape:
         tape.watch(call.sources)
         result, _ = call.run(fn)
-    targets = leaves_of(result)
+    targets = [as_tensor(leaf) for leaf in leaves_of(result)]
     # the backward pass is linear in what comes from above; its own backward pass is the derivative
     seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
     with tape_of(persistent=True) as transpose:
@@ -307,9 +349,10 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     connected = [i for i, g in enumerate(grads) if g is not None]
 
     def push(*tangents: Any) -> Any:
+        _same_structure("linearize", "tangents", tangents, "the arguments", primals)
         given = leaves_of(tangents)
-        if len(given) != len(grads):
-            raise ValueError(f"linearize: there must be {len(grads)} tangents, got {len(given)}")
+        if not connected:
+            return pack_like(result, [Tensor(F.zeros_like(y.array)) for y in targets])
         found = transpose.gradient(
             [grads[i] for i in connected],
             seeds,

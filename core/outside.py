@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .backend import shape_witness
 from .backward import Joint
-from .batched import HIDE, UNHIDE, has_level, over_examples
+from .batched import HIDE, UNHIDE, has_level, levels_of, over_examples
 from .table import F
 from .tape import GradientTape
 from .tensor import Tensor
@@ -30,23 +30,21 @@ class _View(dict[int, Any]):
 
 
 class Outside:
-    """Stands for a tape while a batch of examples runs.
+    """Stands for a tape where values may differ from example to example of batches inside it.
 
     What all examples share has one gradient for the tape, the sum over the examples; a tape opened
     for one example keeps them apart. So where an op joins a batched input and a shared one, the
     shared one's gradient is summed over the hidden axis here.
     """
 
-    def __init__(self, tape: Any, level: int) -> None:
-        self.tape = tape
-        self.level = level
-        self.root: GradientTape = getattr(tape, "root", tape)
-        self.records = _View(self.root)
+    def __init__(self, tape: GradientTape) -> None:
+        self.root = tape
+        self.records = _View(tape)
 
     @classmethod
-    def of(cls, recorder: Recorder, level: int) -> Any:
-        """Return what stands for a recorder inside a batch."""
-        return cls(recorder, level) if isinstance(recorder, (GradientTape, Outside)) else recorder
+    def of(cls, recorder: Recorder) -> Any:
+        """Return what stands for a recorder; itself, if it is no tape."""
+        return cls(recorder) if isinstance(recorder, GradientTape) else recorder
 
     def accessed(self, variable: Any) -> None:
         """Pass on that a variable was read."""
@@ -56,21 +54,22 @@ class Outside:
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
         """Record a run of ``op`` with one output."""
-        self.tape.record(op, inputs, output, params)
-        self._sum_shared(inputs, [output])
+        self.root.record(op, inputs, output, params)
+        if op is not HIDE:  # whose input is all examples
+            self._sum_shared(inputs, [output])
 
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
-        self.tape.record_joint(op, inputs, outputs, params)
+        self.root.record_joint(op, inputs, outputs, params)
         self._sum_shared(inputs, outputs)
 
     def record_call(
         self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
     ) -> None:
         """Record a computation whose gradient is a function."""
-        self.tape.record_call(name, inputs, outputs, backward)
+        self.root.record_call(name, inputs, outputs, backward)
         self._sum_shared(inputs, outputs)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
@@ -78,38 +77,41 @@ class Outside:
         self.root.record_break(inputs, outputs, why)
 
     def _sum_shared(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
-        level = self.level
-        if not any(has_level(y.array, level) for y in outputs):
+        levels = frozenset().union(*(levels_of(y.array) for y in outputs)) - self.root.levels
+        if not levels:
             return
-        shared = {
-            x.id for x in inputs if type(x) is Tensor and not has_level(x.array, level)
-        } & self.root.records.keys()
+        self.root.batched = True
+        records = self.root.records
+        shared: dict[int, list[int]] = {}  # id -> the levels over which its gradient is summed
+        for x in inputs:
+            if type(x) is Tensor and x.id in records:
+                missing = sorted(levels - levels_of(x.array), reverse=True)
+                if missing:
+                    shared[x.id] = missing
         if not shared:
             return
-        records = self.root.records
         for y in outputs:
             record = records.get(y.id)
             if record is None:
                 continue
             if type(record) is Joint:
-                records[y.id] = _summed_joint(record, shared, level, outputs)
-            elif type(record) is tuple:
-                id, rule, saved, like = record
-                if id in shared:
-                    records[y.id] = [(id, *_summed(rule, saved, None, like, level))]
-            else:
-                records[y.id] = [
-                    (id, *_summed(rule, saved, keywords, like, level))
-                    if id in shared
-                    else (id, rule, saved, keywords, like)
-                    for id, rule, saved, keywords, like in record
-                ]
+                records[y.id] = _summed_joint(record, shared, outputs, levels)
+                continue
+            edges = [(*record[:3], None, record[3])] if type(record) is tuple else record
+            records[y.id] = [
+                (edge[0], *_summed(*edge[1:], shared[edge[0]])) if edge[0] in shared else edge
+                for edge in edges
+            ]
 
 
 def _summed(
-    rule: Callable[..., Any], saved: Any, keywords: dict[str, Any] | None, like: Any, level: int
+    rule: Callable[..., Any],
+    saved: Any,
+    keywords: dict[str, Any] | None,
+    like: Any,
+    levels: list[int],
 ) -> tuple[Any, Any, Any, Any]:
-    """Return a record's edge with the gradient summed over the examples."""
+    """Return a record's edge with the gradient summed over the examples of levels."""
     values: tuple[Any, ...] = (saved,) if saved is not None else ()
     if keywords is not None:
         values = saved
@@ -119,24 +121,40 @@ def _summed(
         gx = rule(g, *given[:n], **settings)
         if like is not None:
             gx = F.unbroadcast_like(gx, given[n])
-        return over_examples(gx, level)
+        return _over(gx, levels)
 
     return summed, (values if like is None else (*values, like)), keywords or {}, None
 
 
-def _summed_joint(record: Joint, shared: set[int], level: int, results: Sequence[Tensor]) -> Joint:
+def _over(g: Any, levels: Sequence[int]) -> Any:
+    for level in levels:
+        g = over_examples(g, level)
+    return g
+
+
+def _summed_joint(
+    record: Joint, shared: dict[int, list[int]], results: Sequence[Tensor], levels: Any
+) -> Joint:
     outputs, inputs, backward, name = record
-    like = next(shape_witness(y) for y in results if has_level(y.array, level))
-    alike = [not has_level(y.array, level) for y in results]
+    # for each level a result that has it, and which results do not
+    spread = [
+        (
+            level,
+            next(shape_witness(y) for y in results if has_level(y.array, level)),
+            [not has_level(y.array, level) for y in results],
+        )
+        for level in sorted(levels)
+    ]
 
     def summed(gs: list[Any], raw: bool) -> list[Any]:
-        # the upstream gradient of a result that all examples share is shared out among them
-        gs = [
-            _share(g, like, level, raw) if every and g is not None else g
-            for g, every in zip(gs, alike, strict=True)
-        ]
+        for level, like, alike in spread:
+            # the upstream gradient of a result that all examples share is shared out among them
+            gs = [
+                _share(g, like, level, raw) if every and g is not None else g
+                for g, every in zip(gs, alike, strict=True)
+            ]
         return [
-            over_examples(gx, level) if id in shared and gx is not None else gx
+            _over(gx, shared[id]) if id in shared and gx is not None else gx
             for id, gx in zip(inputs, backward(gs, raw), strict=True)
         ]
 

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 
 from .backend import shape_witness
 from .backward import Joint, arrays_of, reachable, run_backward
+from .batched import whole_shape
 from .convert import as_tensor
 from .dtypes import is_differentiable
 from .op import Op, unsure
-from .state import active_tapes
+from .state import active_batches, active_tapes
 from .table import F
 from .tensor import Tensor
 from .tree import flatten, pack_like
@@ -90,6 +91,9 @@ class GradientTape:
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
+        # the levels of the batches in which the tape was opened, and whether it has seen others
+        self.levels: frozenset[int] = frozenset()
+        self.batched = False
 
     def __repr__(self) -> str:
         state = "recording" if self._recording else "not recording"
@@ -107,6 +111,7 @@ class GradientTape:
             self._was_reset = False
         self._entered = True
         self._thread = threading.get_ident()
+        self.levels = frozenset(batch.level for batch in active_batches.get())
         self._resume()
         return self
 
@@ -391,8 +396,8 @@ class GradientTape:
         self._check_unused()
         _check_rows(parallel_iterations, "jacobian")
         unconnected = unconnected_kind(unconnected_gradients)
-        y = _handle(target, "target")
-        handles = [_handle(leaf, "sources") for leaf in flatten(sources)]
+        y = _handle(target, "target", "jacobian")
+        handles = [_handle(leaf, "sources", "jacobian") for leaf in flatten(sources)]
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
         if unconnected is UnconnectedGradients.ZERO:
@@ -441,15 +446,16 @@ class GradientTape:
         ValueError
             If the numbers of examples differ; with ``check``, if examples are not independent.
         """
-        from .jacobian import batch_jacobian
+        from .jacobian import batch_jacobian, check_examples
 
         self._check_unused()
         _check_rows(parallel_iterations, "batch_jacobian")
         unconnected_kind(unconnected_gradients)
-        y, x = _handle(target, "target"), _handle(source, "source")
+        y = _handle(target, "target", "batch_jacobian")
+        x = _handle(source, "source", "batch_jacobian")
+        check_examples(self, y, x, check)
         self._used = True
-        rows = parallel_iterations if experimental_use_pfor else 1
-        return batch_jacobian(self, y, x, rows, check)
+        return batch_jacobian(self, y, x, parallel_iterations if experimental_use_pfor else 1)
 
     def _check_unused(self) -> None:
         if self._used and not self._persistent:
@@ -464,12 +470,12 @@ class GradientTape:
         for record in self._all.values():
             if type(record) is tuple:
                 if type(record[2]) is Tensor:
-                    shapes.add(record[2].array.shape)
+                    shapes.add(whole_shape(record[2].array))
             elif type(record) is list:
                 for edge in record:
                     for saved in edge[2] if type(edge[2]) is tuple else (edge[2],):
                         if type(saved) is Tensor:
-                            shapes.add(saved.array.shape)
+                            shapes.add(whole_shape(saved.array))
         return shapes
 
     def _backward(
@@ -482,6 +488,11 @@ class GradientTape:
         """Run the backward pass and return a tensor or None per source id."""
         keep = keep or self._persistent
         others = tuple(tape for tape in active_tapes.get() if not self._is_in(tape))
+        if self.batched and others:
+            from .outside import Outside  # it builds on tapes
+
+            # what runs now may still differ from example to example of a batch that has ended
+            others = tuple(map(Outside.of, others))
         raw = not others
         grads: dict[int, Any] = {}
         wanted = set(sources)
@@ -523,19 +534,25 @@ def _no_rule(op: Op) -> str:
 
 
 def _check_rows(parallel_iterations: int | None, name: str) -> None:
-    if parallel_iterations is not None and parallel_iterations < 1:
+    if parallel_iterations is None:
+        return
+    if isinstance(parallel_iterations, bool) or not isinstance(parallel_iterations, int):
+        raise TypeError(
+            f"{name}: parallel_iterations must be an integer or None, got {parallel_iterations!r}"
+        )
+    if parallel_iterations < 1:
         raise ValueError(
             f"{name}: parallel_iterations must be at least 1, got {parallel_iterations}"
         )
 
 
-def _handle(leaf: Any, argument: str) -> Tensor:
+def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     """Return the tensor that stands for a target or source; a variable is not watched by this."""
     if type(leaf) is Tensor:
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()
-    raise TypeError(f"gradient: {argument} must be Tensors or Variables, got {leaf!r}")
+    raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}")
 
 
 def _seeds(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:

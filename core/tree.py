@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["flatten", "map_structure", "pack_like", "structure"]
+__all__ = ["flatten", "map_structure", "pack_like", "sorted_keys", "structure"]
 
 
-def _sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
+    """Return the keys of a dictionary in the order in which it is walked."""
     try:
         return sorted(mapping)
     except TypeError:  # keys of several types: insertion order is the only order there is
@@ -32,7 +33,7 @@ def _flatten_into(tree: Any, leaves: list[Any]) -> None:
         for item in tree:
             _flatten_into(item, leaves)
     elif isinstance(tree, dict):
-        for key in _sorted_keys(tree):
+        for key in sorted_keys(tree):
             _flatten_into(tree[key], leaves)
     else:
         leaves.append(tree)
@@ -50,7 +51,7 @@ def _pack(tree: Any, leaves: Iterator[Any]) -> Any:
         packed = [_pack(item, leaves) for item in tree]
         return packed if isinstance(tree, list) else tuple(packed)
     if isinstance(tree, dict):
-        values = {key: _pack(tree[key], leaves) for key in _sorted_keys(tree)}
+        values = {key: _pack(tree[key], leaves) for key in sorted_keys(tree)}
         return {key: values[key] for key in tree}
     return next(leaves)
 
@@ -66,6 +67,6 @@ def structure(tree: Any) -> Any:
         kind = tree.__class__ if hasattr(tree, "_fields") else type(tree)
         return (kind.__name__, *[structure(item) for item in tree])
     if isinstance(tree, dict):
-        keys = _sorted_keys(tree)
+        keys = sorted_keys(tree)
         return ("dict", *[(key, structure(tree[key])) for key in keys])
     return None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .batched import HIDE, UNHIDE, has_level, new_level
+from .batched import HIDE, UNHIDE, has_level, new_level, row_of
 from .convert import as_tensor
+from .op import unsure
 from .outside import Outside
 from .state import Batching, active_batches, active_tapes, recording_to
 from .table import ops
 from .tensor import Tensor
-from .tree import flatten, pack_like, structure
+from .tree import flatten, pack_like, sorted_keys
 
 __all__ = ["batching", "check_randomness", "key_for_examples", "leave", "vmap"]
 
@@ -23,7 +25,10 @@ _RANDOMNESS = ("error", "different", "same")
 @contextmanager
 def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
     """Run a block for one example of a batch; tapes from outside sum over the examples."""
-    tapes = tuple(Outside.of(tape, level) for tape in active_tapes.get())
+    tapes = tuple(Outside.of(tape) for tape in active_tapes.get())
+    for tape in tapes:
+        if type(tape) is Outside:
+            tape.root.batched = True
     token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
     try:
         with recording_to(tapes):
@@ -80,9 +85,11 @@ def vmap(
         A function of tensors (in any nested containers), without the batch axis.
     in_axes
         The axis of each positional argument that counts examples; ``None`` for an argument that all
-        examples share. One integer stands for all arguments; a container gives one per leaf.
+        examples share. One integer stands for all arguments; a container gives one per argument,
+        each an integer for all that is in it, or again a container.
     out_axes
-        Where the results' batch axis goes: one integer, or a container with one per result.
+        Where the results' batch axis goes: one integer, or a container with one per result. None
+        for a result that all examples share, and that is returned without a batch axis.
     randomness
         What ``gt.random`` gives inside ``fn``: ``"different"`` numbers for each example, the
         ``"same"`` for all, or an ``"error"`` (the default), so that the choice is made in words.
@@ -94,7 +101,8 @@ def vmap(
     Raises
     ------
     ValueError
-        When called, if no argument has a batch axis, or the batch sizes differ.
+        When called, if no argument has a batch axis, or the batch sizes differ; or if ``in_axes``
+        or ``out_axes`` do not fit.
     TraceError
         When called, if ``fn`` asks for a value: ``if x > 0``, ``float(x)``, ``x.numpy()``.
     RuntimeError
@@ -110,6 +118,8 @@ def vmap(
     >>> gt.vmap(lambda x, w: gt.sum(x * w), in_axes=(0, None))(gt.ones((3, 2)), gt.ones(2)).shape
     (3,)
     """
+    if not callable(fn):
+        raise TypeError(f"vmap: expected a function, got {fn!r}")
     if randomness not in _RANDOMNESS:
         raise ValueError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}")
 
@@ -122,6 +132,7 @@ def vmap(
             for i, (leaf, axis) in enumerate(zip(given, axes, strict=True))
         ]
         like = _longest(leaves, axes)
+        leaves = _of_one_length(leaves, axes, like)
         level = new_level()
         example = [
             leaf if axis is None else HIDE(leaf, level=level)
@@ -130,17 +141,43 @@ def vmap(
         with batching(level, like, randomness):
             result = fn(*pack_like(args, example), **kwargs)
         results = flatten(result)
-        places = _out_axes(out_axes, result)
+        places = _spread(out_axes, result, "out_axes")
         outputs: list[Tensor | None] = []
         for leaf, axis in zip(results, places, strict=True):
             if leaf is None:  # no gradient, say
                 outputs.append(None)
+                continue
+            if axis is None:
+                outputs.append(_shared(as_tensor(leaf), level))
                 continue
             y = leave(leaf, like, level)
             outputs.append(y if axis == 0 else ops["moveaxis"](y, source=(0,), destination=(axis,)))
         return pack_like(result, outputs)
 
     return wrapper
+
+
+def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> list[Any]:
+    """Let a run raise if batch sizes differ that a trace does not know."""
+    batched = [x for x, axis in zip(leaves, axes, strict=True) if axis is not None]
+    if len(batched) < 2 or not any(unsure(x.shape) for x in batched):
+        return leaves
+    checked = []
+    for x, axis in zip(leaves, axes, strict=True):
+        if axis is not None and x.array is not like.array and x.shape is not None:
+            as_long = ops["spread_like"](Tensor(row_of(x.array)), like)
+            x = ops["reshape_like"](x, as_long)
+        checked.append(x)
+    return checked
+
+
+def _shared(x: Tensor, level: int) -> Tensor:
+    if has_level(x.array, level):
+        raise ValueError(
+            "vmap: out_axes is None for a result that differs from example to example; give its "
+            "batch axis a place"
+        )
+    return x
 
 
 def _axis_first(x: Tensor, axis: int, position: int) -> Tensor:
@@ -153,30 +190,36 @@ def _axis_first(x: Tensor, axis: int, position: int) -> Tensor:
     return result
 
 
+def _spread(axes: Any, tree: Any, what: str) -> list[int | None]:
+    """Return an axis per leaf: one stands for a whole container, a container for its parts."""
+    if axes is None:
+        return [None] * len(flatten(tree))
+    if not isinstance(axes, (list, tuple, dict)):
+        try:
+            if isinstance(axes, bool):
+                raise TypeError
+            axis = operator.index(axes)
+        except TypeError:
+            raise TypeError(
+                f"vmap: {what} holds integers and None in lists, tuples and dicts, got {axes!r}"
+            ) from None
+        return [None if leaf is None else axis for leaf in flatten(tree)]
+    if isinstance(axes, dict):
+        if not isinstance(tree, dict) or set(axes) != set(tree):
+            raise ValueError(f"vmap: {what} {axes} does not have the structure of what it is for")
+        parts = [_spread(axes[key], tree[key], what) for key in sorted_keys(tree)]
+    else:
+        if not isinstance(tree, (list, tuple)) or len(axes) != len(tree):
+            raise ValueError(f"vmap: {what} {axes} does not have the structure of what it is for")
+        parts = [_spread(a, t, what) for a, t in zip(axes, tree, strict=True)]
+    return [axis for part in parts for axis in part]
+
+
 def _axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
     """Return the batch axis of every leaf of the arguments."""
-    if in_axes is None or isinstance(in_axes, int):
-        return [in_axes] * len(flatten(args))
-    if len(in_axes) != len(args):
+    if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
         raise ValueError(f"vmap: {len(args)} arguments, but in_axes is {in_axes}")
-    axes: list[int | None] = []
-    for argument, axis in zip(args, in_axes, strict=True):
-        if axis is None or isinstance(axis, int):
-            axes += [axis] * len(flatten(argument))
-        elif structure(axis) == structure(argument):
-            axes += flatten(axis)
-        else:
-            raise ValueError(f"vmap: in_axes {axis} does not have the structure of its argument")
-    return axes
-
-
-def _out_axes(out_axes: Any, result: Any) -> list[int]:
-    """Return where the batch axis of every result goes."""
-    if isinstance(out_axes, int):
-        return [out_axes] * len(flatten(result))
-    if structure(out_axes) != structure(result):
-        raise ValueError(f"vmap: out_axes {out_axes} does not have the structure of the results")
-    return flatten(out_axes)
+    return _spread(in_axes, args, "in_axes")
 
 
 def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ...core.batched import Shared, as_batched, rank_of
+from ...core.batched import Shared, as_batched, rank_of, row_of
 from ...core.errors import TraceError
 from ...core.extend import F, Op
 from .families import SCALARS, reduced_axes
@@ -84,7 +84,7 @@ def leading(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) 
 
 def shape_only(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Run an op whose result depends on its input's shape alone: one for all examples."""
-    return Shared(op.raw(F.getitem(xs[0], index=(0,)), **params))
+    return Shared(op.raw(row_of(xs[0]), **params))
 
 
 def refused(why: str) -> Rule:
@@ -170,7 +170,7 @@ def keyed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) ->
     """Batching rule of random numbers: a batch of keys gives each example its own."""
     if batched[0]:
         return op.raw(*together(xs, batched), **params)
-    rows = [F.getitem(x, index=(0,)) if b else x for x, b in zip(xs, batched, strict=True)]
+    rows = [row_of(x) if b else x for x, b in zip(xs, batched, strict=True)]
     return Shared(op.raw(*rows, **params))
 
 
@@ -253,7 +253,7 @@ def spread_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, An
     """Batching rule of ``spread_like``: the new axis goes behind the hidden one."""
     (x, like), (x_batched, like_batched) = xs, batched
     if like_batched:
-        like = F.getitem(like, index=(0,))
+        like = row_of(like)
     result = op.raw(x, like)
     return F.swapaxes(result, axis1=0, axis2=1) if x_batched else Shared(result)
 
@@ -262,7 +262,7 @@ def like_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]
     """Batching rule of ops of ``x`` and the shape of ``like``, which both have the hidden axis."""
     (x, like), (x_batched, like_batched) = xs, batched
     if not x_batched:
-        return Shared(op.raw(x, F.getitem(like, index=(0,)), **params))
+        return Shared(op.raw(x, row_of(like), **params))
     like = like if like_batched else as_batched(like, x)
     if op.name == "broadcast_like":
         return op.raw(aligned(x, rank_of(like, op) - 1, op), like)

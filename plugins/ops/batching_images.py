@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.batched import Shared, as_batched
+from ...core.batched import Shared, as_batched, row_of
 from ...core.errors import TraceError
 from ...core.extend import F, Op
 from .batching import merged, split_first, together
@@ -83,7 +83,7 @@ def to_images_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str,
     """Batching rule of ``conv_to_images``."""
     (g, w, like), (bg, bw, bl) = xs, batched
     if not bg and not bw:
-        return Shared(op.raw(g, w, F.getitem(like, index=(0,)), **params))
+        return Shared(op.raw(g, w, row_of(like), **params))
     if not bw:
         like = like if bl else as_batched(like, g)
         return split_first(op.raw(merged(g, op), w, merged(like, op), **params), g, op)
@@ -97,7 +97,7 @@ def to_filters_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
     """Batching rule of ``conv_to_filters``."""
     (g, x, like), (bg, bx, bl) = xs, batched
     if not bg and not bx:
-        return Shared(op.raw(g, x, F.getitem(like, index=(0,)), **params))
+        return Shared(op.raw(g, x, row_of(like), **params))
     beside = g if bg else x
     like = like if bl else as_batched(like, beside)
     groups, size = params["groups"], beside.shape[0]

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batched import Batched, Shared, as_batched, rank_of
+from ...core.batched import Batched, Shared, as_batched, rank_of, row_of
 from ...core.errors import TraceError
 from ...core.extend import F, Op, Symbol
+from ...core.op import is_transformed
 from .batching import aligned, together
 from .families import reduced_axes
 
@@ -133,7 +134,29 @@ def _spelt(index: tuple[Any, ...], rank: int, arrays: list[Any], batched: list[b
     return tuple(spelt)
 
 
+def _without_masks(
+    index: tuple[Any, ...], arrays: list[Any], batched: list[bool]
+) -> tuple[tuple[Any, ...], list[Any], list[bool]]:
+    """Return an index with positions in place of masks whose values are known."""
+    parts: list[Any] = []
+    found: list[Any] = []
+    flags: list[bool] = []
+    for part in index:
+        if not _is_array(part):
+            parts.append(part)
+            continue
+        x, b = arrays[part[1]], batched[part[1]]
+        known = x.dtype.kind == "b" and x.shape and not b and not is_transformed(x)
+        for array in F.nonzero(x) if known else [x]:
+            parts.append(("array", len(found)))
+            found.append(array)
+            flags.append(b)
+    return tuple(parts), found, flags
+
+
 def _plan(op: Op, index: tuple[Any, ...], x: Any, arrays: list[Any], batched: list[bool]) -> _Plan:
+    if any(batched):
+        index, arrays, batched = _without_masks(index, arrays, batched)
     if arrays:
         index = _spelt(index, rank_of(x, op) - 1, arrays, batched)
     return _Plan(op, index, arrays, batched, x)
@@ -153,7 +176,7 @@ def put_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
     adding = op.name == "index_add_like"
     first, second, *arrays = xs
     if adding and not batched[0] and not any(batched[2:]):
-        row = F.getitem(second, index=(0,))
+        row = row_of(second)
         return Shared(op.raw(first, row, *arrays, index=params["index"]))
     like = xs[batched.index(True)]
     first, second = (
@@ -193,7 +216,7 @@ def take_adjoint_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[s
     bg, bi, bl = batched
     beside = xs[batched.index(True)]
     if not bg and not bi:
-        return Shared(op.raw(g, indices, F.getitem(like, index=(0,)), **params))
+        return Shared(op.raw(g, indices, row_of(like), **params))
     g, like = (x if b else as_batched(x, beside) for x, b in ((g, bg), (like, bl)))
     rank, axis, whole = rank_of(like, op) - 1, params["axis"], like
     if axis is None:
@@ -239,5 +262,5 @@ def searchsorted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[s
 def diag_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``diagonal_adjoint``: matrices are in the last two axes."""
     if not batched[0]:
-        return Shared(op.raw(xs[0], F.getitem(xs[1], index=(0,)), **params))
+        return Shared(op.raw(xs[0], row_of(xs[1]), **params))
     return op.raw(*together(xs, batched), **params)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import row_of
 from ...core.convert import among, as_tensor, beside
 from ...core.errors import TraceError
 from ...core.extend import NONDIFF, F, Op, ops
 from ...core.op import is_transformed
 from .batching import refused
 from .families import cast_to, kind_of, named, op
-from .selection import isin, searchsorted, unique_all
+from .selection import isin, searchsorted, unique
 
 __all__ = [
     "bincount",
@@ -64,7 +65,7 @@ def _weighted_kernel(xp: Any, x: Any, weights: Any, *, minlength: int = 0) -> An
 
 _SIZE = (
     "the number of bins differs from example to example, and the examples of a vmap have one "
-    "shape; use gradtape.segment_sum, which is told it"
+    "shape; use gradtape.nn.segment_sum, which is told it"
 )
 
 
@@ -72,7 +73,7 @@ def _weighted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str,
     if batched[0]:
         return refused(_SIZE)(op, xs, batched, params)
     numbers, weights = xs
-    (size,) = op.raw(numbers, F.getitem(weights, index=(0,)), **params).shape
+    (size,) = op.raw(numbers, row_of(weights), **params).shape
     if size is None:
         raise TraceError("bincount_weighted: vmap needs to know the number of bins in a trace")
     wide = F.cast(F.swapaxes(weights, axis1=0, axis2=1), dtype="float64")
@@ -258,7 +259,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 @named
 def union1d(x: Any, y: Any) -> Any:
     """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient."""
-    return unique_all(ops["concatenate"](*_pair(x, y), axis=0))[0]
+    return unique(ops["concatenate"](*_pair(x, y), axis=0))
 
 
 @named
@@ -275,11 +276,11 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
         Return the indices of their first occurrences in ``x`` and in ``y`` too.
     """
     x, y = _pair(x, y)
-    values, places, *_ = unique_all(x)
+    values, places = unique(x, return_index=True)
     kept = isin(values, y)
     if not return_indices:
         return values[kept]
-    others, theirs, *_ = unique_all(y)
+    others, theirs = unique(y, return_index=True)
     return values[kept], places[kept], theirs[isin(others, x)]
 
 
@@ -290,7 +291,7 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
     With ``assume_unique``, they stay in the order of ``x``.
     """
     x, y = _pair(x, y)
-    values = x if assume_unique else unique_all(x)[0]
+    values = x if assume_unique else unique(x)
     return ops["stop_gradient"](values[isin(values, y, invert=True)])
 
 
@@ -299,4 +300,4 @@ def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
     """Return the values that occur in one of two tensors only, in ascending order; no gradient."""
     x, y = _pair(x, y)
     parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]
-    return unique_all(ops["concatenate"](*parts, axis=0))[0]
+    return unique(ops["concatenate"](*parts, axis=0))

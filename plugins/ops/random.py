@@ -1,8 +1,6 @@
-"""Random numbers as pure functions of a key, so that they can be traced, saved and repeated.
+"""``Generator``: where users get random numbers from, and functions that share one.
 
-A key is an integer array ``[seed, counter]``. An op turns a key into numbers by the counter-based
-generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), always on the
-host, so that every backend gives the same ones. A :class:`Generator` holds a key and counts.
+A generator holds a key and counts; the module ``draws`` has the ops that turn keys into numbers.
 """
 
 from __future__ import annotations
@@ -15,17 +13,14 @@ from typing import Any
 import numpy as np
 
 from ...core.backend import backend_of, current_backend, current_device, to_numpy
-from ...core.batched import Shared
-from ...core.convert import as_tensor
+from ...core.convert import as_tensor, beside
 from ...core.dtypes import as_dtype, default_dtype
-from ...core.extend import NONDIFF, F, Module, TensorSpec, init_scope, ops
+from ...core.extend import Module, TensorSpec, init_scope, ops
 from ...core.op import is_transformed
 from ...core.spec import as_shape
 from ...core.tensor import Tensor
 from ...core.variable import Variable
 from ...core.vmap import check_randomness, key_for_examples
-from .batching import keyed
-from .families import op
 
 __all__ = [
     "Generator",
@@ -43,123 +38,15 @@ __all__ = [
     "uniform",
 ]
 
-Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
-
-
-def stream(key: Any) -> np.random.Generator:
-    """Return NumPy's generator at the start of a key's own stream."""
-    seed, counter = to_numpy(key).astype(np.uint64)
-    # the key selects the stream; NumPy would spend longer on mixing a seed than we on drawing
-    return np.random.Generator(np.random.Philox(key=[seed, counter]))
-
-
-def for_each(key: Any, draw: Callable[[np.random.Generator], Any]) -> Any:
-    """Return what is drawn for a key; for an array of keys, one draw for each, stacked."""
-    keys = to_numpy(key)
-    if keys.ndim == 1:
-        return draw(stream(keys))
-    drawn = np.stack([draw(stream(row)) for row in keys.reshape(-1, 2)])
-    return drawn.reshape(*keys.shape[:-1], *drawn.shape[1:])
-
-
-def many(key: Any, shape: tuple[int, ...]) -> Any:
-    """Return the shape of draws of ``shape``, one for each key."""
-    return None if key.shape is None else (*key.shape[:-1], *shape)
-
-
-def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return numbers on the backend and device of ``key``."""
-    dtype = np.dtype(dtype)
-    wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
-    numbers = for_each(key, lambda rng: draw(rng, shape, wide))
-    if isinstance(key, np.ndarray):
-        return np.asarray(numbers, dtype)
-    owner = backend_of(key)
-    return owner.asarray(np.asarray(numbers), dtype=dtype, device=owner.device(key))
-
-
-def random_op(name: str, draw: Draw, doc: str) -> None:
-    """Make an op that draws numbers, and its variant that takes shape and dtype from a tensor."""
-
-    def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: str = "float32") -> Any:
-        return _drawn(draw, key, shape, dtype)
-
-    def like_kernel(xp: Any, key: Any, like: Any) -> Any:
-        return _drawn(draw, key, like.shape[key.ndim - 1 :], like.dtype)
-
-    op(
-        name,
-        kernel,
-        gradients={"key": NONDIFF},
-        infer=lambda key, shape, dtype: (many(key, shape), np.dtype(dtype)),
-        batch=keyed,
-        doc=f"Return {doc}, determined by ``key``.",
-    )
-    op(
-        f"{name}_like",
-        like_kernel,
-        gradients={"key": NONDIFF, "like": NONDIFF},
-        infer=lambda key, like: (like.shape, like.dtype),
-        batch=keyed,
-        doc=f"Return {doc}, determined by ``key``, of the shape and dtype of ``like``.",
-    )
-
-
-random_op(
-    "random_normal",
-    lambda rng, shape, dtype: rng.standard_normal(shape, dtype),
-    "standard normal numbers",
-)
-random_op(
-    "random_uniform",
-    lambda rng, shape, dtype: rng.random(shape, dtype),
-    "numbers spread evenly over [0, 1)",
-)
-op(
-    "random_permutation",
-    lambda xp, key, *, n: backend_of(key).asarray(
-        for_each(key, lambda rng: rng.permutation(n)), dtype=np.int64
-    ),
-    gradients={"key": NONDIFF},
-    infer=lambda key, n: (many(key, (n,)), np.dtype(np.int64)),
-    batch=keyed,
-    doc="Return the integers below ``n`` in an order determined by ``key``.",
-)
-
-
-def _split_kernel(xp: Any, key: Any, like: Any) -> Any:
-    count = like.shape[0]
-    keys = for_each(key, lambda rng: rng.integers(0, 2**63 - 1, (count, 2), np.int64))
-    keys = np.moveaxis(keys, -2, 0)
-    owner = backend_of(key)
-    return owner.asarray(keys, dtype=key.dtype, device=owner.device(key))
-
-
-def _split_rule(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    key, like = xs[0], F.getitem(xs[1], index=(0,)) if batched[1] else xs[1]
-    keys = op.raw(key, like)
-    return F.swapaxes(keys, axis1=0, axis2=1) if batched[0] else Shared(keys)
-
-
-op(
-    "random_split",
-    _split_kernel,
-    gradients={"key": NONDIFF, "like": NONDIFF},
-    infer=lambda key, like: (
-        None if None in (key.shape, like.shape) else (like.shape[0], *key.shape),
-        key.dtype,
-    ),
-    batch=_split_rule,
-    doc="Return keys that one key determines, as many as the first axis of ``like`` is long.",
-)
-
 
 class Generator(Module):
     """A source of random numbers: a seed, and a count of the draws so far.
 
     Its state is a variable, so it is saved with the module that holds it, and draws inside a traced
-    function differ from call to call. Equal seeds give equal numbers, on every backend. Read the
-    state with ``generator.state.numpy()``, and set it with ``generator.state.assign(state)``.
+    function differ from call to call. Equal seeds give equal numbers, on every backend.
+
+    ``snapshot = generator.state.numpy()`` reads the state, the two integers ``[seed, count]``, and
+    ``generator.state = snapshot`` sets it back: the draws since then come again.
 
     Parameters
     ----------
@@ -168,14 +55,24 @@ class Generator(Module):
 
     Examples
     --------
-    >>> gt.random.Generator(7).normal((2, 3)).shape
-    (2, 3)
+    >>> generator = gt.random.Generator(7)
+    >>> snapshot = generator.state.numpy()
+    >>> first = generator.normal((2, 3))
+    >>> generator.state = snapshot
+    >>> (generator.normal((2, 3)) == first).all().item()
+    True
     """
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
         super().__init__(name)
         with init_scope():
             self.state = Variable(_key(seed), trainable=False, name="state")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "state" and "state" in vars(self) and not isinstance(value, Variable):
+            self.state.assign(_state(value, self.state))  # it stays the variable that files know
+        else:
+            super().__setattr__(name, value)
 
     def get_config(self) -> dict[str, Any]:
         """Return what the constructor takes; the state itself is a variable."""
@@ -218,13 +115,18 @@ class Generator(Module):
         ------
         TypeError
             If ``dtype`` is not floating.
+        ValueError
+            If ``stddev`` is known (not in a trace) and somewhere below 0.
         """
+        _require(stddev, _not_negative, "normal: stddev must be at least 0")
         return _scaled(self._draw("normal", shape, dtype), mean, stddev)
 
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
     ) -> Any:
         """Return numbers spread evenly over ``[low, high)``.
+
+        As in NumPy, rounding may give ``high`` itself where ``low`` is not 0 or ``high`` not 1.
 
         Parameters
         ----------
@@ -239,8 +141,12 @@ class Generator(Module):
         ------
         TypeError
             If ``dtype`` is not floating.
+        ValueError
+            If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``.
         """
-        return _scaled(self._draw("uniform", shape, dtype), low, high - low)
+        width = high - low
+        _require(width, _not_negative, "uniform: low must not be above high; their difference is")
+        return _scaled(self._draw("uniform", shape, dtype), low, width)
 
     def truncated_normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
@@ -249,6 +155,7 @@ class Generator(Module):
 
         The parameters are those of :meth:`normal`.
         """
+        _require(stddev, _not_negative, "truncated_normal: stddev must be at least 0")
         return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 
     def exponential(self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
@@ -262,7 +169,13 @@ class Generator(Module):
             The mean: a number or a tensor that broadcasts with ``shape``; gradients reach it.
         dtype
             A floating dtype; the default dtype if not given.
+
+        Raises
+        ------
+        ValueError
+            If ``scale`` is known (not in a trace) and somewhere below 0.
         """
+        _require(scale, _not_negative, "exponential: scale must be at least 0")
         return _scaled(self._draw("exponential", shape, dtype), 0, scale)
 
     def gamma(
@@ -287,12 +200,14 @@ class Generator(Module):
         Raises
         ------
         ValueError
-            If a concentration is not above 0, or does not broadcast to ``shape``.
+            If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is
+            below 0.
 
         References
         ----------
         Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
         """
+        _require(scale, _not_negative, "gamma: scale must be at least 0")
         a = as_tensor(concentration)
         if dtype is not None or a.dtype.kind != "f":
             a = a.astype(_floating(dtype, "gamma"))
@@ -303,8 +218,16 @@ class Generator(Module):
         """Return booleans that are true with a probability: a number, or a tensor that broadcasts.
 
         They have no gradient.
+
+        Raises
+        ------
+        ValueError
+            If a probability is known (not in a trace) and not from 0 to 1.
         """
-        draws = self._draw("uniform", shape, getattr(probability, "dtype", None))
+        _require(probability, _probable, "bernoulli: a probability must be from 0 to 1")
+        dtype = getattr(probability, "dtype", None)
+        # numbers in half precision are too coarse to fall below a small probability as they should
+        draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
         return ops["less"](draws, probability)
 
     def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Any:
@@ -367,10 +290,18 @@ class Generator(Module):
         Raises
         ------
         ValueError
-            If more rows are wanted than there are, and none may be chosen again.
+            If more rows are wanted than there are, and none may be chosen again; if ``p`` has not
+            one probability for each row, or is known and somewhere below 0.
         """
         sizes, whole = _sizes(shape, "choice"), isinstance(x, (int, np.integer))
-        rows = int(x) if whole else len(as_tensor(x))
+        rows = int(x) if whole else len(_with_rows(x, "choice"))
+        if p is not None:
+            given = as_tensor(p).shape
+            if given is not None and given not in ((rows,), (None,)):
+                raise ValueError(
+                    f"random.choice: p must have shape ({rows},), one for each row, got {given}"
+                )
+            _require(p, _not_negative, "choice: a probability must be at least 0")
         if not replace and prod(sizes) > rows:
             raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
         if not replace:
@@ -404,12 +335,12 @@ class Generator(Module):
         """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
         if isinstance(x, (int, np.integer)):
             return ops["random_permutation"](self.next_key(), n=int(x))
-        x = as_tensor(x)
+        x = _with_rows(x, "permutation")
         return ops["take"](x, self.permutation(len(x)), axis=0)
 
     def shuffle(self, x: Any) -> Any:
         """Return the rows of ``x`` in random order; ``x`` is left as it is."""
-        return self.permutation(as_tensor(x))
+        return self.permutation(_with_rows(x, "shuffle"))
 
 
 _STEP = np.array([0, 1], np.int64)
@@ -421,6 +352,48 @@ def _key(seed: int | None) -> np.ndarray[Any, Any]:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise ValueError(f"random: a seed is an integer from 0 to 2**63 - 1, got {seed!r}")
     return np.array([seed, 0], np.int64)
+
+
+def _state(value: Any, state: Variable) -> Tensor:
+    """Return a state that users set, checked, where the ``state`` to replace is."""
+    given = as_tensor(value)
+    if given.shape != (2,) or given.dtype.kind not in "iu":
+        raise ValueError(
+            "random: a generator's state is two integers, [seed, count], such as "
+            f"generator.state.numpy() gives; got {value!r}"
+        )
+    _require(given, _not_negative, "Generator: the integers of a state must be at least 0")
+    return beside(value, Tensor(state.array))
+
+
+def _not_negative(x: Any) -> Any:
+    return ~(np.asarray(x) < 0)  # nan passes, as in NumPy
+
+
+def _probable(x: Any) -> Any:
+    return (np.asarray(x) >= 0) & (np.asarray(x) <= 1)
+
+
+def _require(value: Any, allowed: Callable[[Any], Any], words: str) -> None:
+    """Raise ``ValueError`` if a parameter's values are known by now, and not all allowed."""
+    if type(value) not in (int, float):
+        array = as_tensor(value).array
+        if is_transformed(array):
+            return
+        value = to_numpy(array)
+    right = allowed(value)
+    if not np.all(right):
+        raise ValueError(f"random.{words}, got {np.asarray(value)[~right].flat[0]}")
+
+
+def _with_rows(x: Any, name: str) -> Tensor:
+    x = as_tensor(x)
+    if x.shape == ():
+        raise np.exceptions.AxisError(
+            f"random.{name}: expected an integer, or an array with rows (at least one axis); got "
+            f"a single {x.dtype}"
+        )
+    return x
 
 
 def _sizes(shape: Any, name: str) -> tuple[int, ...]:

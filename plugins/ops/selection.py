@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...core.extend import NONDIFF, ops
 from .arrangement import axis_of, broadcast_arrays, part_of
 from .batching import along, leading, refused
 from .batching_indexing import searchsorted_rule
-from .families import named, op
+from .families import kind_of, named, op, reduced_axes
 from .indexing import take_along_axis
 from .shape import one_axis
 
@@ -360,20 +360,40 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     return _searchsorted(x, beside(values, x), side=side)
 
 
-def _unique_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
+def _unique_kernel(
+    xp: Any, x: Any, *, axis: int | None = None, equal_nan: bool = True
+) -> tuple[Any, ...]:
     if hasattr(xp, "unique"):
-        found = xp.unique(x, return_index=True, return_inverse=True, return_counts=True)
+        values, indices, inverse, counts = xp.unique(x, True, True, True, axis, equal_nan=equal_nan)
+    elif axis is None and (kind_of(x.dtype) not in "fc" or not equal_nan):
+        values, indices, inverse, counts = xp.unique_all(x)
+    elif axis is None and not xp.any(xp.isnan(x)):
+        values, indices, inverse, counts = xp.unique_all(x)
     else:
-        found = xp.unique_all(x)
-    values, indices, inverse, counts = found
-    return values, indices, xp.reshape(inverse, x.shape), counts
+        raise TypeError(
+            f"the standard has none along an axis, or of nan that are equal; {xp.__name__} has no "
+            "unique of its own"
+        )
+    shape = x.shape if axis is None else (x.shape[axis],)
+    return values, indices, xp.reshape(inverse, shape), counts
+
+
+def _unique_spec(x: Any, *, axis: int | None, equal_nan: bool) -> list[tuple[Any, Any]]:
+    count = ((None,), INDEX)
+    if axis is None:
+        return [((None,), x.dtype), count, (x.shape, INDEX), count]
+    if x.shape is None:
+        return [(None, x.dtype), count, ((None,), INDEX), count]
+    (along,) = reduced_axes(axis, len(x.shape), "unique")
+    slices = tuple(None if i == along else n for i, n in enumerate(x.shape))
+    return [(slices, x.dtype), count, ((x.shape[along],), INDEX), count]
 
 
 _unique = op(
     "unique",
     _unique_kernel,
     gradients={"x": NONDIFF},
-    infer=lambda x: [((None,), x.dtype), ((None,), INDEX), (x.shape, INDEX), ((None,), INDEX)],
+    infer=_unique_spec,
     batch=refused(_SIZE),
     doc="Return the values that occur, where first, which each element is, and how often.",
 )
@@ -381,7 +401,13 @@ _unique = op(
 
 @named
 def unique(
-    x: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
 ) -> Any:
     """Return the values that occur in a tensor, in ascending order; they have no gradient.
 
@@ -395,39 +421,76 @@ def unique(
         Return, for each element, the index of its value, too: a tensor of the shape of ``x``.
     return_counts
         Return how often each occurs, too.
+    axis
+        Take whole slices along an axis as values, in the order of their elements; indices are then
+        vectors.
+    equal_nan
+        Whether nan are one value, as here and in NumPy, or each its own.
 
     Returns
     -------
-    A vector; or a tuple of it and what was asked for, in this order.
+    A vector (slices along ``axis``); or a tuple of it and what was asked for, in this order.
     """
     asked = (True, return_index, return_inverse, return_counts)
-    found = tuple(y for y, wanted in zip(_unique(x), asked, strict=True) if wanted)
-    return found if len(found) > 1 else found[0]
+    along = None if axis is None else one_axis(axis, "unique")
+    found = _unique(x, axis=along, equal_nan=bool(equal_nan))
+    kept = tuple(y for y, wanted in zip(found, asked, strict=True) if wanted)
+    return kept if len(kept) > 1 else kept[0]
+
+
+class UniqueAllResult(NamedTuple):
+    """What :func:`unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What :func:`unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What :func:`unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
 
 
 @named
-def unique_all(x: Any) -> tuple[Any, Any, Any, Any]:
-    """Return the values that occur, their first indices, the inverse indices and the counts."""
-    values, indices, inverse, counts = _unique(x)
-    return values, indices, inverse, counts
+def unique_all(x: Any) -> UniqueAllResult:
+    """Return the values that occur, their first indices, the inverse indices and the counts.
+
+    As the array API standard has it, and unlike :func:`unique`, every nan is a value of its own.
+    """
+    return UniqueAllResult(*_unique(x, axis=None, equal_nan=False))
 
 
 @named
-def unique_counts(x: Any) -> tuple[Any, Any]:
-    """Return the values that occur, and how often each does."""
-    return unique(x, return_counts=True)
+def unique_counts(x: Any) -> UniqueCountsResult:
+    """Return the values that occur, and how often each does; every nan is one of its own."""
+    values, _, _, counts = unique_all(x)
+    return UniqueCountsResult(values, counts)
 
 
 @named
-def unique_inverse(x: Any) -> tuple[Any, Any]:
-    """Return the values that occur, and for each element of ``x`` the index of its value."""
-    return unique(x, return_inverse=True)
+def unique_inverse(x: Any) -> UniqueInverseResult:
+    """Return the values that occur, and for each element of ``x`` the index of its value.
+
+    Every nan is a value of its own.
+    """
+    values, _, inverse, _ = unique_all(x)
+    return UniqueInverseResult(values, inverse)
 
 
 @named
 def unique_values(x: Any) -> Any:
-    """Return the values that occur, in ascending order."""
-    return unique(x)
+    """Return the values that occur, in ascending order; every nan is one of its own."""
+    return unique_all(x).values
 
 
 @named

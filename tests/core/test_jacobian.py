@@ -138,7 +138,7 @@ def test_the_budget_bounds_the_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(
         jacobian, "pull_rows", lambda *args: (seen.append(args[2].shape[0]), pull(*args))[1]
     )
-    monkeypatch.setattr(jacobian, "MEMORY_BUDGET", 4 * 8 * 100 * 3)
+    monkeypatch.setattr(jacobian, "MEMORY_BUDGET", 6 * 8 * 100 * 3)
     x = gt.constant(np.ones(10))
     with gt.GradientTape() as tape:
         tape.watch(x)
