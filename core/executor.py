@@ -73,8 +73,8 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
         targets = ", ".join(names[symbol] for symbol in node.outputs)
         targets += "," if node.several else ""
         lines.append(f"    {targets} = {_expression(node, names, scope, owner)}")
-        used = dict.fromkeys((*node.inputs, *node.outputs))
-        free = [names[x] for x in used if last_use.get(x) == i and x not in known]
+        here = dict.fromkeys((*node.inputs, *node.outputs))
+        free = [names[x] for x in here if last_use.get(x) == i and x not in known]
         if free:
             lines.append(f"    del {', '.join(free)}")
     for variable, symbol in program.updates.items():

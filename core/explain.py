@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .backward import reachable
+from .backend import to_numpy
+from .backward import Joint, reachable, run_backward
 from .dtypes import is_differentiable
+from .op import is_transformed
+from .spec import describe
+from .state import recording_to
+from .table import F
 from .tape import ELSEWHERE
 from .tensor import Tensor
 from .variable import Variable
 
 if TYPE_CHECKING:
     from .tape import GradientTape
+
+#: How many names a sentence lists.
+SHOWN = 8
 
 
 def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -> str:
@@ -25,7 +35,9 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         return "Connected: the target is the source itself, so its gradient is 1."
     reached = reachable(tape._all, {source.id})
     if target.id in reached:
-        return f"Connected: the target depends on {name} through differentiable ops."
+        depends = f"the target depends on {name} through differentiable ops"
+        why = _why_zero(tape, target, source, reached)
+        return f"Zero: {depends}, but {why}." if why else f"Connected: {depends}."
     used = tape._used and not tape._persistent
     broken = _on_the_way(tape, target, reached)
     if broken:
@@ -38,11 +50,12 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             "this tape is not persistent and gradient() has freed its records; "
             "call explain() first, or make it with persistent=True"
         )
-    elif source.id not in tape._roots and source.id not in tape._all:
-        watched = [v.name for v in tape.watched_variables()]
+    if tape._was_reset:
+        reasons.append("the tape was reset, and forgot what it had watched and recorded before")
+    if not used and source.id not in tape._roots and source.id not in tape._all:
         reasons.append(
-            f"{name} was never watched; call tape.watch(...) before using it "
-            f"(watched variables: {', '.join(watched) or 'none'})"
+            f"{name} was never watched{' since' if tape._was_reset else ''}; call tape.watch(...) "
+            f"before using it (watched: {_watched(tape)})"
         )
         if isinstance(original, Variable) and not original.trainable:
             reasons.append(f"{name} has trainable=False, so reading it does not watch it")
@@ -50,8 +63,6 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             reasons.append("reading its value with .numpy() does not watch it")
         if not tape._watch_accessed:
             reasons.append("the tape was made with watch_accessed_variables=False")
-    if tape._was_reset:
-        reasons.append("the tape was reset, and forgot what came before")
     if tape._stops:
         reasons.append(f"recording was stopped at {', '.join(dict.fromkeys(tape._stops))}")
     if tape._thread != threading.get_ident():
@@ -78,3 +89,102 @@ def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[s
         ends = [b for b in broken if b.output < target.id and b.input < target.id]
         ends.sort(key=lambda b: b.output == ELSEWHERE)  # the less certain ones last
     return list(dict.fromkeys(b.reason for b in ends))
+
+
+def _watched(tape: GradientTape) -> str:
+    """Say what the tape watches: variables by name, tensors by shape and dtype.
+
+    The tape knows ids alone, so as not to keep tensors alive. They are looked for in all of memory.
+    """
+    variables, tensors = {v.id: v.name for v in tape.watched_variables()}, {}
+    for thing in gc.get_objects():
+        if type(thing) is Tensor and thing.id in tape._roots:
+            tensors[thing.id] = describe(thing.array.shape, thing.array.dtype)
+        elif issubclass(type(thing), Variable) and thing.id in tape._roots:
+            variables[thing.id] = thing.name
+    found = [f"variable {name!r}" for _, name in sorted(variables.items())]
+    found += [f"a tensor {text}" for id, text in sorted(tensors.items()) if id not in variables]
+    gone = len(tape._roots) - len(found)
+    if gone:
+        found.append(f"{gone} that {'is' if gone == 1 else 'are'} no longer there")
+    more = len(found) - SHOWN
+    return ", ".join(found[:SHOWN]) + (f" and {more} more" if more > 0 else "") or "nothing"
+
+
+# -- gradients of zero -----------------------------------------------------------------------------
+
+
+def _why_zero(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int]) -> str | None:
+    """Say where the gradient became all zeros on its way back, None if it did not.
+
+    The records are walked with the true gradient, all of it kept: this costs a backward pass and
+    its memory.
+    """
+    if is_transformed(target.array) or is_transformed(source.array):
+        return None
+    records = tape._all
+    grads = {target.id: F.ones_like(target.array)}
+    try:
+        with recording_to(()):
+            run_backward(records.copy(), grads, set(records), True, reached)
+            if source.size == 0 or not _vanished(grads.get(source.id)):
+                return None
+            blocked, cancelled = _ends(records, grads, reached)
+    except Exception as error:  # of a rule that somebody wrote, which gradient() will raise again
+        return f"its gradient cannot be computed: {type(error).__name__}: {error}"
+    said = []
+    if blocked:
+        said.append(f"at these values {_listed(blocked)} made its gradient all zeros")
+    if cancelled:
+        said.append(f"the gradients that come back through {_listed(cancelled)} cancel")
+    return " and ".join(said) or None
+
+
+def _ends(
+    records: dict[int, Any], grads: dict[int, Any], reached: set[int]
+) -> tuple[list[str], list[str]]:
+    """Return the ops that turned a gradient into zeros, and those whose gradients cancelled."""
+    blocked: dict[str, None] = {}
+    cancelled: dict[str, None] = {}
+    for output, record in reversed(records.items()):
+        outputs = record.outputs if type(record) is Joint else (output,)
+        coming = {id: grads[id] for id in outputs if id in grads}
+        if all(map(_vanished, coming.values())):
+            continue
+        for id, name, piece in _pieces(record):
+            if id in reached and _vanished(grads.get(id)):
+                alone = dict(coming)
+                run_backward({output: piece}, alone, {id}, True, None)
+                (blocked if _vanished(alone.get(id)) else cancelled)[name] = None
+    return list(blocked), list(cancelled)
+
+
+def _pieces(record: Any) -> Iterator[tuple[int, str, Any]]:
+    """Yield what a record does for each of its inputs: (input id, op, a record of that alone)."""
+    if type(record) is Joint:
+        yield from ((id, record.name, record) for id in record.inputs if id is not None)
+    elif type(record) is tuple:
+        yield record[0], _op_of(record[1]), record
+    elif record is not None:
+        yield from ((edge[0], _op_of(edge[1]), [edge]) for edge in record)
+
+
+def _op_of(rule: Any) -> str:
+    """Return the name of the op that a gradient rule belongs to: records do not keep it."""
+    from .registry import registry
+
+    for op in registry().ops.values():
+        for known in op.rules or ():
+            if known is not None and (known.fn is rule or known.fn_complex is rule):
+                return op.name
+    return getattr(rule, "__qualname__", repr(rule))
+
+
+def _vanished(gradient: Any) -> bool:
+    return gradient is not None and not to_numpy(gradient).any()
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    kind = "op" if len(names) == 1 else "ops"
+    return f"{kind} {', '.join(map(repr, names[:SHOWN]))}{more}"

@@ -48,10 +48,9 @@ class Call:
 
     def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
         self.args, self.kwargs = list(args), dict(kwargs)
-        if not callable(getattr(argnums, "__iter__", None)):
-            argnums = _argument_key(argnums, name)
-        single = isinstance(argnums, (int, str))
-        keys = [_argument_key(key, name) for key in ([argnums] if single else argnums)]
+        chosen: Any = argnums
+        single = isinstance(chosen, str) or not hasattr(chosen, "__iter__")
+        keys = [_argument_key(key, name) for key in ([chosen] if single else chosen)]
         for key in keys:
             if isinstance(key, str) and key not in self.kwargs:
                 raise TypeError(f"{name}: argnums names {key!r}, which was not passed by keyword")
@@ -67,7 +66,7 @@ class Call:
         self.sources: list[Any] = []
         found = []
         for key in keys:
-            container = self.kwargs if isinstance(key, str) else self.args
+            container: Any = self.kwargs if isinstance(key, str) else self.args
             tree = container[key]
             leaves = [_source(leaf, name, key) for leaf in leaves_of(tree)]
             self.sources += leaves

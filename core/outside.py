@@ -99,8 +99,10 @@ class Outside:
                 continue
             edges = [(*record[:3], None, record[3])] if type(record) is tuple else record
             records[y.id] = [
-                (edge[0], *_summed(*edge[1:], shared[edge[0]])) if edge[0] in shared else edge
-                for edge in edges
+                (id, *_summed(rule, saved, keywords, like, shared[id]))
+                if id in shared
+                else (id, rule, saved, keywords, like)
+                for id, rule, saved, keywords, like in edges
             ]
 
 
