@@ -36,7 +36,10 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     reached = reachable(tape._all, {source.id})
     if target.id in reached:
         depends = f"the target depends on {name} through differentiable ops"
-        why = _why_zero(tape, target, source, reached)
+        try:
+            why = _why_zero(tape, target, source, reached)
+        except Exception as error:  # of a rule that somebody wrote; gradient() will raise it again
+            return f"Connected: {depends}, but a rule raises {type(error).__name__}: {error}."
         return f"Zero: {depends}, but {why}." if why else f"Connected: {depends}."
     used = tape._used and not tape._persistent
     broken = _on_the_way(tape, target, reached)
@@ -124,14 +127,11 @@ def _why_zero(tape: GradientTape, target: Tensor, source: Tensor, reached: set[i
         return None
     records = tape._all
     grads = {target.id: F.ones_like(target.array)}
-    try:
-        with recording_to(()):
-            run_backward(records.copy(), grads, set(records), True, reached)
-            if source.size == 0 or not _vanished(grads.get(source.id)):
-                return None
-            blocked, cancelled = _ends(records, grads, reached)
-    except Exception as error:  # of a rule that somebody wrote, which gradient() will raise again
-        return f"its gradient cannot be computed: {type(error).__name__}: {error}"
+    with recording_to(()):
+        run_backward(records.copy(), grads, set(records), True, reached)
+        if source.size == 0 or not _vanished(grads.get(source.id)):
+            return None
+        blocked, cancelled = _ends(records, grads, reached)
     said = []
     if blocked:
         said.append(f"at these values {_listed(blocked)} made its gradient all zeros")

@@ -127,3 +127,106 @@ def test_a_watched_variable_that_is_read_with_numpy_is_named() -> None:
         z = gt.constant(v.numpy()) * 3.0
     assert not tape.explain(y, v).startswith("None")
     assert "variable 'v' ends: a value that depends on it was read" in tape.explain(z, v)
+
+
+# -- gradients of zero -----------------------------------------------------------------------------
+
+
+@gt.custom_gradient
+def closed(x: Any) -> Any:
+    return x * 1.0, lambda g: g * 0.0
+
+
+@pytest.mark.parametrize(
+    ("fn", "ops"),
+    [
+        (lambda x: gt.sum(gt.exp(x * gt.zeros(2))), ["multiply"]),
+        (lambda x: gt.sum(gt.nn.relu(gt.sin(x) - 5.0) * 2.0), ["relu"]),
+        (lambda x: gt.clip(x * 10.0, -1.0, 1.0), ["clip"]),
+        (lambda x: gt.where(x > 100.0, x, 0.0), ["where"]),
+        (lambda x: gt.nn.relu(x - 100.0) + gt.minimum(x, -100.0), ["relu", "minimum"]),
+        (lambda x: gt.function(lambda x: gt.sum(x * 0.0))(x), ["multiply"]),
+        (lambda x: gt.split(x, 2)[0] * 0.0, ["multiply"]),
+        (lambda x: closed(x), ["closed"]),
+    ],
+)
+def test_a_gradient_of_zero_names_the_op_that_made_it(
+    fn: Callable[[Any], Any], ops: list[str], x: gt.Tensor
+) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = fn(x)
+    text = tape.explain(y, x)
+    assert text.startswith("Zero: the target depends on the source")
+    for op in ops:
+        assert op in text
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [0.0, 0.0])
+
+
+def test_gradients_that_cancel_are_told_from_those_that_are_zero(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.exp(x) * 1.0 - gt.exp(x)
+        z = x * 1.0 - x * 1.0
+    assert "Zero" in tape.explain(z, x)
+    assert "through op 'multiply' cancel" in tape.explain(z, x)
+    assert "cancel" in tape.explain(y, x)
+
+
+def test_a_gradient_of_some_zeros_is_connected(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.nn.relu(x - 1.75)
+        empty = gt.sum(x[:0]) + gt.sum(x)
+    assert tape.explain(y, x).startswith("Connected")
+    assert tape.explain(empty, x).startswith("Connected")
+
+
+def test_a_rule_that_fails_is_named_and_not_raised(x: gt.Tensor) -> None:
+    def broken(g: Any) -> Any:
+        raise RuntimeError("broken rule")
+
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.custom_gradient(lambda y: (y * 1.0, broken))(x)
+    assert "RuntimeError: broken rule" in tape.explain(y, x)
+
+
+def test_values_that_only_a_run_knows_are_not_asked_for(x: gt.Tensor) -> None:
+    said = []
+
+    def f(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = x * 0.0
+        said.append(tape.explain(y, x))
+        return tape.gradient(y, x)
+
+    gt.function(f)(x)
+    gt.vmap(f)(x)
+    assert all(text.startswith("Connected") for text in said)
+
+
+# -- what was watched ------------------------------------------------------------------------------
+
+
+def test_what_was_watched_is_named(x: gt.Tensor) -> None:
+    matrix, v = gt.ones((2, 3), "float64"), gt.Variable(1.0, name="w")
+    with gt.GradientTape() as tape:
+        tape.watch(matrix)
+        tape.watch(gt.ones(5))
+        y = v * x
+    text = tape.explain(y, x)
+    assert "watched: variable 'w', a tensor float64[2, 3], 1 that is no longer there" in text
+    with gt.GradientTape() as tape:
+        y = x * 2.0
+    assert "(watched: nothing)" in tape.explain(y, x)
+
+
+def test_a_reset_is_told_first(x: gt.Tensor) -> None:
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        tape.reset()
+        y = x * 2.0
+    text = tape.explain(y, x)
+    assert 0 < text.index("was reset") < text.index("never watched since")
