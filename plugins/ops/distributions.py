@@ -1,6 +1,6 @@
 """More distributions: ops that turn a key into numbers, and the gradient of the gamma distribution.
 
-See the module ``random`` for what a key is, and for what users call.
+See the module ``draws`` for what a key is, and ``random`` for what users call.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ...core.backend import backend_of, to_numpy
 from ...core.extend import NONDIFF, F
 from .batching import keyed, leading
+from .draws import for_each, many, random_op, stream
 from .families import op, reals
-from .random import for_each, many, random_op, stream
 
 __all__: list[str] = []
 

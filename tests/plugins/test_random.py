@@ -8,6 +8,8 @@ import pytest
 import gradtape as gt
 from gradtape.core.extend import ops
 
+HALF = gt.zeros(1 << 16, "float16")
+
 
 def test_equal_seeds_give_equal_numbers_and_draws_differ():
     first, second = gt.random.Generator(7), gt.random.Generator(7)
@@ -146,3 +148,78 @@ def test_without_a_seed_generators_differ():
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_uniform_numbers_stay_below_one_in_half_precision():
+    generator = gt.random.Generator(0)
+    for draw in (generator.uniform(1 << 16, dtype="float16"), generator.uniform_like(HALF)):
+        assert draw.dtype == "float16"
+        assert draw.max().item() < 1.0
+        assert draw.min().item() < 1e-3
+        np.testing.assert_allclose(draw.astype("float64").mean().item(), 0.5, atol=5e-3)
+
+
+def test_small_probabilities_hold_in_half_precision():
+    share = gt.random.Generator(0).bernoulli(1 << 18, np.float16(1e-4))
+    assert 5 <= np.count_nonzero(share.numpy()) <= 60
+
+
+@pytest.mark.parametrize(
+    "make", [np.asarray, list, lambda x: gt.constant(x), lambda x: np.asarray(x, np.uint64)]
+)
+def test_the_state_is_set_by_assigning_it(make):
+    generator = gt.random.Generator(3)
+    variable, snapshot = generator.state, generator.state.numpy()
+    first = generator.normal(4).tolist()
+    generator.state = make(snapshot)
+    assert generator.state is variable
+    assert generator.normal(4).tolist() == first
+    generator.state = np.array([7, 0])
+    assert generator.normal(4).tolist() == gt.random.Generator(7).normal(4).tolist()
+
+
+@pytest.mark.parametrize("state", [[1.5, 0.0], [7], 7, [-1, 0], [[7, 0]]])
+def test_a_state_that_is_none_is_refused_at_the_assignment(state):
+    generator = gt.random.Generator(3)
+    with pytest.raises(ValueError, match=r"state"):
+        generator.state = state
+    assert generator.state.tolist() == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda g: g.normal(3, stddev=-1), "normal: stddev.*-1"),
+        (lambda g: g.normal(3, 0.0, gt.constant([1.0, -2.0, 1.0])), r"normal: stddev.*-2\.0"),
+        (lambda g: g.truncated_normal(3, 0.0, gt.Variable(-1.0)), "truncated_normal: stddev"),
+        (lambda g: g.exponential(3, np.array(-1.0)), "exponential: scale"),
+        (lambda g: g.gamma(3, 2.0, -1.0), "gamma: scale"),
+        (lambda g: g.uniform(3, 2.0, 1.0), r"uniform: low.*-1\.0"),
+        (lambda g: g.bernoulli(3, 1.5), r"bernoulli: a probability.*1\.5"),
+        (lambda g: g.bernoulli(3, [0.5, -0.1, 1.0]), r"bernoulli.*-0\.1"),
+        (lambda g: g.bernoulli(3, float("nan")), "bernoulli.*nan"),
+        (lambda g: g.choice(3, p=[0.5, 0.6, -0.1]), "choice: a probability"),
+        (lambda g: g.choice(3, p=[0.5, 0.5]), r"choice: p must have shape \(3,\)"),
+    ],
+)
+def test_parameters_that_no_distribution_has(call, words):
+    with pytest.raises(ValueError, match=rf"random\.{words}"):
+        call(gt.random.Generator(0))
+
+
+def test_parameters_in_a_trace_are_not_looked_at():
+    generator = gt.random.Generator(0)
+
+    @gt.function
+    def draw(p, s):
+        return generator.bernoulli(3, p), generator.normal(3, 0.0, s), generator.uniform(3, 0.0, s)
+
+    assert draw(gt.constant(0.5), gt.constant(2.0))[0].shape == (3,)
+    ten = gt.vmap(lambda s: generator.normal(3, 0.0, s), randomness="different")
+    assert ten(gt.ones(10)).shape == (10, 3)
+
+
+@pytest.mark.parametrize("name", ["permutation", "shuffle", "choice"])
+def test_rows_are_asked_for_by_name(name):
+    with pytest.raises(IndexError, match=rf"random\.{name}: .*a single float"):
+        getattr(gt.random.Generator(0), name)(2.5)
