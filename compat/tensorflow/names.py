@@ -206,12 +206,12 @@ def _absent(namespace: str, name: str) -> str:
     said = f"gradtape has no {namespace}.{name}"
     if name in INSTEAD:
         return f"{said}; use {INSTEAD[name]} (see {_GUIDE})"
-    own = {f"gradtape.{part}": part for part in dir(gradtape) if not part.startswith("_")}
-    for family in ("linalg", "nn", "random", "fft", "layers", "training"):
-        part_of = getattr(gradtape, family)
-        own |= {f"gradtape.{family}.{part}": part for part in getattr(part_of, "__all__", ())}
-    here = {f"{namespace}.{part}": part for part in module_of(namespace).__all__}
-    names = {part.lower(): path for path, part in {**here, **own}.items()}
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    names = {part.lower(): f"gradtape.{part}" for part in dir(gradtape) if part[0] != "_"}
+    for family in ("training", "layers", "random", "fft", "nn", "linalg"):
+        parts = getattr(getattr(gradtape, family), "__all__", ())
+        names |= {part.lower(): f"gradtape.{family}.{part}" for part in parts}
+    # what stands beside it is meant rather than what is elsewhere
+    names |= {part.lower(): f"{namespace}.{part}" for part in module_of(namespace).__all__}
+    near = difflib.get_close_matches(name.lower(), names, n=1)
     nearest = f"; the nearest name is {names[near[0]]}" if near else ""
     return f"{said}{nearest} (see {_GUIDE} for what there is)"
