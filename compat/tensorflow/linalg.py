@@ -259,7 +259,7 @@ def diag_part(
     ValueError
         If ``k`` is a range of diagonals, which is not supported.
     """
-    return gradtape.linalg.diagonal(convert_to_tensor(input), _one(k), -2, -1)
+    return gradtape.diagonal(convert_to_tensor(input), _one(k), -2, -1)
 
 
 @adapts("diag")
