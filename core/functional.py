@@ -14,6 +14,7 @@ from .convert import as_tensor
 from .dtypes import is_differentiable
 from .errors import TraceError
 from .forward import ForwardAccumulator
+from .state import active_tapes
 from .table import F, ops
 from .tape import GradientTape
 from .tensor import Tensor
@@ -48,6 +49,12 @@ class Call:
 
     def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
         self.args, self.kwargs = list(args), dict(kwargs)
+        self.sources: list[Any]
+        if argnums == 0 and type(argnums) is int and args and type(args[0]) is Tensor:
+            self.chosen = args[0]  # the commonest call, in short
+            self.sources = [_source(args[0], name, 0)]
+            self.args[0] = self.sources[0]
+            return
         chosen: Any = argnums
         single = isinstance(chosen, str) or not hasattr(chosen, "__iter__")
         keys = [_argument_key(key, name) for key in ([chosen] if single else chosen)]
@@ -63,7 +70,7 @@ class Call:
         places = [key if isinstance(key, str) else key % len(args) for key in keys]
         if len(set(places)) < len(places):
             raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
-        self.sources: list[Any] = []
+        self.sources = []
         found = []
         for key in keys:
             container: Any = self.kwargs if isinstance(key, str) else self.args
@@ -115,7 +122,8 @@ def _source(leaf: Any, name: str, key: Any) -> Any:
         tensor = as_tensor(leaf)
         if is_differentiable(tensor.dtype):
             # a tensor of its own: what the function reaches by another way is a constant
-            tensor = ops["identity"](tensor)
+            alone = not active_tapes.get()
+            tensor = Tensor(tensor.array) if alone else ops["identity"](tensor)
     if not is_differentiable(tensor.dtype):
         raise TypeError(
             f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "

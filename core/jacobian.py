@@ -45,7 +45,7 @@ def jacobian(
     blocks: list[list[Tensor | None]] = []
     for start in range(0, count, at_once) if count else [0]:
         stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start).reshape(stop - start, *shape)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, *shape)
         keep = stop < count
         if stop - start == 1:  # one row needs no batch
             seed = Tensor(beside(rows[0], target))
@@ -96,7 +96,7 @@ def batch_jacobian(
     blocks = []
     for start in range(0, count, at_once) if is_differentiable(target.dtype) else []:
         stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start).reshape(stop - start, 1, *inner)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
         level = new_level()
         seeds = Batched(beside(rows, target), level)
         seed = F.broadcast_like(seeds, target.array)

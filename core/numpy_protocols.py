@@ -40,6 +40,10 @@ _METHODS = {
     ("logaddexp", "reduce"): "logsumexp",
     ("add", "accumulate"): "cumsum",
     ("multiply", "accumulate"): "cumprod",
+    ("fmax", "reduce"): "nanmax",
+    ("fmin", "reduce"): "nanmin",
+    ("maximum", "accumulate"): "cumulative_max",
+    ("minimum", "accumulate"): "cumulative_min",
 }
 # What to use in place of the methods that tensors do not have.
 _IN_PLACE_OF = {
@@ -186,6 +190,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     if method != "__call__":
         return _call_method(ufunc, name, method, inputs, kwargs)
     if kwargs:
+        if name == "vecdot" and kwargs.keys() == {"axis"}:
+            return counterpart(ufunc)(*inputs, **kwargs)
         _refuse(f"numpy.{ufunc.__name__}", name, kwargs)
     try:
         function: Any = ops[name]
@@ -298,7 +304,7 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
             wanted[target] = value
     finish: Callable[[Any], Any] | None = None
     if "dtype" in further and name in _JOINS:
-        finish = _cast(further.pop("dtype"))
+        finish = _cast_within_kind(name, further.pop("dtype"))
     elif "dtype" in further and _reduces(name):
         first = next(iter(takes))
         wanted[first] = _cast(further.pop("dtype"))(wanted[first])
@@ -432,6 +438,18 @@ def _cast(dtype: Any) -> Callable[[Any], Any]:
     from .convert import as_tensor
 
     return lambda x: as_tensor(x).astype(dtype)
+
+
+def _cast_within_kind(name: str, dtype: Any) -> Callable[[Any], Any]:
+    def finish(x: Any) -> Any:
+        if not np.can_cast(x.dtype, dtype, "same_kind"):
+            raise TypeError(
+                f"{name}: dtype {x.dtype} is not cast to {np.dtype(dtype)}, which would lose what "
+                "it tells; cast with x.astype(dtype)"
+            )
+        return x.astype(dtype)
+
+    return finish
 
 
 def _as_numpy_would(value: Any) -> Any:

@@ -344,7 +344,7 @@ class Op:
             kernel = self.resolve(arrays)
         try:
             result = kernel(*arrays, **params)
-        except (IndexError, TypeError, ValueError) as error:
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
             name_op(self, arrays, error)
             raise
         if type(result) is tuple or type(result) is list:

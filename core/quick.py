@@ -30,7 +30,7 @@ class UnaryOp(Op):
         kernel = self._kernels.get(type(array)) or self.resolve((array,))
         try:
             result = kernel(array)
-        except (IndexError, TypeError, ValueError) as error:
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
             name_op(self, (array,), error)
             raise
         output = Tensor(result)
@@ -65,25 +65,29 @@ class BinaryOp(Op):
 
     def __call__(self, x: Any, y: Any) -> Any:
         table = None
-        if type(x) is Tensor:
-            a = x.array
-            if type(y) is Tensor:
+        try:
+            if type(x) is Tensor:
+                a = x.array
+                if type(y) is Tensor:
+                    b = y.array
+                elif (tables := scalar_tables.get(type(y))) is not None:
+                    table = tables.get(type(a))
+                    b = y = y if table is None else table[y, a.dtype]
+                else:
+                    return Op.__call__(self, x, y)
+            elif type(y) is Tensor and (tables := scalar_tables.get(type(x))) is not None:
                 b = y.array
-            elif (tables := scalar_tables.get(type(y))) is not None:
-                table = tables.get(type(a))
-                b = y = y if table is None else table[y, a.dtype]
+                table = tables.get(type(b))
+                a = x = x if table is None else table[x, b.dtype]
             else:
                 return Op.__call__(self, x, y)
-        elif type(y) is Tensor and (tables := scalar_tables.get(type(x))) is not None:
-            b = y.array
-            table = tables.get(type(b))
-            a = x = x if table is None else table[x, b.dtype]
-        else:
-            return Op.__call__(self, x, y)
+        except OverflowError as error:  # a Python integer that the dtype does not hold
+            name_op(self, [getattr(v, "array", v) for v in (x, y)], error)
+            raise
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
         try:
             result = kernel(a, b)
-        except (IndexError, TypeError, ValueError) as error:
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
             name_op(self, (a, b), error)
             raise
         output = Tensor(result)

@@ -465,16 +465,20 @@ class GradientTape:
             )
 
     def _saved_shapes(self) -> set[Any]:
-        """Return the shapes of the tensors that the records keep for the backward pass."""
-        shapes = set()
-        for record in self._all.values():
+        """Return the shapes, hidden axes included, of the followed tensors that records keep.
+
+        Gradients on their way back have these shapes; an untracked operand has no gradient.
+        """
+        shapes, live = set(), self._all
+        for record in live.values():
             if type(record) is tuple:
-                if type(record[2]) is Tensor:
-                    shapes.add(whole_shape(record[2].array))
+                saved = record[2]
+                if type(saved) is Tensor and (not saved.id or saved.id in live):
+                    shapes.add(whole_shape(saved.array))
             elif type(record) is list:
                 for edge in record:
                     for saved in edge[2] if type(edge[2]) is tuple else (edge[2],):
-                        if type(saved) is Tensor:
+                        if type(saved) is Tensor and (not saved.id or saved.id in live):
                             shapes.add(whole_shape(saved.array))
         return shapes
 

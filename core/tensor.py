@@ -375,7 +375,13 @@ class Tensor(Operators):
         shape = self.array.shape
         if shape is not None and not shape:
             raise TypeError("iteration over a tensor without axes")
-        return (self[i] for i in range(len(self)))
+        return self._items()
+
+    def _items(self) -> Iterator[Tensor]:
+        # a size that is not known is said at the first step: NumPy, which iterates over what it is
+        # given, would replace an error before that by one of its own
+        for i in range(len(self)):
+            yield self[i]
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and self.shape == () else str(self)

@@ -24,9 +24,22 @@ _sum: Any = np.add.reduce
 _max: Any = np.maximum.reduce
 
 
+def _matmul(x: Array, y: Array) -> Array:
+    try:
+        if y.ndim == 2 < x.ndim and x.size:  # one product of all rows, not one for each matrix
+            rows: Array = x.reshape(-1, x.shape[-1]) @ y
+            return rows.reshape(*x.shape[:-1], y.shape[1])
+        product: Array = np.matmul(x, y)
+        return product
+    except (AttributeError, TypeError, ValueError):
+        return products.matmul_kernel(np, x, y)  # which says what does not fit
+
+
 def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
     if y.ndim == 2 == like.ndim:
         return g @ y.T
+    if y.ndim == 2 < g.ndim == like.ndim:
+        return _matmul(g, y.T)
     return products.to_x(np, g, y, like)
 
 
@@ -181,6 +194,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "concatenate": _concatenate,
     "expand_dims": _expand_dims,
     "getitem": _getitem,
+    "matmul": _matmul,
     "matmul_adjoint_x": _matmul_adjoint_x,
     "matmul_adjoint_y": _matmul_adjoint_y,
     "reshape": _reshape,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from math import prod
 from string import ascii_letters
 from typing import Any
 
@@ -25,7 +24,7 @@ def matmul_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, An
     if 0 in (rx, ry):
         raise ValueError("matmul: an operand has no axes; use multiply")
     if not by and ry <= 2:
-        return _rows(op, x, y, rx) if ry == 2 else op.raw(x, y)
+        return op.raw(x, y)
     if not bx and rx == 2 and ry == 1:
         return op.raw(y, F.swapaxes(x, axis1=0, axis2=1))
     # vectors become matrices, then all axes before the matrices line up
@@ -41,16 +40,6 @@ def matmul_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, An
     if column:
         result = F.squeeze(result, axis=-1)
     return F.squeeze(result, axis=-1 if column else -2) if row else result
-
-
-def _rows(op: Op, x: Any, y: Any, rank: int) -> Any:
-    """Multiply batched rows by one matrix: all rows at once, where sizes are known."""
-    shape = x.shape
-    if rank == 1 or None in shape or shape[-2] > 64:
-        return op.raw(x, y)
-    rows = F.reshape(x, shape=(prod(shape[:-1]), shape[-1]))
-    product = op.raw(rows, y)
-    return F.reshape(product, shape=(*shape[:-1], product.shape[-1]))
 
 
 def to_x_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

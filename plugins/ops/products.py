@@ -53,7 +53,7 @@ def _matmul_shape(x: Any, y: Any) -> Any:
     return (*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ()))
 
 
-def _matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
+def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
     try:
         return xp.matmul(x, y)
     except (ValueError, TypeError):
@@ -93,7 +93,7 @@ def _like_spec(g: Any, other: Any, like: Any, **params: Any) -> tuple[Any, Any]:
 
 matmul = op(
     "matmul",
-    _matmul_kernel,
+    matmul_kernel,
     BinaryOp,
     gradients={
         "x": lambda g, y, x_like: as_like(F.matmul_adjoint_x(g, y, x_like), x_like),
