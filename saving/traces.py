@@ -70,8 +70,10 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         choices: list[Any] = [False, True] if takes_training else [None]
-        if takes_training and type(bound.arguments["training"]) is not bool:
-            choices.append(bound.arguments["training"])  # None, say, which may mean either
+        if takes_training:  # None, say, which may mean either
+            default = signature.parameters["training"].default
+            known_values = (bound.arguments["training"], default)
+            choices += [x for x in known_values if x is not inspect.Parameter.empty]
         for choice in choices:
             if takes_training:
                 bound.arguments["training"] = choice
