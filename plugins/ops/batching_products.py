@@ -45,7 +45,7 @@ def matmul_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, An
 def to_x_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``matmul_adjoint_x``."""
     g, y, like = xs
-    if batched == ONLY_G and rank_of(y, op) == 2 == rank_of(like, op):
+    if batched == ONLY_G and rank_of(y, op) == 2 and rank_of(like, op) <= 2:
         return matmul_rule(ops["matmul"], [g, _turned(y)], [True, False], {})
     return in_words(_to_x, known(xs, op), batched)
 
@@ -70,6 +70,8 @@ def _to_x(g: Any, y: Any, like: Any) -> Any:
     if len(y.shape) == 1:
         return F.unbroadcast_like(F.expand_dims(g, axis=-1) * y, like)
     if len(like.shape) == 1:
+        if len(y.shape) == 2:
+            return F.matmul(g, _turned(y))
         product = F.matmul(y, F.expand_dims(g, axis=-1))
         return F.unbroadcast_like(F.squeeze(product, axis=-1), like)
     return F.unbroadcast_like(F.matmul(g, _turned(y)), like)
