@@ -407,7 +407,7 @@ class _Trial:
     def _batch(self, pattern: tuple[int, ...]) -> None:
         """Compare vmap over some of the inputs with a loop."""
         axes = [0 if i in pattern else None for i in range(len(self.arrays))]
-        both = [constant(np.stack([x, _varied(x)])) for x in self.arrays]
+        both = [constant(np.stack([x, varied(x)])) for x in self.arrays]
         shared = [constant(x) for x in self.arrays]
         given = [b if i in pattern else x for i, (b, x) in enumerate(zip(both, shared))]
         loop = [
@@ -502,7 +502,7 @@ class _Trial:
         return None
 
 
-def _varied(x: Array) -> Array:
+def varied(x: Array) -> Array:
     """Return another example: near the first, or in another order where there is no near."""
     if x.dtype.kind in "fc":
         return x * (1 + 2.0**-7)
