@@ -7,13 +7,14 @@ docs/migration.md lists all names, and the differences that are meant.
 
 from __future__ import annotations
 
-from . import autodiff, dtypes, keras, linalg, math, nn, random, saved_model, signal
+from . import autodiff, dtypes, keras, linalg, math, nest, nn, random, saved_model, signal
 from .arrays import *
 from .arrays import __all__ as _arrays
 from .control import *
 from .control import __all__ as _control
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
+from .keras import initializers, losses, metrics, optimizers
 from .linalg import eye, matmul, norm, tensordot
 from .math import (
     add_n,
@@ -54,13 +55,18 @@ __all__ = [
     "cumsum",
     "dtypes",
     "eye",
+    "initializers",
     "keras",
     "linalg",
+    "losses",
     "math",
     "matmul",
+    "metrics",
+    "nest",
     "newaxis",
     "nn",
     "norm",
+    "optimizers",
     "random",
     "reduce_all",
     "reduce_any",

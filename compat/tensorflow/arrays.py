@@ -19,6 +19,7 @@ __all__ = [
     "broadcast_to",
     "concat",
     "ensure_shape",
+    "expand_dims",
     "fill",
     "identity_n",
     "linspace",
@@ -38,6 +39,7 @@ __all__ = [
     "size",
     "slice",
     "split",
+    "squeeze",
     "stack",
     "tile",
     "transpose",
@@ -215,6 +217,18 @@ def rank(input: Any, name: str | None = None) -> Any:
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
     """Return the elements in another shape, a sequence or a tensor of sizes; -1 is what is left."""
     return gradtape.reshape(convert_to_tensor(tensor), sizes(shape, "reshape"))
+
+
+@adapts("expand_dims")
+def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
+    """Return ``input`` with an axis of size 1 more."""
+    return gradtape.expand_dims(convert_to_tensor(input), axes(axis))
+
+
+@adapts("squeeze")
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+    """Return ``input`` without axes of size 1: those given, or all of them."""
+    return gradtape.squeeze(convert_to_tensor(input), axes(axis))
 
 
 @adapts("broadcast_to")

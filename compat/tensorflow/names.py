@@ -13,6 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 import gradtape
 
 __all__ = ["ALIASES", "INSTEAD", "NAMESPACES", "Row", "adapts", "lookup", "rows"]
@@ -45,8 +47,8 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf": {
         **_ELEMENTWISE,
         **_same(
-            "GradientTape Tensor TensorSpec UnconnectedGradients broadcast_shapes custom_gradient "
-            "einsum expand_dims identity init_scope recompute_grad squeeze stop_gradient"
+            "GradientTape Tensor TensorSpec UnconnectedGradients custom_gradient einsum identity "
+            "init_scope recompute_grad stop_gradient"
         ),
         "realdiv": "divide",
     },
@@ -103,6 +105,7 @@ NAMESPACES = (
     "tf.keras.optimizers",
     "tf.linalg",
     "tf.math",
+    "tf.nest",
     "tf.nn",
     "tf.random",
     "tf.saved_model",
@@ -113,7 +116,6 @@ NAMESPACES = (
 INSTEAD = {
     "Graph": "gradtape.function(f).get_concrete_function(...).graph",
     "Session": "eager code: ops run when they are called",
-    "argsort": "gradtape.argsort",
     "bfloat16": "float32: NumPy has no bfloat16",
     "config": "gradtape.backend('cupy') to choose a device",
     "data": "arrays, or any iterable of (x, y) batches",
@@ -123,9 +125,11 @@ INSTEAD = {
     "hessians": "gradtape.hessian",
     "io": "gradtape.save and gradtape.load",
     "placeholder": "arguments of a gradtape.function",
+    "print": "Python's print; a traced function prints while it is traced",
     "py_function": "a plain call: eager code is Python",
     "summary": "gradtape.Module.summary, or a callback of fit",
     "train": "gradtape.save and gradtape.load",
+    "utils": "gradtape.random.set_seed, gradtape.one_hot",
 }
 
 
@@ -161,6 +165,8 @@ def rows() -> list[Row]:
             value = getattr(module, name)
             if not isinstance(value, type(sys)):
                 known = getattr(value, "gradtape_names", ())
+                if isinstance(value, np.dtype) and value.name in dir(gradtape):
+                    known = (value.name,)
                 listed = ", ".join(f"gradtape.{path}" for path in known)
                 found.append(Row(f"{namespace}.{name}", listed, "adapted"))
     return sorted(set(found))
@@ -212,6 +218,7 @@ def _absent(namespace: str, name: str) -> str:
         names |= {part.lower(): f"gradtape.{family}.{part}" for part in parts}
     # what stands beside it is meant rather than what is elsewhere
     names |= {part.lower(): f"{namespace}.{part}" for part in module_of(namespace).__all__}
-    near = difflib.get_close_matches(name.lower(), names, n=1)
-    nearest = f"; the nearest name is {names[near[0]]}" if near else ""
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
+    near = near or sorted((part for part in names if part in name.lower()), key=len)[-1:]
+    nearest = f"; the nearest name is {names[near[0]]}" if near and len(near[0]) > 2 else ""
     return f"{said}{nearest} (see {_GUIDE} for what there is)"

@@ -89,6 +89,7 @@ def test_shapes() -> None:
     same(tf.transpose(1j * x[0], conjugate=True), (1j * x[0]).conj().T)
     same(tf.expand_dims(x, axis=-1), x[..., None])
     same(tf.squeeze(x[:1], axis=0), x[0])
+    same(tf.squeeze([[1], [2]], name="s"), [1, 2], "int32")
     same(tf.broadcast_to(x[0], tf.shape(x)), np.broadcast_to(x[0], x.shape))
     same(tf.reverse(x, axis=[0, 2]), x[::-1, :, ::-1])
     same(tf.roll(x, shift=[1, -1], axis=[0, 1]), np.roll(x, (1, -1), (0, 1)))

@@ -218,6 +218,18 @@ def test_recompute_grad_and_forward_mode() -> None:
     np.testing.assert_allclose(acc.jvp(y), 2.0 * np.sin(1.0), rtol=1e-6)
 
 
+def test_nested_structures() -> None:
+    a, b = {"x": 1, "y": [2, 3]}, {"x": 10, "y": [20, 30]}
+    assert tf.nest.flatten(a) == [1, 2, 3]
+    assert tf.nest.map_structure(lambda p, q: p + q, a, b) == {"x": 11, "y": [22, 33]}
+    assert tf.nest.pack_sequence_as(a, [7, 8, 9]) == {"x": 7, "y": [8, 9]}
+    assert tf.nest.is_nested(a)
+    with pytest.raises(ValueError, match="differ"):
+        tf.nest.map_structure(lambda p, q: p, a, [1])
+    with pytest.raises(ValueError, match="2 leaves"):
+        tf.nest.pack_sequence_as(a, [1, 2])
+
+
 # -- control flow ----------------------------------------------------------------------------------
 
 

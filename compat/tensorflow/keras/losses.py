@@ -12,6 +12,10 @@ from ..math import divide_no_nan, l2_normalize, xlogy
 from ..names import adapts, lookup
 
 __all__ = [
+    "MAE",
+    "MAPE",
+    "MSE",
+    "MSLE",
     "BinaryCrossentropy",
     "CategoricalCrossentropy",
     "CosineSimilarity",
@@ -224,6 +228,11 @@ def sparse_categorical_crossentropy(
     values = training.sparse_categorical_crossentropy(labels, y_pred, from_logits)
     return gradtape.where(kept, values, 0.0)
 
+
+MAE = mean_absolute_error
+MAPE = mean_absolute_percentage_error
+MSE = mean_squared_error
+MSLE = mean_squared_logarithmic_error
 
 # -- objects ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,64 @@
+"""``tf.nest``: nested containers of lists, tuples and dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradtape.core import tree
+
+from .names import adapts, lookup
+
+__all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
+
+
+@adapts("core.tree.flatten")
+def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+    """Return the leaves in order; those of a dictionary by sorted key."""
+    return tree.flatten(structure)
+
+
+@adapts("core.tree.pack_like")
+def pack_sequence_as(
+    structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
+) -> Any:
+    """Return a container of the structure with these leaves.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many as the structure has.
+    """
+    wanted = len(tree.flatten(structure))
+    if len(flat_sequence) != wanted:
+        raise ValueError(
+            f"pack_sequence_as: {len(flat_sequence)} leaves for a structure of {wanted}"
+        )
+    return tree.pack_like(structure, list(flat_sequence))
+
+
+@adapts("core.tree.map_structure")
+def map_structure(func: Callable[..., Any], *structure: Any, **options: Any) -> Any:
+    """Apply ``func`` to the leaves of one structure, or to those of several side by side."""
+    for other in structure[1:]:
+        assert_same_structure(structure[0], other)
+    leaves = zip(*map(tree.flatten, structure), strict=True)
+    return tree.pack_like(structure[0], [func(*together) for together in leaves])
+
+
+@adapts("core.tree.structure")
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
+    """Raise ``ValueError`` if the two are not nested alike."""
+    if tree.structure(nest1) != tree.structure(nest2):
+        raise ValueError(
+            f"the structures differ: {tree.structure(nest1)} and {tree.structure(nest2)}"
+        )
+
+
+@adapts()
+def is_nested(structure: Any) -> bool:
+    """Return whether this is a list, a tuple or a dictionary."""
+    return isinstance(structure, (list, tuple, dict))
+
+
+__getattr__ = lookup(__name__)
