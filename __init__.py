@@ -219,7 +219,7 @@ _FLAT_NAMES = {
     "one_hot": "nn",
     "outer": "linalg",
     "tensordot": "linalg",
-    "trace": "linalg",
+    "trace": "decompositions",
     "vdot": "linalg",
     "vecdot": "linalg",
     "vecmat": "linalg",

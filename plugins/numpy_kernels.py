@@ -40,7 +40,10 @@ def _count(x: Array, axis: Axis) -> int:
     if axis is None:
         return x.size
     shape = x.shape
-    return shape[axis] if isinstance(axis, int) else prod([shape[i] for i in axis])
+    try:
+        return shape[axis] if isinstance(axis, int) else prod([shape[i] for i in axis])
+    except IndexError:  # NumPy reduces an array without axes over an axis 0 as well
+        raise np.exceptions.AxisError(axis if isinstance(axis, int) else 0, x.ndim) from None
 
 
 def _mean(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:

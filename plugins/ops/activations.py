@@ -80,7 +80,7 @@ def _mish_slope(x: Any, t: Any) -> Any:
 
 
 def _between(xp: Any, x: Any, low: float, high: float) -> Any:
-    return xp.minimum(xp.maximum(x, xp.full_like(x, low)), xp.full_like(x, high))
+    return xp.minimum(xp.maximum(reals(x), xp.full_like(x, low)), xp.full_like(x, high))
 
 
 hard_sigmoid = elementwise(

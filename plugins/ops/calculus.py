@@ -13,8 +13,10 @@ from ...core.op import is_transformed
 from .arrangement import axis_of, part_of
 from .batching import along
 from .families import SCALARS, as_axis, named, op, reduced_axes
+from .matrices import real_of
 from .products import matmul
 from .ranks import known_rank, with_axes
+from .scans import cumprod, cumsum
 from .selection import searchsorted
 
 __all__ = [
@@ -192,15 +194,14 @@ def cumulative_prod(
 
 
 def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: Any) -> Any:
-    x = _needs_axis(x, name)
+    x = as_tensor(x)
+    x = ops["reshape"](x, shape=(1,)) if x.shape == () else x  # a number is a vector, for NumPy too
     if axis is None:
         if known_rank(x, name) != 1:
             raise ValueError(f"{name}: an axis is needed for shape {x.shape}")
         axis = 0
     along = axis_of(x, axis, name)
-    if dtype is not None:
-        x = ops["cast"](x, dtype=np.dtype(dtype).name)
-    result = ops[op_name](x, axis=along, reverse=False)
+    result = (cumsum if op_name == "cumsum" else cumprod)(x, along, dtype)
     if first is None:
         return result
     return ops["concatenate"](_edge(first, result, along), result, axis=along)
@@ -286,14 +287,17 @@ def _slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
     def width(i: int, j: int | None) -> Any:
         return steps if even else part_of(steps, axis, slice(i, j))
 
-    before, after = width(0, -1), width(1, None)
-    rise_after = (part_of(x, axis, slice(2, None)) - at(1, -1)) / after
-    rise_before = (at(1, -1) - part_of(x, axis, slice(None, -2))) / before
-    # each side's slope weighs as the width of the other
-    if even:
-        inner = (rise_before + rise_after) * 0.5
+    earlier, later = part_of(x, axis, slice(None, -2)), part_of(x, axis, slice(2, None))
+    if even:  # without the element itself, which may be nan
+        inner = (later - earlier) / (steps + steps)
     else:
-        inner = (rise_before * after + rise_after * before) / (before + after)
+        # each side's slope weighs as the width of the other
+        before, after = width(0, -1), width(1, None)
+        both, gap = before + after, after - before
+        own = at(1, -1) * (gap / (before * after))
+        unused = ops["logical_and"](gap == 0, ops["logical_not"](ops["isfinite"](at(1, -1))))
+        own = ops["where"](unused, 0.0, own)
+        inner = later * (before / (after * both)) - earlier * (after / (before * both)) + own
     first = (at(1, 2) - at(0, 1)) / width(0, 1)
     last = (at(-1, None) - at(-2, -1)) / width(-1, None)
     if order == 2:
@@ -391,8 +395,16 @@ def interp(
     ------
     ValueError
         If ``xp`` and ``fp`` are no vectors of one size, have no elements, or the period is 0.
+    TypeError
+        If ``x`` or ``xp`` is complex.
     """
-    x, xp, fp = map(_inexact, among((x, xp, fp)))
+    fp = _inexact(among((fp, x, xp))[0])
+    like = ops["real"](fp) if fp.dtype.kind == "c" else fp
+    x, xp = map(_inexact, among((x, xp, like))[:2])
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        raise TypeError(
+            f"interp: coordinates must be real, got dtypes {x.dtype} for x and {xp.dtype} for xp"
+        )
     shapes = (xp.shape, fp.shape)
     if any(shape is not None and len(shape) != 1 for shape in shapes) or (0,) in shapes:
         raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
@@ -501,7 +513,15 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
 
 @named
 def cov(
-    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
 ) -> Any:
     """Return the covariance matrix of variables.
 
@@ -517,30 +537,73 @@ def cov(
         Divide by n instead of n - 1.
     ddof
         Divide by ``n - ddof``, whatever ``bias`` says.
+    fweights
+        How often each observation is meant: a vector of integers.
+    aweights
+        How much each observation weighs: a vector. Gradients reach it.
+    dtype
+        The dtype of the result, in which it is computed.
 
     Returns
     -------
-    A matrix, ``float64`` or ``complex128``; of one variable its variance, without axes.
+    A matrix, ``float64`` or ``complex128`` unless told otherwise; of one variable its variance,
+    without axes.
 
     Raises
     ------
     ValueError
-        If ``m`` has more than two axes.
+        If ``m`` has more than two axes, or there are other weights than observations.
+    TypeError
+        If ``fweights`` are no integers.
+
+    Notes
+    -----
+    With weights ``w = fweights * aweights`` the sum of squares is divided by
+    ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy.
     """
-    x = _variables(m, rowvar, "cov")
+    x = _variables(m, rowvar, "cov", dtype)
     if y is not None:
-        x = ops["concatenate"](x, _variables(y, rowvar, "cov"), axis=0)
+        x = ops["concatenate"](x, _variables(y, rowvar, "cov", dtype), axis=0)
     if ddof is None:
         ddof = 0 if bias else 1
-    centred = x - ops["mean"](x, axis=1, keepdims=True)
-    freedom = ops["size_over"](x, axis=1) - ddof
-    result = matmul(centred, ops["conj"](ops["transpose"](centred, axes=None))) / freedom
+    if fweights is None and aweights is None:
+        centred = other = x - ops["mean"](x, axis=1, keepdims=True)
+        freedom = ops["size_over"](x, axis=1) - ddof
+    else:
+        weights = _observation_weights(x, fweights, aweights)
+        total = ops["sum"](weights, axis=None)
+        mean = ops["sum"](x * weights, axis=1, keepdims=True) / total
+        centred = x - mean
+        other = centred * weights
+        freedom = total - ddof
+        if aweights is not None and ddof:
+            squares = ops["sum"](weights * beside(aweights, x), axis=None)
+            freedom = total - ddof * squares / total
+    result = matmul(centred, ops["conj"](ops["transpose"](other, axes=None))) / freedom
     return ops["squeeze"](result, axis=None)
 
 
-def _variables(m: Any, rowvar: bool, name: str) -> Any:
+def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
+    """Return one real weight for each column of ``x``."""
+    found = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        weights = beside(given, x, weak=name == "aweights")
+        if name == "fweights" and weights.dtype.kind not in "iu":
+            raise TypeError(f"cov: fweights must be integers, got dtype {weights.dtype}")
+        broadcast_shapes(weights.shape, None if x.shape is None else x.shape[1:], op=f"cov: {name}")
+        if weights.shape is not None and len(weights.shape) != 1:
+            raise ValueError(f"cov: {name} must be a vector, got shape {weights.shape}")
+        weights = ops["cast"](weights, dtype=real_of(x.dtype).name)
+        found = weights if found is None else found * weights
+    return found
+
+
+def _variables(m: Any, rowvar: bool, name: str, dtype: Any = None) -> Any:
     x = as_tensor(m)
-    wide = np.result_type(x.dtype, np.float64)  # as for NumPy, whatever the precision of m
+    # double precision, as for NumPy, whatever that of m
+    wide = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
     x = x if x.dtype == wide else ops["cast"](x, dtype=wide.name)
     if x.shape is not None and len(x.shape) > 2:
         raise ValueError(f"{name}: at most two axes are meant, got shape {x.shape}")

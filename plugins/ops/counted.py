@@ -12,7 +12,16 @@ from ...core.extend import broadcast_shapes, ops
 from .families import Axis
 from .matrices import inexact, real_of
 
-__all__ = ["averaged", "chosen", "count_of", "counted", "in_dtype", "kept_by", "started_from"]
+__all__ = [
+    "averaged",
+    "chosen",
+    "count_of",
+    "counted",
+    "in_dtype",
+    "kept_by",
+    "start_of",
+    "started_from",
+]
 
 
 def kept_by(x: Any, where: Any, name: str) -> Any:
@@ -43,12 +52,28 @@ def counted(x: Any, dtype: Any, where: Any, fill: Any, name: str) -> Any:
     return chosen(x, kept_by(x, where, name), bool(fill) if x.dtype.kind == "b" else fill)
 
 
-def started_from(initial: Any, join: Any, result: Any, dtype: Any) -> Any:
+def started_from(initial: Any, join: Any, result: Any, dtype: Any, name: str) -> Any:
     """Return a reduction that started from ``initial``, in its own dtype."""
     result = result if dtype is None else in_dtype(result, as_dtype(dtype))
     if initial is None:
         return result
-    return join(result, in_dtype(beside(initial, result), result.dtype))
+    return join(result, start_of(initial, result, name))
+
+
+def start_of(initial: Any, like: Any, name: str) -> Any:
+    """Return what a reduction starts from, in the dtype of ``like``.
+
+    Raises
+    ------
+    OverflowError
+        If it is a Python integer that the dtype does not hold.
+    """
+    if type(initial) is int and like.dtype.kind in "iu":
+        try:
+            initial = np.asarray(initial, like.dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{name}: initial={initial}: {error}") from None
+    return in_dtype(beside(initial, like), like.dtype)
 
 
 def averaged(x: Any, dtype: Any, where: Any, name: str) -> tuple[Any, Any, Any]:
@@ -58,12 +83,15 @@ def averaged(x: Any, dtype: Any, where: Any, name: str) -> tuple[Any, Any, Any]:
     if result.name == "float16":  # its sums soon overflow
         x = in_dtype(x, np.dtype(np.float32))
     else:
+        x = x if dtype is None else in_dtype(x, result)  # integers are cut off before the sum
         x = in_dtype(x, result if result.kind in "fc" else np.dtype(np.float64))
     return x, kept_by(x, where, name), result
 
 
 def count_of(kept: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
-    """Return how many elements count, in the real dtype of ``like``."""
+    """Return how many elements count (all, if ``kept`` is None), in the real dtype of ``like``."""
+    if kept is None:
+        return ops["size_over"](like, axis=axis)
     return ops["sum"](
         ops["cast"](kept, dtype=real_of(like.dtype).name), axis=axis, keepdims=keepdims
     )

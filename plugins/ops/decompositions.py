@@ -11,21 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.convert import among
-from ...core.extend import F, TensorSpec, broadcast_shapes, ops
+from ...core.extend import F, TensorSpec, broadcast_shapes
 from .batching import leading
 from .batching_products import solve_rule
-from .families import kind_of, named, op
+from .families import cast_to, kind_of, named, op
 from .indexing import diagonal
-from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed
+from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed, turned
 from .ranks import as_columns, like_columns
+from .reductions import sum as total
 
 __all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
 
 
 @named
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the sum along a diagonal of the matrices in two axes of ``x``."""
-    return ops["sum"](diagonal(x, offset, axis1, axis2), axis=-1)
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    """Return the sum along a diagonal of the matrices in two axes of ``x``, in ``dtype`` if given.
+
+    :func:`gradtape.linalg.trace` takes the last two axes.
+    """
+    return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
 # -- linear systems --------------------------------------------------------------------------------
@@ -106,27 +110,79 @@ def inv(x: Any) -> Any:
 # -- determinants ----------------------------------------------------------------------------------
 
 
-def _cofactor_kernel(xp: Any, x: Any) -> Any:
-    """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
-    size = x.shape[-1]
-    if size == 0:
-        return x
+def _factors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return ``sign, u, s, v, others`` of square matrices ``u @ diag(s) @ adjoint(v)``.
+
+    ``sign`` is the determinant of ``u`` times that of ``adjoint(v)``, over matrices; ``others``
+    are the products of all singular values but one. ``u`` and ``v`` are conjugated.
+    """
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     sign = xp.linalg.det(u) * xp.linalg.det(vh)
     if kind_of(x.dtype) == "c":
         u, vh = xp.conj(u), xp.conj(vh)
     # row i: all singular values but the i-th, which is replaced by 1
-    same = xp.eye(size, dtype=s.dtype) > 0
-    others = xp.where(same, xp.ones_like(s[..., :1, None]), xp.expand_dims(s, axis=-2))
-    products = xp.prod(others, axis=-1)
-    scaled = u * xp.expand_dims(products, axis=-2)
-    return sign[..., None, None] * xp.matmul(scaled, vh)
+    same = xp.eye(x.shape[-1], dtype=s.dtype) > 0
+    rows = xp.where(same, xp.ones_like(s[..., :1, None]), xp.expand_dims(s, axis=-2))
+    others = xp.prod(rows, axis=-1)
+    return sign[..., None, None], u, s, xp.matrix_transpose(vh), others
 
 
-def _cofactor_rule(g: Any, x: Any, out: Any) -> Any:
-    along = F.sum(g * out, axis=(-2, -1), keepdims=True) * out
-    across = F.matmul(F.matmul(out, transposed(g)), out)
-    return (along - across) / over_matrix(F.det(x))
+def _cofactor_kernel(xp: Any, x: Any) -> Any:
+    """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
+    if x.shape[-1] == 0:
+        return x
+    sign, u, _, v, others = _factors(xp, x)
+    return sign * xp.matmul(u * xp.expand_dims(others, axis=-2), xp.matrix_transpose(v))
+
+
+def _but_two(xp: Any, s: Any, others: Any) -> Any:
+    """Return, for each pair, the product of all but these two of descending ``s``; 0 for no pair.
+
+    Those but one are divided by the larger of the two. If it is 0, so is the product, but perhaps
+    for the last two.
+    """
+    size = s.shape[-1]
+    places = xp.arange(size)
+    above = places[:, None] < places
+    nothing = s == 0
+    inverse = xp.where(nothing, s, 1 / xp.where(nothing, xp.ones_like(s), s))
+    pairs = xp.expand_dims(inverse, axis=-1) * xp.expand_dims(others, axis=-2)
+    last = above & (places[:, None] == size - 2)
+    pairs = xp.where(last, xp.prod(s[..., : max(size - 2, 0)], axis=-1)[..., None, None], pairs)
+    pairs = xp.where(above, pairs, xp.zeros_like(pairs))
+    return pairs + xp.matrix_transpose(pairs)
+
+
+def _cofactor_adjoint_kernel(xp: Any, g: Any, x: Any) -> Any:
+    """Send ``g`` through the derivative of the cofactors, for singular matrices too.
+
+    Cofactors of a product are products of cofactors, so that it is enough to know the derivative at
+    a diagonal matrix: that of element ``i, i`` is the sum over ``j`` of the products of all but
+    two times element ``j, j``; that of ``i, j`` is minus such a product times element ``j, i``.
+    """
+    if x.shape[-1] == 0:
+        return x
+    sign, u, s, v, others = _factors(xp, x)
+    pairs = _but_two(xp, s, others)
+    if kind_of(x.dtype) == "c":
+        pairs = cast_to(xp, pairs, x.dtype)
+    inner = xp.matmul(xp.matrix_transpose(u), xp.matmul(g, v))
+    diagonal = xp.expand_dims(xp.linalg.diagonal(inner), axis=-1)
+    on = xp.where(xp.eye(x.shape[-1], dtype=s.dtype) > 0, xp.matmul(pairs, diagonal), 0 * pairs)
+    inner = on - pairs * xp.matrix_transpose(inner)
+    return sign * xp.matmul(xp.matmul(u, inner), xp.matrix_transpose(v))
+
+
+def _cofactor_slope_rule(d: Any, g: Any, x: Any) -> Any:
+    # of d * (along - across) / det, with along = sum(g * c) * c and across = c @ g.T @ c
+    c, both = F.cofactor(x), (-2, -1)
+    to_g = F.sum(g * c, axis=both, keepdims=True)
+    to_d = F.sum(d * c, axis=both, keepdims=True)
+    turn = transposed(c)
+    through = F.matmul(F.matmul(d, turn), g) + F.matmul(F.matmul(g, turn), d)
+    value = F.sum(d * F.cofactor_adjoint(g, x), axis=both, keepdims=True)
+    inner = F.cofactor_adjoint(to_g * d + to_d * g - through, x)
+    return (inner - value * c) / over_matrix(F.det(x))
 
 
 def _number_per_matrix(x: TensorSpec, name: str) -> tuple[Any, Any]:
@@ -146,11 +202,20 @@ _det = op(
 op(
     "cofactor",
     _cofactor_kernel,
-    gradients={"x": _cofactor_rule},
+    gradients={"x": lambda g, x: F.cofactor_adjoint(g, x)},
     infer=lambda x: (square(x, "cofactor"), x.dtype),
     holomorphic=True,
     batch=leading,
     doc="Return the matrices of cofactors: the derivative of the determinant.",
+)
+op(
+    "cofactor_adjoint",
+    _cofactor_adjoint_kernel,
+    gradients={"g": lambda d, x: F.cofactor_adjoint(d, x), "x": _cofactor_slope_rule},
+    infer=lambda g, x: (square(x, "cofactor_adjoint"), x.dtype),
+    holomorphic=True,
+    batch=leading,
+    doc="Send a gradient of ``cofactor`` back to its matrices; its own adjoint for each ``x``.",
 )
 
 
@@ -159,19 +224,26 @@ def det(x: Any) -> Any:
 
     Notes
     -----
-    The gradient, the matrix of cofactors, is right for singular matrices too. The second
-    derivative divides by the determinant, and is nan or infinite there.
+    The gradient, the matrix of cofactors, is right for singular matrices too, and so is the second
+    derivative. The third divides by the determinant, and is nan or infinite there.
     """
     return _det(x)
 
 
 def _slogdet_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     (x,), (sign, _), (to_sign, to_logarithm) = inputs, outputs, gs
+    try:
+        inverse = adjoint(F.inv(x))
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            "slogdet: no gradient at a singular matrix, where the logarithm is -inf; "
+            "differentiate det, or add a small multiple of the identity"
+        ) from error
     if x.dtype.kind != "c":
-        return [over_matrix(to_logarithm) * transposed(F.inv(x))]  # the sign is constant
+        return [over_matrix(to_logarithm) * inverse]  # the sign is constant
     # with t = trace(inv(x) @ dx): the logarithm changes by Re(t), the sign by 1j * Im(t) * sign
     turn = F.imag(to_sign * F.conj(sign))
-    return [over_matrix(to_logarithm + turn * 1j) * adjoint(F.inv(x))]
+    return [over_matrix(to_logarithm + turn * 1j) * inverse]
 
 
 _slogdet = op(
@@ -205,7 +277,7 @@ def slogdet(x: Any) -> SlogdetResult:
     Notes
     -----
     For real matrices the sign is constant, and has the gradient 0. For complex ones it is a number
-    of absolute value 1, through which gradients pass as well.
+    of absolute value 1, through which gradients pass as well. Singular matrices have none.
     """
     return SlogdetResult(*_slogdet(x))
 
@@ -232,13 +304,16 @@ _cholesky = op(
 )
 
 
-def cholesky(x: Any) -> Any:
+@named
+def cholesky(x: Any, upper: bool = False) -> Any:
     """Return lower triangular matrices ``L`` with ``L @ L.T == x`` (conjugated if complex).
 
     Parameters
     ----------
     x
         Symmetric positive definite matrices, ``(..., n, n)``; only their lower triangle is read.
+    upper
+        Read their upper triangle, and return upper triangular ``U`` with ``U.T @ U == x``.
 
     Raises
     ------
@@ -249,4 +324,4 @@ def cholesky(x: Any) -> Any:
     -----
     The gradient is symmetric: it is that of the symmetric matrix, shared between both triangles.
     """
-    return _cholesky(x)
+    return turned(_cholesky(turned(x))) if upper else _cholesky(x)

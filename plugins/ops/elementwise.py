@@ -244,15 +244,16 @@ log1p = elementwise(
 )
 
 
-def _logaddexp_slope(g: Any, x: Any, out: Any) -> Any:
-    # -inf - -inf would be nan: two impossible events, neither of which matters
-    return g * F.exp(x - F.where(F.isfinite(out), out, 0.0))
+def lead(x: Any, y: Any) -> Any:
+    """Return ``x - y``, and for equal infinities 0, or -inf for two impossible events."""
+    same = F.logical_and(F.isinf(x), x == y)
+    return F.where(same, F.minimum(x, 0.0), x - y)
 
 
 logaddexp = elementwise(
     "logaddexp",
-    x=lambda g, x, out: _logaddexp_slope(g, x, out),
-    y=lambda g, y, out: _logaddexp_slope(g, y, out),
+    x=lambda g, x, y: g * F.sigmoid(lead(x, y)),
+    y=lambda g, x, y: g * F.sigmoid(lead(y, x)),
     doc="Return ``log(exp(x) + exp(y))`` without overflow.",
 )
 
@@ -476,8 +477,8 @@ def _angle_kernel(xp: Any, x: Any) -> Any:
 def _angle_slope(g: Any, x: Any) -> Any:
     if x.dtype.kind != "c":
         return F.zeros_like(g)
-    # i z / |z|**2, which is i / conj(z)
-    return (g * 1j) / F.conj(x)
+    # i z / |z|**2, which is i / conj(z); 0, a subgradient, at 0
+    return F.where(x == 0, 0.0, (g * 1j) / F.conj(_nonzero(x)))
 
 
 def _conj_kernel(xp: Any, x: Any) -> Any:
@@ -523,7 +524,8 @@ def angle(z: Any, deg: bool = False) -> Any:
     Parameters
     ----------
     z
-        A tensor of any dtype; negative real numbers have the angle pi.
+        A tensor of any dtype; negative real numbers have the angle pi, and 0 has the angle 0, with
+        the gradient 0.
     deg
         Return degrees instead of radians.
 

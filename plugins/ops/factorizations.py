@@ -28,6 +28,7 @@ from .matrices import (
     sizes_of_matrices,
     smaller,
     square,
+    turned,
 )
 from .products import as_like, matmul
 
@@ -107,9 +108,20 @@ def _qr_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, mode: str) -> li
             f"qr: no gradient for the complete factors of matrices of shape {x.shape}, whose last "
             "columns are any basis; use mode='reduced'"
         )
+    if rows is not None and columns is not None and rows < columns:
+        raise ValueError(
+            f"qr: no gradient for matrices of shape {x.shape} in a trace that does not know that "
+            "they are wider than high; give the function's input_signature their sizes"
+        )
     both = _hermitian(F.matmul(r, adjoint(gr)) - F.matmul(adjoint(gq), q))
     right = gq + F.matmul(q, both)
-    return [adjoint(F.solve(r, adjoint(right)))]
+    try:
+        return [adjoint(F.solve(r, adjoint(right)))]
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            "qr: no gradient for matrices whose columns are dependent, or more than their rows "
+            f"in a trace that does not know it ({error})"
+        ) from error
 
 
 _qr = op(
@@ -159,14 +171,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
         # the first columns give q; r is q's view of the others
         left, right = a[..., :rows], a[..., rows:]
         q, r = _qr(left, mode=mode)
-        return QRResult(q, ops["concatenate"](r, matmul(_adjoint(q), right), axis=-1))
+        return QRResult(q, ops["concatenate"](r, matmul(turned(q), right), axis=-1))
     return QRResult(*_qr(a, mode=mode))
-
-
-def _adjoint(x: Any) -> Any:
-    """Return the conjugate transpose of tensors."""
-    flipped = ops["swapaxes"](x, axis1=-1, axis2=-2)
-    return ops["conj"](flipped) if x.dtype.kind == "c" else flipped
 
 
 # -- eigenvalues -----------------------------------------------------------------------------------
@@ -215,7 +221,7 @@ def _triangle(a: Any, uplo: str, name: str) -> Any:
         raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
     a = floating(a)
     square(a, name)
-    return _adjoint(a) if uplo.upper() == "U" else a
+    return turned(a) if uplo.upper() == "U" else a
 
 
 @named
@@ -348,6 +354,12 @@ def _inverse(s: Any) -> Any:
     return F.where(nothing, 0.0, 1.0 / F.where(nothing, 1.0, s))
 
 
+def _may_be_wider(u: Any, vh: Any) -> bool:
+    """Return whether one of the square factors may have more vectors than singular values."""
+    sizes = {None if x.shape is None else x.shape[-1] for x in (u, vh)}
+    return len(sizes) > 1 or None in sizes
+
+
 def _skew(x: Any) -> Any:
     return x - adjoint(x)
 
@@ -356,9 +368,16 @@ def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: 
     # Townsend, "Differentiating the singular value decomposition" (2016); with complex phases as
     # in Wan and Zhang, "Automatic differentiation for complex valued SVD" (2019)
     (gu, gs_, gvh), (u, s, vh) = gs, outputs
-    if full_matrices:  # vectors of no singular value: any basis, so no gradient
+    extra = 0.0
+    if full_matrices and _may_be_wider(u, vh):
+        # vectors of no singular value move only against the others, to stay at right angles
+        all_u, all_v = F.matmul(u, adjoint(gu)), F.matmul(adjoint(gvh), vh)
         u, gu = (F.crop_or_pad_like(x, over_columns(s), axes=(-1,)) for x in (u, gu))
         vh, gvh = (F.crop_or_pad_like(x, over_rows(s), axes=(-2,)) for x in (vh, gvh))
+        null_u, null_v = all_u - F.matmul(u, adjoint(gu)), all_v - F.matmul(adjoint(gvh), vh)
+        scaled = u * over_columns(_inverse(s))
+        extra = F.matmul(F.matmul(null_u, scaled), vh)
+        extra = extra + F.matmul(scaled, F.matmul(vh, null_v))
     uh, v, gv = adjoint(u), adjoint(vh), adjoint(gvh)
     at_u, at_v = F.matmul(uh, gu), F.matmul(vh, gv)
     columns, rows, gaps = over_columns(s), over_rows(s), apart(s * s)
@@ -371,7 +390,7 @@ def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: 
     right = over_rows(inverse) * gvh
     outside = F.matmul(left - F.matmul(u, F.matmul(uh, left)), vh)
     beside = F.matmul(u, right - F.matmul(F.matmul(right, v), vh))
-    return [F.matmul(F.matmul(u, inner), vh) + outside + beside]
+    return [F.matmul(F.matmul(u, inner), vh) + outside + beside - extra]
 
 
 def _svdvals_rule(g: Any, x: Any) -> Any:
@@ -436,8 +455,8 @@ def svd(
     Notes
     -----
     Gradients are right for functions that do not depend on what is arbitrary: the common phase of
-    a pair of vectors, the choice of vectors for equal singular values, and vectors beyond the first
-    ``min(m, n)``.
+    a pair of vectors, the choice of vectors for equal singular values, and the basis that vectors
+    beyond the first ``min(m, n)`` are of their space: its projector has a gradient.
     """
     if hermitian:
         return _hermitian_svd(a, compute_uv)
@@ -458,7 +477,7 @@ def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
     signs = ops["where"](w < 0, -1.0, ops["ones_like"](w))
     signs, sizes = (ops["take_along_axis"](x, order, axis=-1) for x in (signs, sizes))
     u = ops["take_along_axis"](v, ops["expand_dims"](order, axis=-2), axis=-1)
-    return SVDResult(u, sizes, _adjoint(u * ops["expand_dims"](signs, axis=-2)))
+    return SVDResult(u, sizes, turned(u * ops["expand_dims"](signs, axis=-2)))
 
 
 def hermitian_part(a: Any, name: str) -> Any:
@@ -467,7 +486,7 @@ def hermitian_part(a: Any, name: str) -> Any:
     square(a, name)
     lower = ops["tril"](a, k=-1)
     middle = ops["real"](a - lower) if a.dtype.kind == "c" else a - lower
-    return lower + _adjoint(lower) + ops["tril"](middle, k=0)
+    return lower + turned(lower) + ops["tril"](middle, k=0)
 
 
 @named

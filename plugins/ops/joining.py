@@ -119,10 +119,7 @@ concat = concatenate
 
 
 def _sequence(arrays: Any, name: str) -> list[Any]:
-    if isinstance(arrays, (list, tuple)):
-        items = among(arrays)
-    else:
-        items = list(as_tensor(arrays))
+    items = among(arrays) if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays))
     if not items:
         raise ValueError(f"{name}: at least one array is needed, got none")
     return items
@@ -298,6 +295,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
         A tensor of any dtype, with at least one axis.
     indices_or_sections
         The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2], x[2:5], x[5:]``.
+        Negative places count from the end.
     axis
         The axis to cut.
 
@@ -308,13 +306,30 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     Raises
     ------
     ValueError
-        If the parts would not be equal, or the indices are not in ascending order from 0.
+        If the parts would not be equal, or the indices are not in ascending order.
     """
     sections: Any = as_shape(indices_or_sections, "split")
     if np.ndim(indices_or_sections) == 0:
         (sections,) = sections
         if sections < 1:
             raise ValueError(f"split: the number of parts must be at least 1, got {sections}")
-    elif list(sections) != sorted(sections) or any(n < 0 for n in sections):
-        raise ValueError(f"split: indices must ascend from 0, got {sections}")
-    return list(_split(x, sections=sections, axis=one_axis(axis, "split")))
+    axis = one_axis(axis, "split")
+    if isinstance(sections, tuple):
+        x = as_tensor(x)
+        sections = _from_start(sections, x, axis)
+        if list(sections) != sorted(sections):
+            raise ValueError(f"split: indices must ascend, got {indices_or_sections}")
+    return list(_split(x, sections=sections, axis=axis))
+
+
+def _from_start(cuts: tuple[int, ...], x: Any, axis: int) -> tuple[int, ...]:
+    """Return where to cut, counted from the start of an axis."""
+    if all(n >= 0 for n in cuts):
+        return cuts
+    size = None if x.shape is None else x.shape[_along(x.shape, axis, "split")]
+    if size is None:
+        raise ValueError(
+            f"split: indices {cuts} count from the end, and the size of axis {axis} is unknown in "
+            "this trace; give the function's input_signature that size"
+        )
+    return tuple(n if n >= 0 else max(n + size, 0) for n in cuts)

@@ -82,7 +82,9 @@ def pinv(
 
     Notes
     -----
-    The gradient is that at constant rank: a pseudo-inverse jumps where the rank changes.
+    The gradient is that at constant rank: a pseudo-inverse jumps where the rank changes. Singular
+    values that ``rcond`` cuts off count as 0 in it as well, so it is exact only if they are 0 but
+    for rounding. Where a larger ``rcond`` regularises, differentiate :func:`gradtape.linalg.svd`.
     """
     if rcond is not None and rtol is not None:
         raise ValueError("pinv: rcond and rtol are two names for one number; give one")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from .decompositions import cholesky, det, inv, slogdet, solve, trace
+from typing import Any
+
+from . import decompositions, indexing
+from .decompositions import cholesky, det, inv, slogdet, solve
 from .einsum import einsum
 from .factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
-from .indexing import diagonal
+from .families import named
 from .least_squares import lstsq, matrix_rank, pinv
 from .matrix_functions import expm, matrix_power, multi_dot, solve_triangular
 from .norms import cond, matrix_norm, norm, vector_norm
@@ -55,3 +58,42 @@ __all__ = [
     "vecmat",
     "vector_norm",
 ]
+
+
+@named
+def diagonal(x: Any, offset: int = 0) -> Any:
+    """Return the diagonals of the matrices in the last two axes, as the last axis.
+
+    :func:`gradtape.diagonal` takes the first two axes if not told otherwise, as in NumPy.
+
+    Parameters
+    ----------
+    x
+        Matrices, of shape ``(..., m, n)``.
+    offset
+        How far above the main diagonal, if positive; below it if negative.
+
+    Raises
+    ------
+    ValueError
+        If there are no two axes.
+    """
+    return indexing.diagonal(x, offset, -2, -1)
+
+
+@named
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
+    """Return the sums along a diagonal of the matrices in the last two axes.
+
+    Parameters
+    ----------
+    x, offset
+        As for :func:`diagonal`.
+    dtype
+        The dtype to sum in.
+
+    Returns
+    -------
+    A tensor without the last two axes. :func:`gradtape.trace` takes the first two, as in NumPy.
+    """
+    return decompositions.trace(x, offset, -2, -1, dtype=dtype)

@@ -226,9 +226,13 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     axis
         The axis of the vectors.
     epsilon
-        The product of their lengths counts as at least that.
+        The product of their lengths counts as at least that. Where it is 0, so are the cosine and
+        its gradient.
     """
     x, y = as_tensor(x), as_tensor(y)
     axis = one_axis(axis, "cosine_similarity")
     lengths = ops["norm"](x, axis=axis, keepdims=False) * ops["norm"](y, axis=axis, keepdims=False)
-    return _summed(x * y, axis, "cosine_similarity") / ops["maximum"](lengths, epsilon)
+    products = _summed(x * y, axis, "cosine_similarity")
+    # a vector without length has no direction that a gradient could change
+    cosines = products / ops["maximum"](lengths, epsilon)
+    return ops["where"](lengths == 0, 0.0, cosines)

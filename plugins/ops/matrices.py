@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.convert import as_tensor
-from ...core.extend import F, TensorSpec
+from ...core.extend import F, TensorSpec, ops
 
 __all__ = [
     "adjoint",
@@ -23,6 +23,7 @@ __all__ = [
     "smaller",
     "square",
     "transposed",
+    "turned",
 ]
 
 
@@ -101,3 +102,9 @@ def floating(x: Any) -> Any:
     """Return a tensor to factor: integers become ``float64``."""
     x = as_tensor(x)
     return x if x.dtype.kind in "fc" else x.astype("float64")
+
+
+def turned(x: Any) -> Any:
+    """Return the conjugate transpose of tensors: :func:`adjoint`, recorded."""
+    flipped = ops["swapaxes"](as_tensor(x), axis1=-1, axis2=-2)
+    return ops["conj"](flipped) if flipped.dtype.kind == "c" else flipped

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.convert import as_tensor
+from ...core.convert import among, as_tensor
 from ...core.extend import F, TensorSpec, broadcast_shapes, ops
 from .batching import leading
 from .batching_products import solve_rule
@@ -233,14 +233,16 @@ def multi_dot(arrays: Any) -> Any:
 
     Raises
     ------
+    numpy.linalg.LinAlgError
+        If one has other than 2 axes.
     ValueError
-        If there are fewer than two, or one has other than 2 axes, or sizes do not fit.
+        If there are fewer than two, or sizes do not fit.
 
     References
     ----------
     Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 15.2.
     """
-    matrices = [as_tensor(x) for x in arrays]
+    matrices = among(list(arrays))
     if len(matrices) < 2:
         raise ValueError(f"multi_dot: at least two arrays are needed, got {len(matrices)}")
     for x in matrices:
@@ -249,7 +251,7 @@ def multi_dot(arrays: Any) -> Any:
     last = len(shapes) - 1
     for i, shape in enumerate(shapes):
         if shape is None or (len(shape) != 2 and not (len(shape) == 1 and i in (0, last))):
-            raise ValueError(f"multi_dot: array {i} must have 2 axes, got shape {shape}")
+            raise np.linalg.LinAlgError(f"multi_dot: array {i} must have 2 axes, got shape {shape}")
     sizes = [1 if len(shapes[0]) == 1 else shapes[0][0]]
     sizes += [shape[0] for shape in shapes[1:]]
     sizes.append(1 if len(shapes[-1]) == 1 else shapes[-1][1])

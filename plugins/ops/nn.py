@@ -114,14 +114,14 @@ __all__ = [
 
 relu = elementwise(
     "relu",
-    lambda xp, x: xp.maximum(x, 0),
+    lambda xp, x: xp.maximum(x if x.dtype.kind != "c" else reals(x), 0),
     holomorphic=False,
     doc="Return ``max(x, 0)``, elementwise; the gradient at 0 is 0.",
     x=lambda g, out: g * (out > 0),
 )
 relu6 = elementwise(
     "relu6",
-    lambda xp, x: xp.minimum(xp.maximum(x, 0), 6),
+    lambda xp, x: xp.minimum(xp.maximum(reals(x), 0), 6),
     holomorphic=False,
     doc="Return ``min(max(x, 0), 6)``, elementwise; the gradient at 0 and at 6 is 0.",
     x=lambda g, out: g * (out > 0) * (out < 6),
@@ -166,7 +166,7 @@ def _leaky_slope(g: Any, x: Any, alpha: float) -> Any:
 
 _leaky_relu = elementwise(
     "leaky_relu",
-    lambda xp, x, *, alpha=0.2: xp.where(x > 0, x, alpha * x),
+    lambda xp, x, *, alpha=0.2: xp.where(reals(x) > 0, x, alpha * x),
     kind=Op,
     holomorphic=False,
     doc="Return ``x`` where positive, else ``alpha * x``.",

@@ -50,7 +50,7 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
         )
     sizes = ops["abs"](x)
     if ord in (inf, -inf):
-        return ops["max" if ord > 0 else "min"](sizes, **reduced)
+        return _largest(sizes, **reduced) if ord > 0 else ops["min"](sizes, **reduced)
     if ord == 1:
         return ops["sum"](sizes, **reduced)
     try:
@@ -65,6 +65,15 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return ops["where"](nothing, 0.0, root)
 
 
+def _largest(sizes: Any, axis: Any, keepdims: bool) -> Any:
+    """Return the largest of numbers that are not negative, 0 of none."""
+    if sizes.shape is not None and 0 in sizes.shape:
+        axes = reduced_axes(axis, len(sizes.shape), "norm")
+        if 0 in [sizes.shape[i] for i in axes]:
+            return ops["sum"](sizes, axis=axis, keepdims=keepdims)
+    return ops["max"](sizes, axis=axis, keepdims=keepdims)
+
+
 def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     """Return the norm of the matrices in two axes."""
     if ord in (None, "fro"):
@@ -73,7 +82,8 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
     if ord in (1, -1, inf, -inf):
         inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
         totals = ops["sum"](ops["abs"](x), axis=inner, keepdims=True)
-        result = ops["max" if ord > 0 else "min"](totals, axis=outer, keepdims=True)
+        extreme = _largest if ord > 0 else ops["min"]
+        result = extreme(totals, axis=outer, keepdims=True)
         return result if keepdims else ops["squeeze"](result, axis=axes)
     if ord not in (2, -2, "nuc"):
         raise ValueError(
@@ -81,7 +91,8 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
             "it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     values = ops["svdvals"](ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1)))
-    result = ops[{2: "max", -2: "min", "nuc": "sum"}[ord]](values, axis=-1, keepdims=False)
+    extreme = {2: _largest, -2: ops["min"], "nuc": ops["sum"]}[ord]
+    result = extreme(values, axis=-1, keepdims=False)
     return ops["expand_dims"](result, axis=axes) if keepdims else result
 
 

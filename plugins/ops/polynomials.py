@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.convert import among, as_tensor, beside
 from ...core.extend import F, ops
+from ...core.op import is_transformed
 from .batching_images import convolve_rule
 from .families import named, op
 from .joining import unstack
@@ -20,6 +21,7 @@ __all__ = [
     "correlate",
     "polyadd",
     "polyder",
+    "polydiv",
     "polyint",
     "polymul",
     "polysub",
@@ -261,6 +263,47 @@ def polymul(a1: Any, a2: Any) -> Any:
         If they are no vectors, or have no elements.
     """
     return _convolved(*_vectors(a1, a2), "full", "polymul")
+
+
+@named
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Return the quotient and the remainder of a division of polynomials, by long division.
+
+    Parameters
+    ----------
+    u, v
+        The coefficients of dividend and divisor, highest power first, of known values: leading
+        zeros of the remainder are left out. Gradients reach both.
+
+    Returns
+    -------
+    Two vectors, with ``u == polyadd(polymul(quotient, v), remainder)``.
+
+    Raises
+    ------
+    ValueError
+        If they are no vectors, have no elements; or in a trace, where the remainder's size would
+        depend on values that are not known.
+    """
+    u, v = _vectors(u, v)
+    if is_transformed(u.array) or is_transformed(v.array):
+        raise ValueError(
+            "polydiv: the remainder's size depends on values, which are not known here; call it "
+            "outside gradtape.function and vmap"
+        )
+    if u.dtype.kind not in "fc":
+        u, v = (ops["cast"](x, dtype="float64") for x in (u, v))
+    n, k = _size(u, "polydiv"), _size(v, "polydiv")
+    terms, rest = [], u
+    for i in range(n - k + 1):
+        terms.append(rest[i] / v[0])
+        taken = pad(ops["multiply"](terms[-1], v), (i, n - k - i))
+        rest = ops["subtract"](rest, taken)
+    quotient = ops["stack"](*terms, axis=0) if terms else ops["zeros_like"](u[:1])
+    rest = rest[len(terms) :] if n > len(terms) else rest[-1:]
+    sizes = np.abs(np.asarray(rest.to("numpy").numpy()))
+    large = np.flatnonzero(sizes[:-1] > 1e-8)  # NumPy's bound
+    return quotient, rest[int(large[0]) if large.size else sizes.size - 1 :]
 
 
 def _times(m: Any, name: str) -> int:

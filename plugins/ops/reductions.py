@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, F, Op, ops
 from .batching import along, flattened
-from .counted import averaged, chosen, count_of, counted, in_dtype, kept_by, started_from
+from .counted import averaged, chosen, count_of, counted, in_dtype, kept_by, start_of, started_from
 from .families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
 from .like import size_over
 from .scans import cumprod, cumsum
@@ -150,7 +151,7 @@ def sum(
     if dtype is not None or where is not None or initial is not None:
         x = counted(x, dtype, where, 0, "sum")
         total = _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
-        return started_from(initial, ops["add"], total, dtype)
+        return started_from(initial, ops["add"], total, dtype, "sum")
     return _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
 
 
@@ -240,7 +241,7 @@ def prod(
     if dtype is not None or where is not None or initial is not None:
         x = counted(x, dtype, where, 1, "prod")
         product = _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
-        return started_from(initial, ops["multiply"], product, dtype)
+        return started_from(initial, ops["multiply"], product, dtype, "prod")
     return _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
 
 
@@ -295,6 +296,7 @@ def var(
     *,
     dtype: Any = None,
     where: Any = None,
+    mean: Any = None,
 ) -> Any:
     """Return the variance: the mean squared distance from the mean.
 
@@ -309,6 +311,8 @@ def var(
     ddof
         The sum of squares is divided by ``n - ddof``: 0 gives the biased variance (the default),
         1 the unbiased one.
+    mean
+        The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
 
     Returns
     -------
@@ -320,13 +324,17 @@ def var(
         If an axis is out of bounds.
     """
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
-    if dtype is None and where is None:
+    if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
     x, kept, result = averaged(x, dtype, where, "var")
-    if kept is None:
+    if kept is None and mean is None:
         variance = _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
     else:
-        mean = _sum(chosen(x, kept, 0), axis=axis, keepdims=True) / count_of(kept, x, axis, True)
+        if mean is None:
+            total = _sum(chosen(x, kept, 0), axis=axis, keepdims=True)
+            mean = total / count_of(kept, x, axis, True)
+        else:
+            mean = in_dtype(beside(mean, x), x.dtype)
         apart = chosen(x - mean, kept, 0)
         squares = ops["real"](apart * ops["conj"](apart))
         freedom = ops["maximum"](count_of(kept, x, axis, keepdims) - ddof, 0)
@@ -342,21 +350,22 @@ def std(
     *,
     dtype: Any = None,
     where: Any = None,
+    mean: Any = None,
 ) -> Any:
     """Return the standard deviation, the square root of :func:`var`.
 
     Parameters
     ----------
-    x, axis, ddof, keepdims, dtype, where
+    x, axis, ddof, keepdims, dtype, where, mean
         As for :func:`var`.
 
     Notes
     -----
     Where all elements are equal the gradient is 0, a subgradient.
     """
-    if dtype is None and where is None:
+    if dtype is None and where is None and mean is None:
         return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
-    return root_of_variance(var(x, axis, ddof, keepdims, dtype=dtype, where=where))
+    return root_of_variance(var(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean))
 
 
 def root_of_variance(variance: Any) -> Any:
@@ -394,7 +403,7 @@ def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any,
         if where is True:
             return ops[name](x, axis=along, keepdims=keepdims)
         raise ValueError(f"{name}: where= needs initial=, for lines in which nothing counts")
-    bound = in_dtype(beside(initial, x), x.dtype)
+    bound = start_of(initial, x, name)
     x = chosen(x, kept_by(x, where, name), bound)
     if x.shape is not None:
         left = reduced_shape(x.shape, along, keepdims, name)
@@ -481,9 +490,10 @@ def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = Fa
 
 
 def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
-    # the softmax is the same for any shift; -inf - -inf would be nan
-    shift = F.stop_gradient(F.where(F.isfinite(out), out, 0.0))
-    terms = F.exp(x - F.unreduce_like(shift, x, axis=axis, keepdims=keepdims))
+    # the softmax is the same for any shift; inf - inf would be nan
+    shift = F.stop_gradient(F.where(out == -inf, 0.0, out))
+    shift = F.unreduce_like(shift, x, axis=axis, keepdims=keepdims)
+    terms = F.exp(F.where(x == inf, 0.0, x - shift))
     # the sum is 1 up to what a large shift has lost, and 0 where nothing is possible
     total = F.sum(terms, axis=axis, keepdims=keepdims)
     share = g / F.where(total == 0, 1.0, total)

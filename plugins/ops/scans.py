@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import F, ops
+from ...core.convert import as_tensor
+from ...core.dtypes import as_dtype
+from ...core.extend import NONDIFF, F, ops
 from .batching import along
-from .families import Axis, named, op, reduced_axes, standard
+from .families import Axis, named, op, reals, reduced_axes, standard
+from .indexing import take_along_axis
 
-__all__ = ["cumprod", "cumsum"]
+__all__ = ["cumprod", "cumsum", "cumulative_max", "cumulative_min"]
 
 
 def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
@@ -140,17 +143,25 @@ _cumprod = op(
 )
 
 
-def _run(running: Any, x: Any, axis: Any) -> Any:
-    if axis is None:
-        return running(ops["reshape"](x, shape=(-1,)), axis=0)
+def _run(running: Any, x: Any, axis: Any, dtype: Any) -> Any:
     try:
-        return running(x, axis=operator.index(axis))
+        along = None if axis is None else operator.index(axis)
     except TypeError:
         raise TypeError(f"{running.name}: axis must be None or one integer, got {axis!r}") from None
+    if dtype is not None:  # the elements are cast, and the running results are not widened
+        x, dtype = as_tensor(x), as_dtype(dtype)
+        x = x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
+        result = _run(running, x, axis, None)
+        return result if result.dtype == dtype else ops["cast"](result, dtype=dtype.name)
+    if along is None:
+        return running(ops["reshape"](x, shape=(-1,)), axis=0)
+    if along in (0, -1) and getattr(x, "shape", None) == ():
+        x = ops["reshape"](x, shape=(1,))  # a number is a vector here, as for NumPy
+    return running(x, axis=along)
 
 
 @named
-def cumsum(x: Any, axis: int | None = None) -> Any:
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """Return the running sum.
 
     Parameters
@@ -159,6 +170,8 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
         A tensor of any shape.
     axis
         The axis to sum along; by default the flattened tensor is summed.
+    dtype
+        The dtype to sum in, and of the result.
 
     Returns
     -------
@@ -175,11 +188,11 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
     >>> gt.cumsum(gt.constant([1.0, 2.0, 3.0]))
     <Tensor shape=(3,) dtype=float32 value=[1., 3., 6.]>
     """
-    return _run(_cumsum, x, axis)
+    return _run(_cumsum, x, axis, dtype)
 
 
 @named
-def cumprod(x: Any, axis: int | None = None) -> Any:
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """Return the running product.
 
     Parameters
@@ -188,6 +201,8 @@ def cumprod(x: Any, axis: int | None = None) -> Any:
         A tensor of any shape.
     axis
         The axis to multiply along; by default the flattened tensor.
+    dtype
+        The dtype to multiply in, and of the result.
 
     Returns
     -------
@@ -199,4 +214,80 @@ def cumprod(x: Any, axis: int | None = None) -> Any:
     numpy.exceptions.AxisError
         If the axis is out of bounds.
     """
-    return _run(_cumprod, x, axis)
+    return _run(_cumprod, x, axis, dtype)
+
+
+# -- running extremes ------------------------------------------------------------------------------
+
+
+def _running(xp: Any, best: Callable[[Any, Any], Any], x: Any) -> Any:
+    """Return the running extreme along the last axis."""
+    step, length = 1, x.shape[-1]
+    while step < length:  # each round looks back over twice as many elements
+        later = best(x[..., step:], x[..., :-step])
+        x = standard(xp, "concat", "concatenate")([x[..., :step], later], axis=-1)
+        step *= 2
+    return x
+
+
+def _running_place_kernel(xp: Any, x: Any, *, axis: int, lowest: bool = False) -> Any:
+    lines, back = _lines(xp, reals(x), axis, "running_place")
+    best = _running(xp, xp.minimum if lowest else xp.maximum, lines)
+    before = best[..., :-1]
+    # nan is never better, but comes once, and stays
+    same = (before == best[..., 1:]) | (before != before)
+    numbers = xp.broadcast_to(xp.arange(lines.shape[-1]), lines.shape)
+    later = xp.where(same, xp.zeros_like(numbers[..., 1:]), numbers[..., 1:])
+    found = standard(xp, "concat", "concatenate")([numbers[..., :1], later], axis=-1)
+    return back(_running(xp, xp.maximum, found))
+
+
+def _running_place_spec(x: Any, axis: int, lowest: bool) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "running_place")
+    return x.shape, np.dtype(np.int64)
+
+
+op(
+    "running_place",
+    _running_place_kernel,
+    gradients={"x": NONDIFF},
+    infer=_running_place_spec,
+    batch=along("axis"),
+    doc="Return, along an axis, the index of the largest element so far (or lowest), the first.",
+)
+
+
+def _cumulative_extreme(x: Any, axis: int, lowest: bool) -> Any:
+    x, along = as_tensor(x), operator.index(axis)
+    return take_along_axis(x, ops["running_place"](x, axis=along, lowest=lowest), along)
+
+
+@named
+def cumulative_max(x: Any, axis: int = 0) -> Any:
+    """Return the largest element so far: ``numpy.maximum.accumulate``.
+
+    Parameters
+    ----------
+    x
+        A real tensor of at least one axis.
+    axis
+        The axis to go along.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Gradients go to the elements found, to the first of
+    equal ones.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    return _cumulative_extreme(x, axis, lowest=False)
+
+
+@named
+def cumulative_min(x: Any, axis: int = 0) -> Any:
+    """Return the smallest element so far: as :func:`cumulative_max`."""
+    return _cumulative_extreme(x, axis, lowest=True)

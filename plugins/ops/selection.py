@@ -365,9 +365,7 @@ def _unique_kernel(
 ) -> tuple[Any, ...]:
     if hasattr(xp, "unique"):
         values, indices, inverse, counts = xp.unique(x, True, True, True, axis, equal_nan=equal_nan)
-    elif axis is None and (kind_of(x.dtype) not in "fc" or not equal_nan):
-        values, indices, inverse, counts = xp.unique_all(x)
-    elif axis is None and not xp.any(xp.isnan(x)):
+    elif axis is None and not (equal_nan and kind_of(x.dtype) in "fc" and xp.any(xp.isnan(x))):
         values, indices, inverse, counts = xp.unique_all(x)
     else:
         raise TypeError(

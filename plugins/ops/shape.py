@@ -345,11 +345,18 @@ def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
     return _flip(x, axis=as_axis(axis, "flip"))
 
 
+def _roll_spec(x: Any, *, shift: Any, axis: Any) -> tuple[Any, Any]:
+    if x.shape is not None and axis is not None:
+        for n in axis if isinstance(axis, tuple) else (axis,):  # one may come twice
+            reduced_axes(n, len(x.shape), "roll")
+    return x.shape, x.dtype
+
+
 _roll = op(
     "roll",
     lambda xp, x, *, shift, axis=None: xp.roll(x, shift, axis=axis),
     gradients={"x": lambda g, shift, axis: F.roll(g, shift=_negative(shift), axis=axis)},
-    infer=_axis_spec("roll"),
+    infer=_roll_spec,
     holomorphic=True,
     batch=rolled,
     jvp="linear",

@@ -105,7 +105,7 @@ def _shrink(name: str, kernel: Any, doc: str) -> Op:
 
 
 def _hard_shrink_kernel(xp: Any, x: Any, *, threshold: float = 0.5) -> Any:
-    return xp.where(xp.abs(reals(x)) > threshold, x, xp.zeros_like(x))
+    return xp.where(xp.abs(reals(x)) <= threshold, xp.zeros_like(x), x)
 
 
 def _soft_shrink_kernel(xp: Any, x: Any, *, threshold: float = 0.5) -> Any:

@@ -15,12 +15,14 @@ import numpy as np
 
 from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, BackendUnavailable, F, Op, ops
-from .elementwise import LN2, conj, divide, trunc
+from ...core.op import is_transformed
+from .elementwise import LN2, conj, divide, lead, trunc
 from .families import SCALARS, cast_to, elementwise, kind_of, named, op, reals, standard
 
 __all__ = [
     "around",
     "bitwise_and",
+    "bitwise_count",
     "bitwise_invert",
     "bitwise_left_shift",
     "bitwise_not",
@@ -42,11 +44,13 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "gcd",
     "heaviside",
     "invert",
     "isclose",
     "isneginf",
     "isposinf",
+    "lcm",
     "ldexp",
     "left_shift",
     "lgamma",
@@ -57,6 +61,7 @@ __all__ = [
     "polygamma",
     "rad2deg",
     "radians",
+    "real_if_close",
     "right_shift",
     "signbit",
     "sinc",
@@ -110,15 +115,10 @@ ldexp = elementwise(
 logaddexp2 = elementwise(
     "logaddexp2",
     _native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
-    x=lambda g, x, out: _logaddexp2_slope(g, x, out),
-    y=lambda g, y, out: _logaddexp2_slope(g, y, out),
+    x=lambda g, x, y: g * F.sigmoid(lead(x, y) * LN2),
+    y=lambda g, x, y: g * F.sigmoid(lead(y, x) * LN2),
     doc="Return ``log2(2**x + 2**y)`` without overflow.",
 )
-
-
-def _logaddexp2_slope(g: Any, x: Any, out: Any) -> Any:
-    # -inf - -inf would be nan: two impossible events, neither of which matters
-    return g * F.exp2(x - F.where(F.isfinite(out), out, 0.0))
 
 
 @named
@@ -487,6 +487,50 @@ bitwise_left_shift = left_shift = _bits(
 bitwise_right_shift = right_shift = _bits(
     "bitwise_right_shift", "right_shift", "Return ``x >> y`` of integers.", "x", "y"
 )
+
+
+def _gcd(xp: Any, x: Any, y: Any) -> Any:
+    """Return the greatest common divisor by Euclid's algorithm."""
+    x, y = xp.abs(x), xp.abs(y)
+    while xp.any(y != 0):
+        rest = xp.where(y == 0, y, x % xp.where(y == 0, xp.ones_like(y), y))
+        x, y = xp.where(y == 0, x, y), rest
+    return x
+
+
+def _lcm(xp: Any, x: Any, y: Any) -> Any:
+    divisor = _gcd(xp, x, y)
+    return xp.abs(x // xp.where(divisor == 0, xp.ones_like(divisor), divisor) * y)
+
+
+def _bit_count(xp: Any, x: Any) -> Any:
+    x = xp.abs(x)
+    total = xp.zeros_like(x)
+    for bit in range(8 * x.dtype.itemsize):
+        total = total + ((x >> bit) & 1)
+    return xp.astype(total, xp.uint8)
+
+
+gcd = elementwise(
+    "gcd",
+    _native("gcd", _gcd),
+    x=NONDIFF,
+    y=NONDIFF,
+    doc="Return the greatest common divisor of integers ``|x|`` and ``|y|``, elementwise.",
+)
+lcm = elementwise(
+    "lcm",
+    _native("lcm", _lcm),
+    x=NONDIFF,
+    y=NONDIFF,
+    doc="Return the lowest common multiple of integers ``|x|`` and ``|y|``, elementwise.",
+)
+bitwise_count = elementwise(
+    "bitwise_count",
+    _native("bitwise_count", _bit_count),
+    x=NONDIFF,
+    doc="Return how many bits are 1 in the absolute value of integers, as ``uint8``.",
+)
 signbit = elementwise("signbit", x=NONDIFF, doc="Return whether the sign of ``x`` is negative.")
 nextafter = elementwise(
     "nextafter", x=NONDIFF, y=NONDIFF, doc="Return the float next to ``x`` towards ``y``."
@@ -531,12 +575,42 @@ def isclose(
         a = beside(a, b)
     a = as_tensor(a)
     b = beside(b, a)
+    if b.dtype.kind not in "fc":  # differences of integers wrap, of booleans there are none
+        b = ops["cast"](b, dtype="float64")
     near = ops["abs"](a - b) <= atol + rtol * ops["abs"](b)
     result = ops["logical_or"](ops["logical_and"](near, ops["isfinite"](b)), a == b)
     if equal_nan:
         both = ops["logical_and"](ops["isnan"](a), ops["isnan"](b))
         result = ops["logical_or"](result, both)
     return result
+
+
+@named
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """Return the real parts if all imaginary parts are near 0, else ``a`` as it is.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype; its values must be known, which in a trace they are not.
+    tol
+        How near: a multiple of the dtype's precision if above 1, else an absolute bound.
+
+    Raises
+    ------
+    ValueError
+        In a trace, or under ``vmap``: the result's dtype depends on the values.
+    """
+    x = as_tensor(a)
+    if x.dtype.kind != "c":
+        return x
+    if is_transformed(x.array):
+        raise ValueError(
+            "real_if_close: its dtype depends on values that are not known here; use gradtape.real"
+        )
+    bound = tol * float(np.finfo(x.dtype).eps) if tol > 1 else float(tol)
+    near = ops["all"](ops["abs"](ops["imag"](x)) < bound, axis=None)
+    return ops["real"](x) if bool(near) else x
 
 
 @named

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from ...core.convert import as_tensor, beside
+from ...core.dtypes import as_dtype
 from ...core.extend import NONDIFF, F, ops
+from . import reductions
 from .batching import flattened, leading, shape_only
+from .counted import kept_by
 from .families import Axis, as_axis, named, op, reduced_axes, reduced_shape
 from .indexing import sort, take_along_axis
 from .ranks import known_rank
-from .reductions import root_of_variance
 from .scans import cumprod, cumsum
 from .shape import one_axis
 
@@ -144,7 +146,15 @@ def _picked(lines: Any, q: Any, method: str, halves: bool) -> Any:
         return (below + above) * 0.5
     if type(share) is not float:
         share = _like_float(share, lines)
-    return below + (above - below) * share
+    return _between(below, above, share)
+
+
+def _between(below: Any, above: Any, share: Any) -> Any:
+    """Return what lies between two elements, an element itself where it is infinite."""
+    step = (above - below) * share
+    if step.dtype.kind in "fc":  # an infinite gap times 0, or one between equal infinities
+        step = ops["where"](ops["isnan"](step), 0.0, step)
+    return below + step
 
 
 def _element(lines: Any, place: Any) -> Any:
@@ -277,53 +287,75 @@ def _skipping(x: Any, fill: float) -> tuple[Any, Any]:
 
 
 @named
-def nansum(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nansum(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """Sum the elements that are not nan; as :func:`gradtape.sum`."""
     _, filled = _skipping(x, 0.0)
-    return ops["sum"](filled, axis=as_axis(axis, "nansum"), keepdims=keepdims)
+    return reductions.sum(filled, axis, keepdims, dtype=dtype, initial=initial, where=where)
 
 
 @named
-def nanprod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanprod(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     """Multiply the elements that are not nan; as :func:`gradtape.prod`."""
     _, filled = _skipping(x, 1.0)
-    return ops["prod"](filled, axis=as_axis(axis, "nanprod"), keepdims=keepdims)
+    return reductions.prod(filled, axis, keepdims, dtype=dtype, initial=initial, where=where)
 
 
 @named
-def nancumsum(x: Any, axis: int | None = None) -> Any:
+def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`."""
-    return cumsum(_skipping(x, 0.0)[1], axis)
+    return cumsum(_skipping(x, 0.0)[1], axis, dtype)
 
 
 @named
-def nancumprod(x: Any, axis: int | None = None) -> Any:
+def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
     """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`."""
-    return cumprod(_skipping(x, 1.0)[1], axis)
+    return cumprod(_skipping(x, 1.0)[1], axis, dtype)
 
 
-def _nan_extreme(name: str, x: Any, axis: Any, keepdims: bool, fill: float) -> Any:
-    along = as_axis(axis, f"nan{name}")
+def _nan_extreme(
+    name: str, x: Any, axis: Any, keepdims: bool, fill: float, initial: Any, where: Any
+) -> Any:
     missing, filled = _skipping(x, fill)
-    result = ops[name](filled, axis=along, keepdims=keepdims)
-    if missing is None:
+    function = getattr(reductions, name)
+    result = function(filled, axis, keepdims, initial=initial, where=where)
+    if missing is None or initial is not None:  # which is what there is at the least
         return result
-    nothing = ops["all"](missing, axis=along, keepdims=keepdims)
+    nothing = ops["all"](missing, axis=as_axis(axis, f"nan{name}"), keepdims=keepdims)
     return ops["where"](nothing, float("nan"), result)
 
 
 @named
-def nanmax(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanmax(
+    x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Any:
     """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`."""
-    return _nan_extreme("max", x, axis, keepdims, -float("inf"))
+    return _nan_extreme("max", x, axis, keepdims, -float("inf"), initial, where)
 
 
 @named
-def nanmin(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanmin(
+    x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Any:
     """Return the smallest element that is not nan, nan if there is none; as
     :func:`gradtape.min`.
     """
-    return _nan_extreme("min", x, axis, keepdims, float("inf"))
+    return _nan_extreme("min", x, axis, keepdims, float("inf"), initial, where)
 
 
 def _nan_position(name: str, fill: float) -> Any:
@@ -386,44 +418,81 @@ def _real_name(dtype: Any) -> str:
     return "float32" if name == "float16" else name  # counts above 65504 are infinite in that
 
 
-def _in_dtype(x: Any, dtype: Any) -> Any:
-    return x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
+def _present(missing: Any, filled: Any, where: Any, name: str) -> Any:
+    """Return which elements count, of those that are not nan."""
+    present, kept = ops["logical_not"](missing), kept_by(filled, where, name)
+    return present if kept is None else ops["logical_and"](present, kept)
+
+
+def _check_inexact(dtype: Any) -> None:
+    if dtype is not None and as_dtype(dtype).kind not in "fc":
+        raise TypeError(f"of floating numbers the dtype must be one, too, got {as_dtype(dtype)}")
 
 
 @named
-def nanmean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """Average the elements that are not nan, nan if there are none; as :func:`gradtape.mean`."""
-    along = as_axis(axis, "nanmean")
+def nanmean(
+    x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
+) -> Any:
+    """Average the elements that are not nan, nan if there are none; as :func:`gradtape.mean`.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is floating or complex, and ``dtype`` neither.
+    """
     missing, filled = _skipping(x, 0.0)
     if missing is None:
-        return ops["mean"](filled, axis=along, keepdims=keepdims)
-    total = ops["sum"](filled, axis=along, keepdims=keepdims)
-    return _in_dtype(total / _count(missing, filled, along, keepdims), filled.dtype)
+        return reductions.mean(filled, axis, keepdims, dtype=dtype, where=where)
+    _check_inexact(dtype)
+    kept = _present(missing, filled, where, "nanmean")
+    return reductions.mean(filled, axis, keepdims, dtype=dtype, where=kept)
 
 
 @named
-def nanvar(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+def nanvar(
+    x: Any,
+    axis: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
     """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
 
     It is nan where there are no more than ``ddof`` of them.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is floating or complex, and ``dtype`` neither.
     """
-    along = as_axis(axis, "nanvar")
+    along, options = as_axis(axis, "nanvar"), {"dtype": dtype, "mean": mean}
     missing, filled = _skipping(x, 0.0)
     if missing is None:
-        return ops["var"](filled, axis=along, ddof=ddof, keepdims=keepdims)
-    mean = ops["sum"](filled, axis=along, keepdims=True) / _count(missing, filled, along, True)
-    apart = ops["where"](missing, 0.0, filled - mean)
-    squares = apart * ops["conj"](apart) if apart.dtype.kind == "c" else apart * apart
-    freedom = _count(missing, filled, along, keepdims) - ddof
-    freedom = ops["where"](freedom > 0, freedom, float("nan"))
-    total = ops["sum"](ops["real"](squares), axis=along, keepdims=keepdims)
-    return _in_dtype(total / freedom, np.empty(0, filled.dtype).real.dtype)
+        return reductions.var(filled, along, ddof, keepdims, where=where, **options)
+    _check_inexact(dtype)
+    kept = _present(missing, filled, where, "nanvar")
+    variance = reductions.var(filled, along, ddof, keepdims, where=kept, **options)
+    enough = ops["count_nonzero"](kept, axis=along, keepdims=bool(keepdims)) > ddof
+    return ops["where"](enough, variance, float("nan"))
 
 
 @named
-def nanstd(x: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+def nanstd(
+    x: Any,
+    axis: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    where: Any = None,
+    mean: Any = None,
+) -> Any:
     """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`."""
-    return root_of_variance(nanvar(x, axis, ddof, keepdims))
+    variance = nanvar(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean)
+    return reductions.root_of_variance(variance)
 
 
 def _nan_places(q: Any, count: Any, method: str) -> Any:
@@ -490,7 +559,7 @@ def _nan_quantiles(
     place = _nan_places(q, count, method)
     lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
     below, above = (take_along_axis(lines, i, -1) for i in (lower, upper))
-    result = below + (above - below) * _like_float(place - ops["floor"](place), lines)
+    result = _between(below, above, _like_float(place - ops["floor"](place), lines))
     if q.ndim:
         result = ops["moveaxis"](result, source=(-1,), destination=(0,))
     else:

@@ -52,6 +52,8 @@ SAMPLES = {
     **each("bitwise_and bitwise_or bitwise_xor", (N, BITS), (TRUTH, TRUTH[0])),
     **each("bitwise_left_shift bitwise_right_shift", (N, BITS), (N, 2)),
     **each("bitwise_invert", (N,), (TRUTH,)),
+    **each("gcd lcm", (6 * N, 4 * BITS), (N, 12)),
+    **each("bitwise_count", (N,)),
     **each("isfinite isinf isnan", (np.array([1.0, np.inf, -np.inf, np.nan]),), (X,)),
     **each("signbit", (X,)),
     "clip": [Sample(X, -0.9, 1.1), Sample(apart(2, 3), unit(2, 3) - 1.0, unit(3) + 1.0)],

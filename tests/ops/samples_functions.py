@@ -86,7 +86,13 @@ SAMPLES: dict[str, list[Sample]] = {
     "nanquantile": [Sample(MISSING, 0.3), Sample(MISSING, 0.4, axis=1)],
     "nanpercentile": [Sample(MISSING, 30.0), Sample(MISSING, 40.0, axis=1)],
     "average": [Sample(X), Sample(X, 0, P), Sample(Z, axis=1)],
-    "cov": [Sample(X), Sample(X, X[::-1] * P), Sample(X, rowvar=False, bias=True)],
+    "cov": [
+        Sample(X),
+        Sample(X, X[::-1] * P),
+        Sample(X, rowvar=False, bias=True),
+        Sample(X, P[0]).fed_through(lambda x, w: (x, None, True, False, None, None, w)),
+        Sample(Z, fweights=(1, 2, 1, 3), aweights=(0.3, 1.0, 0.5, 2.0)),
+    ],
     "corrcoef": [Sample(X), Sample(X, rowvar=False)],
     # joining, cutting, turning
     "append": [Sample(X, P), Sample(X, Z, axis=0)],
@@ -156,6 +162,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "frexp": [Sample(3.3 * X), Sample(np.array([0.3, -5.0]))],
     "float_power": [Sample(P, X), Sample(X, 3), Sample(Z, 2.5)],
     "i0": [Sample(X), Sample(4.0 * X)],
+    "real_if_close": [eager(Z), eager(X)],
     "isclose": [Sample(X, X * 1.000001), Sample(N, N[0])],
     **{
         name: [Sample(X), Sample(np.array([np.inf, -np.inf, 1.0]))]
@@ -174,6 +181,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "gradient": [Sample(X), Sample(X, 0.5, axis=1, edge_order=2), Sample(X, UNEVEN, axis=1)],
     "trapezoid": [Sample(X), Sample(X, UNEVEN), Sample(Z, axis=0, dx=0.5)],
     "cumulative_sum": [Sample(X, axis=1), Sample(Z, axis=0, include_initial=True)],
+    **{
+        name: [Sample(APART), Sample(APART, axis=-1)]
+        for name in ("cumulative_max", "cumulative_min")
+    },
     "cumulative_prod": [Sample(X, axis=1), Sample(Z, axis=0, include_initial=True)],
     "interp": [Sample(np.array([0.2, 0.7, 1.2]), UNEVEN, V)],
     "unwrap": [Sample(4.0 * X), Sample(6.0 * X, axis=0, period=5.0)],
@@ -192,6 +203,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     **{name: [known(V, X[0, :2]), known(V[:1], Z[0])] for name in ("polyadd", "polysub")},
     "polymul": [Sample(V, X[0, :2]), Sample(N[0], V), Sample(V, Z[0])],
+    "polydiv": [eager(V, V[:2]), eager(Z[0], V[:3])],
     "polyder": [known(V), known(Z[0], 2)],
     "polyint": [known(V), known(Z[0], 2), known(V, 2, X[0, :2])],
     "vander": [Sample(V, 3), Sample(Z[0], 4, increasing=True), known(np.array([0.0, 2.0, 0.0]))],
@@ -245,6 +257,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "matvec": [Sample(CUBE, X[0, :2]), Sample(Z, X), Sample(near_identity(3, 3), V[:3])],
     "vecmat": [Sample(X[0, :3], CUBE), Sample(Z[0, :3], X)],
     "trace": [Sample(X), Sample(CUBE, 1), Sample(Z)],
+    "linalg.trace": [Sample(X), Sample(CUBE, 1), Sample(Z, -1)],
     "cross": [known(X[:, :3], P[:, :3]), known(X.T[:3], P.T[:3], axis=0)],
     "linalg.cond": [Sample(near_identity(3, 3)), Sample(near_identity(3, 3), 1)],
     "linalg.lstsq": [known(near_identity(4, 2), V).seen_through(lambda x, *rest: x)],

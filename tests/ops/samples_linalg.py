@@ -21,6 +21,10 @@ SYMMETRIC = np.diag([1.0, 4.0, 9.0]) + 0.2 * (S + S.T)
 HERMITIAN = np.diag([1.0, 4.0, 9.0]) + 0.2 * (ZS + ZS.conj().T)
 SPREAD = np.diag([1.0, 4.0, 9.0]) + 0.3 * real(3, 3)  # eigenvalues apart from each other, and real
 
+RANK_2 = np.asarray(TALL @ WIDE)  # of size 3
+ZRANK_2 = np.asarray(ZTALL @ WIDE)
+THIRD = "the third derivative of a determinant divides by it"
+
 
 def hermitian(x: Any) -> Any:
     """Return a Hermitian matrix: what reads one triangle has the gradient of both."""
@@ -42,10 +46,20 @@ def triples(u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
     return modulus(u), s, modulus(vh)
 
 
+def spaces(u: Any, s: Any, vh: Any) -> tuple[Any, Any, Any]:
+    """Show the space of left singular vectors without singular value, not its basis."""
+    null = u[..., 2:]
+    return null @ gt.matrix_transpose(null), s, modulus(vh)
+
+
 SAMPLES = {
     "inv": [Sample(S), Sample(B), Sample(ZS)],
-    "det": [Sample(S), Sample(B), Sample(ZS)],
-    "cofactor": [Sample(S), Sample(B), Sample(ZS)],
+    "det": [Sample(S), Sample(B), Sample(ZS), Sample(RANK_2), Sample(ZRANK_2)],
+    "cofactor": [
+        *(Sample(x) for x in (S, B, ZS)),
+        *(Sample(x).without("second order", reason=THIRD) for x in (RANK_2, ZRANK_2)),
+    ],
+    "cofactor_adjoint": [Sample(B, B[::-1]), Sample(ZS, ZS.T @ ZS), Sample(S, S @ S)],
     "slogdet": [Sample(S), Sample(-B), Sample(ZS)],
     "solve": [Sample(S, TALL), Sample(B, WIDE), Sample(ZS, ZTALL)],
     "solve_triangular": [
@@ -74,6 +88,8 @@ SAMPLES = {
         Sample(SPREAD).seen_through(triples),
         Sample(TALL, full_matrices=False).seen_through(triples),
         Sample(ZTALL, full_matrices=False).seen_through(triples),
+        *(Sample(x).seen_through(triples) for x in (TALL, WIDE, ZTALL)),
+        Sample(near_identity(4, 2)).seen_through(spaces),
     ],
     "svdvals": [Sample(TALL), Sample(SPREAD), Sample(ZTALL)],
     "pinv": [Sample(TALL, rcond=1e-15), Sample(WIDE, rcond=1e-15), Sample(ZTALL, rcond=1e-15)],

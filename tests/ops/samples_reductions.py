@@ -66,6 +66,8 @@ SAMPLES = {
     "unique": [
         Sample(x).without("known sizes", reason=FOUND)
         for x in (np.array([3, 1, 3, 2]), np.round(A, 1))
-    ],
+    ]
+    + [Sample(N, axis=0, equal_nan=False).without("known sizes", reason=FOUND)],
+    "running_place": [Sample(A, axis=1), Sample(CUBE, axis=0, lowest=True), Sample(HOLED, axis=1)],
     "choose_checked": [Sample(np.array([0, 2, 1]), count=3)],
 }
