@@ -90,14 +90,13 @@ def range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
 ) -> Any:
     """Return the numbers from ``start`` up to ``limit`` by ``delta``; from 0, if one is given."""
-    given = [plain(start), plain(limit), plain(delta)]
     if limit is None:
-        given[:2] = [0, given[0]]
+        start, limit = 0, start
     if dtype is None:
         known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
-        floats = any(isinstance(x, float) for x in given)
+        floats = any(isinstance(x, float) for x in (start, limit, delta))
         dtype = np.result_type(*known) if known else float32 if floats else int32
-    return gradtape.arange(*given, dtype=as_dtype(dtype))
+    return gradtape.arange(plain(start), plain(limit), plain(delta), as_dtype(dtype))
 
 
 @adapts("linspace")

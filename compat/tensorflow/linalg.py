@@ -245,7 +245,7 @@ def eye(
 @adapts("trace")
 def trace(x: Any, name: str | None = None) -> Any:
     """Return the sums of the diagonals of the last two axes."""
-    return gradtape.trace(convert_to_tensor(x), axis1=-2, axis2=-1)
+    return gradtape.sum(gradtape.diagonal(convert_to_tensor(x), 0, -2, -1), -1)
 
 
 @adapts("diagonal")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,6 +90,8 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     """
 
     stands_for = gradtape.layers.Layer
+    if TYPE_CHECKING:
+        __call__: Callable[..., Any]  # made from the subclass's ``call``
 
     def __init__(
         self,
@@ -309,9 +311,9 @@ class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
         trainable: bool = True,
         **other: Any,
     ) -> None:
-        given = (beta_initializer, gamma_initializer)
-        given += (moving_mean_initializer, moving_variance_initializer)
-        if given != ("zeros", "ones", "zeros", "ones"):
+        given = [beta_initializer, gamma_initializer]
+        given += [moving_mean_initializer, moving_variance_initializer]
+        if given != ["zeros", "ones", "zeros", "ones"]:
             raise TypeError("BatchNormalization: other initializers are not supported")
         gradtape.layers.BatchNormalization.__init__(
             self, axis, momentum, epsilon, center, scale, name, _dtype(dtype)

@@ -68,6 +68,16 @@ def aligned(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     return y_true, y_pred
 
 
+def fitting(weight: Any, values: Any) -> Any:
+    """Return the weights of examples in a shape and dtype that broadcast with their values."""
+    weight = gradtape.as_tensor(weight).astype(values.dtype)
+    if weight.ndim == values.ndim + 1:
+        weight = gradtape.squeeze(weight, -1)
+    while 0 < weight.ndim < values.ndim:
+        weight = gradtape.expand_dims(weight, -1)
+    return weight
+
+
 def _mean(values: Any) -> Any:
     return gradtape.mean(values, -1) if values.ndim else values
 
@@ -185,7 +195,7 @@ def categorical_crossentropy(
     """Return the cross-entropies of label distributions and probabilities, or logits."""
     y_true, y_pred = aligned(y_true, y_pred)
     if label_smoothing:
-        classes = y_pred.shape[axis]
+        classes = gradtape.sum(gradtape.ones_like(y_true), axis, keepdims=True)
         y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
     if from_logits:
         return gradtape.nn.softmax_cross_entropy_with_logits(
@@ -278,12 +288,7 @@ class Loss:
         """Return the reduced loss, values multiplied by ``sample_weight`` before."""
         values = gradtape.as_tensor(self.call(y_true, y_pred))
         if sample_weight is not None:
-            weight = gradtape.as_tensor(sample_weight)
-            if weight.ndim == values.ndim + 1 and weight.shape[-1] == 1:
-                weight = gradtape.squeeze(weight, -1)
-            while weight.ndim < values.ndim and weight.ndim:
-                weight = gradtape.expand_dims(weight, -1)
-            values = values * weight.astype(values.dtype)
+            values = values * fitting(sample_weight, values)
         if self.reduction in ("none", None):
             return values
         return gradtape.sum(values) if self.reduction == "sum" else gradtape.mean(values)

@@ -106,11 +106,9 @@ class Metric(gradtape.Module):
         if sample_weight is None:
             count = gradtape.sum(gradtape.ones_like(values))
         else:
-            weight = gradtape.as_tensor(sample_weight).astype("float32")
-            if weight.ndim == values.ndim + 1 and weight.shape[-1] == 1:
-                weight = gradtape.squeeze(weight, -1)
-            weight = gradtape.broadcast_to(weight, values.shape)
-            values, count = values * weight, gradtape.sum(weight)
+            weight = losses.fitting(sample_weight, values)
+            values = values * weight
+            count = gradtape.sum(weight * gradtape.ones_like(values))
         self.total.assign_add(gradtape.sum(values))
         self.count.assign_add(count)
 

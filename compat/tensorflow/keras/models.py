@@ -24,7 +24,7 @@ class _Compiled:
 
     def __init__(self, optimizer: Any, loss: Any, metrics: Any) -> None:
         self.optimizer = known_optimizers.get(optimizer)
-        self.loss = None if loss is None else known_losses.get(loss)
+        self.loss: Any = None if loss is None else known_losses.get(loss)
         self.metrics = [known_metrics.per_example(metric) for metric in metrics or ()]
 
 
