@@ -15,11 +15,14 @@ from .values import axes, convert_to_tensor, sizes
 __all__ = [
     "adjoint",
     "band_part",
+    "cholesky",
     "cross",
+    "det",
     "diag",
     "diag_part",
     "eigh",
     "eigvalsh",
+    "expm",
     "eye",
     "global_norm",
     "inv",
@@ -33,6 +36,7 @@ __all__ = [
     "normalize",
     "pinv",
     "qr",
+    "slogdet",
     "solve",
     "svd",
     "tensordot",
@@ -58,9 +62,11 @@ def matrix_transpose(a: Any, name: str | None = None, conjugate: bool = False) -
 
 def _turned(x: Any, transpose: bool, adjoint_too: bool, op: str) -> Any:
     x = convert_to_tensor(x)
+    if not transpose and not adjoint_too:
+        return x
     if transpose and adjoint_too:
         raise ValueError(f"{op}: transpose and adjoint of one argument exclude each other")
-    return adjoint(x) if adjoint_too else gradtape.matrix_transpose(x) if transpose else x
+    return adjoint(x) if adjoint_too else gradtape.matrix_transpose(x)
 
 
 @adapts("matmul")
@@ -96,9 +102,9 @@ def matmul(
     """
     a = _turned(a, transpose_a, adjoint_a, "matmul")
     b = _turned(b, transpose_b, adjoint_b, "matmul")
-    for x in (a, b):
-        if x.shape is not None and len(x.shape) < 2:
-            raise ValueError(f"matmul: the arguments are matrices, got shape {x.shape}")
+    for shape in (a.shape, b.shape):
+        if shape is not None and len(shape) < 2:
+            raise ValueError(f"matmul: the arguments are matrices, got shape {shape}")
     return gradtape.matmul(a, b)
 
 
@@ -180,6 +186,18 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: Any = Non
     return gradtape.linalg.pinv(convert_to_tensor(a), rcond)
 
 
+@adapts("linalg.det")
+def det(input: Any, name: str | None = None) -> Any:
+    """Return the determinants of matrices."""
+    return gradtape.linalg.det(convert_to_tensor(input))
+
+
+@adapts("linalg.slogdet")
+def slogdet(input: Any, name: str | None = None) -> Any:
+    """Return the signs and the logarithms of the sizes of determinants."""
+    return gradtape.linalg.slogdet(convert_to_tensor(input))
+
+
 @adapts("linalg.slogdet")
 def logdet(matrix: Any, name: str | None = None) -> Any:
     """Return the logarithm of the determinant of a Hermitian positive definite matrix."""
@@ -187,6 +205,18 @@ def logdet(matrix: Any, name: str | None = None) -> Any:
 
 
 # -- factorizations --------------------------------------------------------------------------------
+
+
+@adapts("linalg.cholesky")
+def cholesky(input: Any, name: str | None = None) -> Any:
+    """Return the lower triangular factors of Hermitian positive definite matrices."""
+    return gradtape.linalg.cholesky(convert_to_tensor(input))
+
+
+@adapts("linalg.expm")
+def expm(input: Any, name: str | None = None) -> Any:
+    """Return the exponentials of matrices."""
+    return gradtape.linalg.expm(convert_to_tensor(input))
 
 
 @adapts("linalg.svd")

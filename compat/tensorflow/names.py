@@ -65,11 +65,8 @@ ALIASES: dict[str, dict[str, str]] = {
         "softplus": "nn.softplus",
         "softsign": "nn.softsign",
     },
-    "tf.linalg": {
-        **_same("cholesky det expm slogdet", "linalg."),
-        **_same("einsum"),
-    },
-    "tf.nn": _same("elu gelu leaky_relu relu relu6 selu sigmoid softplus softsign tanh", "nn."),
+    "tf.linalg": _same("einsum"),
+    "tf.nn": _same("relu relu6 selu sigmoid softplus softsign tanh", "nn."),
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),
     "tf.keras.activations": {

@@ -173,6 +173,8 @@ def sizes(shape: Any, op: str) -> tuple[int, ...]:
 
 def axes(axis: Any) -> Any:
     """Return an axis argument (an integer, a sequence or a tensor of them) for gradtape."""
+    if axis is None or type(axis) is int:
+        return axis
     axis = plain(axis)
     return tuple(operator.index(n) for n in axis) if isinstance(axis, (list, tuple)) else axis
 
