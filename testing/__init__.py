@@ -1,6 +1,7 @@
 """Tools to test ops, gradients and plugins; gradtape's own suite runs on them."""
 
 from .gradients import check_gradients
-from .ops import CHECKS, PASSED, Sample, check_op
+from .ops import PASSED, check_op
+from .samples import CHECKS, Sample
 
 __all__ = ["CHECKS", "PASSED", "Sample", "check_gradients", "check_op"]

@@ -4,9 +4,10 @@
     check_gradients(gt.multiply, x, y, order=3)
 
 Gradients are compared element by element. A result of several elements is first joined to one
-number by random weights, so an error in any element of the Jacobian shows. Each derivative is
-measured with two step widths and extrapolated; if the two disagree, the point is too near a kink to
-say anything and the check refuses. Where the function takes complex numbers and is analytic, a
+number by random weights, so an error in any element of the Jacobian shows; each element is weighed
+by its own scale, so that a small one shows beside a large one. Each derivative is measured with two
+step widths and extrapolated; if the two disagree, or the slopes from either side do, the point is
+at or near a kink and the check refuses. Where the function takes complex numbers and is analytic, a
 complex step, which has no rounding error, replaces the differences.
 
 For complex values a gradient is the direction of steepest ascent: ``dL = Re(conj(gradient) * dx)``.
@@ -33,6 +34,9 @@ STEP = 1e-3  # with the extrapolated error of order STEP**4, near the best for f
 RTOL, ATOL = 1e-6, 1e-9
 KINK = 1e-4  # measured derivatives that disagree by more than this share are those of a kink
 COMPLEX_STEP = 1e-30  # its square is lost beside any derivative
+TINY_STEP = 1e-9  # so near by, a smooth function is a straight line, but for its rounding noise
+NOISE = 1e13  # how many times its noise an element's scale is at the least
+SHOWN = 256  # of so many elements of the results, the one that is furthest off is looked for
 
 
 def check_gradients(
@@ -58,7 +62,8 @@ def check_gradients(
         Up to which order; the gradient function is checked again in its upstream gradient too.
     rtol, atol
         How far a gradient may be from the measured derivative, beside the measured error:
-        ``1e-6`` of the larger one and ``1e-9`` if not given.
+        ``1e-6`` of the larger one and ``1e-9`` if not given. ``atol`` is a share of each result's
+        scale: of the larger of its size and how much it would change over a distance of 1.
     seed
         Of the random weights and upstream gradients.
     step
@@ -68,14 +73,16 @@ def check_gradients(
     ------
     AssertionError
         If a gradient differs; the message names the order, the input, the element, what the tape
-        says and what was measured.
+        says and what was measured, for the result that is furthest off.
     ValueError
-        If finite differences do not converge at this point, or no input is differentiable.
+        If there is a kink at or near this point, if ``fn`` gives other results for the same inputs
+        (because it draws random numbers, say), or if no input is differentiable.
 
     Notes
     -----
     Central differences of two widths are extrapolated (Richardson), which leaves an error of the
     order of ``step**4``; what the extrapolation changed, and the rounding error, are allowed for.
+    The rounding error is measured too, as what is no straight line within a tiny step.
     At first order the derivative of a real input is measured by ``imag(fn(x + ih)) / h`` as well:
     if ``fn`` takes complex numbers and both measures agree, this one, exact to rounding, counts.
 
@@ -93,7 +100,7 @@ def check_gradients(
     ... )  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    AssertionError: order 1, input 0, element (0,): the tape says 0.568..., differences say 1.136...
+    AssertionError: order 1, input 0, element (0,): the tape says 0.5, differences say 1...
     """
     rng = np.random.default_rng(seed)
     bounds = (RTOL if rtol is None else rtol, ATOL if atol is None else atol)
@@ -101,9 +108,16 @@ def check_gradients(
     if not any(_differentiable(x) for x in arrays):
         raise ValueError("check_gradients: no input is floating or complex")
     for level in range(1, order + 1):
-        outputs = [y.numpy() for y in _outputs(fn, [constant(x) for x in arrays])]
+        outputs, again = _results(fn, arrays), _results(fn, arrays)
+        if not all(map(alike, outputs, again)):
+            raise ValueError(
+                "check_gradients: the function is not deterministic: it gives other results for "
+                "the same inputs, so that nothing can be measured. If it draws random numbers, let "
+                "it start from the same seed or key at each call"
+            )
         weights = [_weights(rng, y) for y in outputs]
-        _check_first_order(fn, arrays, weights, step, bounds, level)
+        scales, noise = _scales(fn, arrays, outputs, rng, step)
+        _check_first_order(fn, arrays, outputs, weights, scales, noise, step, bounds, level)
         if level < order:
             fn, arrays = _gradient_function(fn, len(arrays), outputs), [*arrays, *weights]
 
@@ -130,6 +144,52 @@ def _weights(rng: np.random.Generator, y: Array) -> Array:
 def _outputs(fn: Callable[..., Any], tensors: Sequence[Any]) -> list[Any]:
     result = fn(*tensors)
     return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _results(fn: Callable[..., Any], arrays: Sequence[Array]) -> list[Array]:
+    return [np.asarray(y.numpy()) for y in _outputs(fn, [constant(x) for x in arrays])]
+
+
+def alike(x: Array, y: Array) -> bool:
+    """Return whether two runs gave the same, but for the order in which threads add."""
+    return x.shape == y.shape and np.allclose(x, y, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+def _scales(
+    fn: Callable[..., Any],
+    arrays: list[Array],
+    outputs: list[Array],
+    rng: np.random.Generator,
+    step: float,
+) -> tuple[list[Array], list[Array]]:
+    """Return the scale of each element of the results, by value and growth, and its noise."""
+    direction = [_weights(rng, x) if _differentiable(x) else None for x in arrays]
+
+    def at(width: float) -> list[Array]:
+        moved = [x if d is None else x + width * d for x, d in zip(arrays, direction, strict=True)]
+        return _results(fn, moved)
+
+    widths = rng.uniform(-1.0, 1.0, 6)
+    points = [at(width * TINY_STEP) for width in widths]
+    line = np.stack([np.ones(6), widths], axis=1)
+    off_line = np.eye(6) - line @ np.linalg.pinv(line)  # what a straight line does not explain
+    scales, noises = [], []
+    with np.errstate(all="ignore"):
+        for y, far, half, *near in zip(outputs, at(step), at(step / 2.0), *points, strict=True):
+            if not _differentiable(y):
+                scales.append(np.ones(y.shape))
+                noises.append(np.zeros(y.shape))
+                continue
+            noise = np.abs(np.tensordot(off_line, np.stack(near), 1)).max(axis=0)
+            noise = np.maximum(noise, np.finfo(np.float64).eps * np.abs(y))
+            # beside a zero, how far it goes over a distance of 1, if as a power of the distance
+            far, half = np.abs(far - y), np.abs(half - y)
+            power = np.nan_to_num(np.clip(np.log2(far / half), 1.0, 4.0), nan=1.0)
+            scale = np.maximum.reduce([np.abs(y), far / step**power, NOISE * noise])
+            usable = np.isfinite(scale) & (scale > 0)
+            scales.append(np.where(usable, scale, 1.0))
+            noises.append(np.where(usable, noise, 0.0))
+    return scales, noises
 
 
 def _gradient_function(
@@ -159,18 +219,25 @@ def _gradient_function(
 def _check_first_order(
     fn: Callable[..., Any],
     arrays: list[Array],
+    outputs: list[Array],
     weights: list[Array],
+    scales: list[Array],
+    noises: list[Array],
     step: float,
     bounds: tuple[float, float],
     level: int,
 ) -> None:
     rtol, atol = bounds
-    tensors = [constant(x) for x in arrays]
-    grads = _gradient_function(fn, len(arrays), weights)(*tensors, *map(constant, weights))
+    weights = [w / s for w, s in zip(weights, scales, strict=True)]
+    pairs = zip(weights, noises, strict=True)
+    noise = 10.0 / step * float(np.sqrt(sum(np.sum(np.abs(w * n) ** 2) for w, n in pairs)))
+    gradients = _gradient_function(fn, len(arrays), outputs)
+    grads = gradients(*map(constant, arrays), *map(constant, weights))
     positions = [i for i, x in enumerate(arrays) if _differentiable(x)]
+    middle = _joined(weights, outputs)
     # the gradient of complex values is no analytic function: from the second order on, differences
     analytic = level == 1
-    for position, grad in zip(positions, grads, strict=True):
+    for number, (position, grad) in enumerate(zip(positions, grads, strict=True)):
         x, got = arrays[position], np.asarray(grad.numpy())
         where = f"order {level}, input {position}"
         if (got.shape, got.dtype) != (x.shape, x.dtype):
@@ -180,33 +247,59 @@ def _check_first_order(
             )
 
         def at(value: Array, position: int = position) -> list[Array]:
-            moved = [*arrays[:position], value, *arrays[position + 1 :]]
-            return [y.numpy() for y in _outputs(fn, [constant(a) for a in moved])]
+            return _results(fn, [*arrays[:position], value, *arrays[position + 1 :]])
 
         def along(direction: Array, x: Array = x) -> float:
-            return sum(_inner(w, y) for w, y in zip(weights, at(x + direction), strict=True))
+            return _joined(weights, at(x + direction))
 
         for index, unit in _units(x):
-            want, change, noise = _derivative(along, unit, step)
-            have = _inner(got, unit)
-            size = max(abs(want), abs(have))
-            if not change <= KINK * max(size, 1.0):
+            have, place = _inner(got, unit), f"{where}, element {index}"
+            try:
+                want, error = _measured(along, middle, unit, step, have, noise)
+            except _Kink as kink:
                 raise ValueError(
-                    f"{where}, element {index}: differences at {x[index]!r} do not converge "
-                    f"({want}, changed by {change}); stay away from kinks"
-                )
-            error = 1e-2 * change + noise
+                    f"{place}: differences at {x[index]} say nothing: {kink}; stay away from kinks"
+                ) from None
+            allowed = atol + rtol * max(abs(want), abs(have))
             if analytic:
                 exact = _complex_step(at, x, unit, weights)
                 analytic = exact is not None
-                if exact is not None and abs(exact - want) <= atol + rtol * size + error:
+                if exact is not None and abs(exact - want) <= allowed + error:
                     want, error = exact, 0.0
-            allowed = atol + rtol * size + error
-            if not abs(have - want) <= allowed:
-                raise AssertionError(
-                    f"{where}, element {index}: the tape says {have}, differences say {want} "
-                    f"(within {allowed:.1e})"
-                )
+            if not abs(have - want) <= allowed + error:
+
+                def entry(*seeds: Array, number: int = number, unit: Array = unit) -> float:
+                    grads = gradients(*map(constant, arrays), *map(constant, seeds))
+                    return _inner(grads[number].numpy(), unit)
+
+                slopes = _slopes(at, x, unit, step)
+                said = _furthest(entry, slopes, scales) or f"the tape says {have}, not {want}"
+                raise AssertionError(f"{place}: {said}")
+
+
+def _furthest(entry: Callable[..., float], slopes: list[Array], scales: list[Array]) -> str | None:
+    """Say what the tape makes of the element of the results that is furthest off."""
+    worst, said = 0.0, None
+    places = [
+        (i, at) for i, y in enumerate(slopes) if _differentiable(y) for at in np.ndindex(y.shape)
+    ]
+    for i, at in places[:SHOWN]:
+        for one in (1.0, 1j) if slopes[i].dtype.kind == "c" else (1.0,):
+            seeds = [np.zeros_like(y) for y in slopes]
+            seeds[i][at] = one
+            have, want = entry(*seeds), float((np.conj(one) * slopes[i][at]).real)
+            off = abs(have - want) / float(scales[i][at])
+            if not off <= worst:
+                worst = off
+                of = f", of result {i}" if len(slopes) > 1 else ", of the result"
+                part = " (imaginary part)" if one == 1j else ""
+                said = f"the tape says {have:.12g}, differences say {want:.12g}"
+                said += f"{of}'s element {at}{part}"
+    return said
+
+
+def _joined(weights: Sequence[Array], results: Sequence[Array]) -> float:
+    return sum(_inner(w, y) for w, y in zip(weights, results, strict=True))
 
 
 def _inner(a: Any, b: Any) -> float:
@@ -222,19 +315,68 @@ def _units(x: Array) -> Iterator[tuple[tuple[int, ...], Array]]:
             yield index, unit
 
 
+class _Kink(Exception):
+    """Differences do not converge to a derivative."""
+
+
+def _measured(
+    along: Callable[[Array], float],
+    middle: float,
+    unit: Array,
+    step: float,
+    have: float,
+    noise: float,
+) -> tuple[float, float]:
+    """Return the derivative along ``unit``, and an estimate of its error."""
+    for narrower in (
+        1.0,
+        8.0,
+    ):  # where the function bends too much for a step, a smaller one may do
+        width = step / narrower
+        want, change, jump = _derivative(along, middle, unit, width)
+        bound = KINK * max(abs(want), abs(have), 1.0)
+        if max(change, jump) <= bound:
+            break
+    else:
+        if jump > bound:
+            raise _Kink(f"the slopes from either side differ by {jump:.6g}")
+        raise _Kink(f"they do not converge ({want:.6g}, changed by {change:.6g})")
+    noise *= narrower
+    if noise < abs(have - want) <= 10.0 * change:
+        # half the width leaves a quarter of a smooth function's change, and half that of |x| * x
+        finer = _derivative(along, middle, unit, width / 2.0)[1]
+        if finer > 0.35 * change:
+            raise _Kink(f"they converge slowly (to {want:.6g}), as beside a kink of the derivative")
+    return want, 1e-2 * change + noise
+
+
 def _derivative(
-    along: Callable[[Array], float], unit: Array, step: float
+    along: Callable[[Array], float], middle: float, unit: Array, step: float
 ) -> tuple[float, float, float]:
-    """Return the derivative along ``unit``, what the extrapolation changed, and rounding noise."""
-
-    def slope(width: float) -> float:
-        return (along(width * unit) - along(-width * unit)) / (2.0 * width)
-
-    wide, narrow = slope(step), slope(step / 2.0)
+    """Return the derivative along ``unit``, what the extrapolation changed, and a kink's jump."""
+    ahead, behind = along(step * unit), along(-step * unit)
+    near_ahead, near_behind = along(step / 2.0 * unit), along(-step / 2.0 * unit)
+    wide, narrow = (ahead - behind) / (2.0 * step), (near_ahead - near_behind) / step
     # central differences err by c * step**2, so a quarter of that is left with half the width
     best = narrow + (narrow - wide) / 3.0
-    noise = 10.0 * np.finfo(np.float64).eps * max(abs(along(0.0 * unit)), 1.0) / step
-    return best, abs(best - narrow), float(noise)
+    # the slopes from either side differ by step * curvature, half of it with half the width; what
+    # does not shrink with the step is a kink
+    bend = (ahead - 2.0 * middle + behind) / step
+    near_bend = (near_ahead - 2.0 * middle + near_behind) / (step / 2.0)
+    return best, abs(best - narrow), abs(2.0 * near_bend - bend)
+
+
+def _slopes(at: Callable[[Array], list[Array]], x: Array, unit: Array, step: float) -> list[Array]:
+    """Return the derivative of each element of the results along ``unit``."""
+    found = []
+    points = [at(x + width * unit) for width in (step, -step, step / 2.0, -step / 2.0)]
+    for ahead, behind, near_ahead, near_behind in zip(*points, strict=True):
+        if not _differentiable(ahead):
+            found.append(np.zeros(ahead.shape))
+            continue
+        wide, narrow = (ahead - behind) / (2.0 * step), (near_ahead - near_behind) / step
+        found.append(np.asarray(narrow + (narrow - wide) / 3.0))
+    return found
 
 
 def _complex_step(

@@ -16,102 +16,26 @@ from ..core.errors import TraceError
 from ..core.forward import ForwardAccumulator
 from ..core.function import function
 from ..core.module import Module
-from ..core.op import SCALARS, Op
+from ..core.op import SCALARS, Op, is_transformed
+from ..core.registry import registry
 from ..core.spec import TensorSpec, describe
 from ..core.state import recording_to
 from ..core.tape import GradientTape
 from ..core.tensor import Tensor
 from ..core.vmap import vmap
 from ..saving import load, save
-from .gradients import check_gradients
+from .gradients import alike, check_gradients
+from .samples import CHECKS, Sample
 
-__all__ = ["CHECKS", "PASSED", "Sample", "check_op"]
+__all__ = ["PASSED", "check_op"]
 
 Array = NDArray[Any]
 Run = Callable[..., list[Any]]
 
-#: What is checked, in this order.
-CHECKS = (
-    "gradients",
-    "second order",
-    "forward",
-    "traced",
-    "known sizes",
-    "unknown sizes",
-    "unknown rank",
-    "batched",
-    "saved",
-    "float32",
-    "float16",
-    "strided",
-    "empty",
-)
 PASSED = "passed"
 
 # eager and traced runs may differ by the order of a sum; single precision by its rounding
 SAME, SINGLE = 1e-11, 3e-4
-
-
-class Sample:
-    """Inputs and parameters to call an op with.
-
-    Parameters
-    ----------
-    inputs
-        Arrays, nested lists, or Python numbers (which stay numbers, whose dtype is weak). Those of
-        floating or complex dtype are differentiated; they should be of ``float64`` and
-        ``complex128``, and 0.01 or more away from kinks.
-    params
-        The op's parameters.
-
-    Examples
-    --------
-    >>> Sample(np.ones((2, 3)), axis=0)
-    Sample(float64[2, 3], axis=0)
-    """
-
-    __slots__ = ("exempt", "feed", "inputs", "params", "view")
-
-    def __init__(self, *inputs: Any, **params: Any) -> None:
-        self.inputs = tuple(x if type(x) in SCALARS else np.asarray(x) for x in inputs)
-        self.params = params
-        self.exempt: dict[str, str] = {}
-        self.feed: Callable[..., Any] = lambda *inputs: inputs
-        self.view: Callable[..., Any] = lambda *results: results
-
-    def without(self, *checks: str, reason: str) -> Sample:
-        """Return the sample with checks left out (see ``CHECKS``), for a ``reason`` in words.
-
-        Raises
-        ------
-        ValueError
-            If there is no such check.
-        """
-        for check in checks:
-            if check not in CHECKS:
-                raise ValueError(f"Sample: no check {check!r}; there are {', '.join(CHECKS)}")
-        self.exempt.update(dict.fromkeys(checks, reason))
-        return self
-
-    def fed_through(self, feed: Callable[..., Any]) -> Sample:
-        """Return the sample with ``feed(*inputs)``, one or a tuple, given to the op.
-
-        For inputs with a structure that differences would break, such as symmetric matrices.
-        """
-        self.feed = feed
-        return self
-
-    def seen_through(self, view: Callable[..., Any]) -> Sample:
-        """Return the sample with ``view(*results)`` checked instead of the results.
-
-        For results that are not unique, such as eigenvectors, of which the sign is free.
-        """
-        self.view = view
-        return self
-
-    def __repr__(self) -> str:
-        given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in self.inputs]
-        return f"Sample({', '.join([*given, *(f'{k}={v!r}' for k, v in self.params.items())])})"
 
 
 def check_op(
@@ -197,7 +121,25 @@ def _naming(where: str) -> Iterator[None]:
         yield
     except Exception as error:
         kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
-        raise AssertionError(f"{where}: {kind}{error}") from error
+        raise AssertionError(f"{where}: {kind}{error}{_advice(error)}") from error
+
+
+def _advice(error: Exception) -> str:
+    """Return what to write instead, if a rule took an array of ours for one of NumPy's."""
+    attribute = getattr(error, "name", None) if isinstance(error, AttributeError) else None
+    if attribute is not None and is_transformed(error.obj):  # type: ignore[attr-defined]
+        function = {"astype": "cast", "T": "transpose", "dot": "matmul"}.get(attribute, attribute)
+        known = function in registry().ops
+        use = f"F.{function}" if known else "functions F.<op>"
+        like = " (or F.cast_like)" if function == "cast" else ""
+    elif isinstance(error, TypeError) and "__array_ufunc__=None" in str(error):
+        use, like = "functions F.<op>", ""
+    else:
+        return ""
+    return (
+        "; gradient rules run on every type of array, also on those of a trace or a batch: write "
+        f"them with operators and {use}{like}, from gradtape.core.extend"
+    )
 
 
 class _Trial:
@@ -256,7 +198,13 @@ class _Trial:
             for x, tensor in zip(given, tensors, strict=True):
                 if not np.array_equal(x, tensor.numpy(), equal_nan=x.dtype.kind in "fc"):
                     raise AssertionError("the op changes its inputs")
-            self._want = found, len(self.run(*tensors))
+            again = [np.asarray(y.numpy()) for y in self.run(*tensors)]
+            if not all(map(alike, found, again)):  # the results come first, the gradients after
+                raise AssertionError(
+                    "the op is not deterministic: it gives other results for the same inputs; let "
+                    "it take random numbers from a key, an input"
+                )
+            self._want = found, len(again)
         return self._want
 
     def compare(
@@ -455,6 +403,7 @@ class _Trial:
             return "no floating inputs"
         tensors = [constant(x.astype(small.get(x.dtype.kind, x.dtype))) for x in self.arrays]
         got = self.slopes(*tensors)
+        self._widened(got, tensors)
         self.compare(got, SINGLE, dtypes=False)
         want, count = self.want
         self.compare_dtypes(got, tensors)
@@ -462,6 +411,22 @@ class _Trial:
             if mine.dtype.kind != right.dtype.kind:
                 raise AssertionError(f"result {i} is of {mine.dtype}, in double {right.dtype}")
         return None
+
+    def _widened(self, got: Sequence[Any], tensors: Sequence[Any]) -> None:
+        """Compare the dtypes of results in single precision with what the shape rule says."""
+        try:
+            graph = function(self.of_list).get_concrete_function(tensors).graph
+        except (TypeError, ValueError):  # what cannot be traced has the check "traced" left out
+            return
+        given = ", ".join(sorted({x.dtype.name for x in tensors}))
+        pairs = zip(got[: self.want[1]], graph.outputs, strict=False)
+        for i, (real, symbol) in enumerate(pairs):
+            if real.dtype != symbol.dtype:
+                which = "the result" if self.want[1] == 1 else f"result {i}"
+                raise AssertionError(
+                    f"{which} is {real.dtype} for {given} inputs, and the shape rule says "
+                    f"{symbol.dtype}; let the kernel keep the dtype (xp.asarray(1, dtype=x.dtype))"
+                )
 
     def compare_dtypes(self, got: Sequence[Any], tensors: Sequence[Any]) -> None:
         """Compare the dtypes of gradients with those of their inputs."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from drawing import apart, complexes, positive, real
 
@@ -20,9 +22,9 @@ IMAGE = apart(1, 3, 4, 1)
 SIGNAL = apart(2, 4, 1)
 
 
-def largest(x: np.ndarray, **settings: object) -> np.ndarray:
-    """Return what max_pool gives, which its adjoint is told."""
-    return np.asarray(gt.registry().ops["max_pool"](x, **settings).numpy())
+def with_largest(d: Any, x: Any) -> tuple[Any, ...]:
+    """Add what max_pool gives, which its adjoints are told: they look for it in x."""
+    return d, x, gt.registry().ops["max_pool"](x, **HALVES)
 
 
 STATISTICS = (X.mean(0), X.var(0))
@@ -63,10 +65,8 @@ SAMPLES = {
         Sample(real(1, 3, 2), real(2, 1, 2), **STEPS),
     ],
     "max_pool": [Sample(SIGNAL, **HALVES), Sample(IMAGE, **PATCHES)],
-    "max_pool_scatter": [
-        Sample(real(2, 2, 1), SIGNAL, largest(SIGNAL, **HALVES), **HALVES),
-    ],
-    "max_pool_gather": [Sample(real(2, 4, 1), SIGNAL, largest(SIGNAL, **HALVES), **HALVES)],
+    "max_pool_scatter": [Sample(real(2, 2, 1), SIGNAL, **HALVES).fed_through(with_largest)],
+    "max_pool_gather": [Sample(real(2, 4, 1), SIGNAL, **HALVES).fed_through(with_largest)],
     "avg_pool": [
         Sample(SIGNAL, **HALVES),
         Sample(complexes(1, 4, 2), **HALVES),

@@ -41,6 +41,10 @@ def by_row_in_memory(xp: Any, x: Any) -> Any:
     return x * x * x * factor
 
 
+def at_random(xp: Any, x: Any) -> Any:
+    return x * np.random.default_rng().random()
+
+
 # what is planted: (the op, the check that must find it, what it must say)
 PLANTED: list[tuple[Op, str, str]] = [
     (cube("slope", gradients={"x": lambda g, x: g * 3.003 * x * x}), "gradients", "tape says"),
@@ -48,6 +52,27 @@ PLANTED: list[tuple[Op, str, str]] = [
         cube("curvature", gradients={"x": lambda g, x: g * 3.0 * x * F.stop_gradient(x)}),
         "second order",
         "order 2",
+    ),
+    (
+        cube("widened", kernel=lambda xp, x: xp.asarray(x, dtype=xp.float64) ** 3),
+        "float32",
+        "the result is float64 for float32 inputs, and the shape rule says float32",
+    ),
+    (
+        cube("method", gradients={"x": lambda g, x: g.astype("float64") * 3.0 * x * x}),
+        "batched",
+        r"'astype'.*operators and F\.cast \(or F\.cast_like\)",
+    ),
+    (
+        cube("ufunc", gradients={"x": lambda g, x: np.multiply(g, 3.0) * x * x}),
+        "batched",
+        r"operators and functions F\.<op>",
+    ),
+    (cube("random", kernel=at_random), "gradients", "not deterministic"),
+    (
+        cube("random without a gradient", kernel=at_random, gradients=None),
+        "gradients",
+        "not deterministic.*key",
     ),
     (cube("shape", infer=lambda x: ((1, *x.shape), x.dtype)), "traced", "shape"),
     (cube("dtype", infer=lambda x: (x.shape, np.dtype("int32"))), "traced", "shape rule|differ"),

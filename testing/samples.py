@@ -1,0 +1,92 @@
+"""``Sample``: what to call an op with, and which of the checks to leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.op import SCALARS
+from ..core.spec import describe
+
+__all__ = ["CHECKS", "Sample"]
+
+#: What is checked, in this order.
+CHECKS = (
+    "gradients",
+    "second order",
+    "forward",
+    "traced",
+    "known sizes",
+    "unknown sizes",
+    "unknown rank",
+    "batched",
+    "saved",
+    "float32",
+    "float16",
+    "strided",
+    "empty",
+)
+
+
+class Sample:
+    """Inputs and parameters to call an op with.
+
+    Parameters
+    ----------
+    inputs
+        Arrays, nested lists, or Python numbers (which stay numbers, whose dtype is weak). Those of
+        floating or complex dtype are differentiated; they should be of ``float64`` and
+        ``complex128``, and 0.01 or more away from kinks.
+    params
+        The op's parameters.
+
+    Examples
+    --------
+    >>> Sample(np.ones((2, 3)), axis=0)
+    Sample(float64[2, 3], axis=0)
+    """
+
+    __slots__ = ("exempt", "feed", "inputs", "params", "view")
+
+    def __init__(self, *inputs: Any, **params: Any) -> None:
+        self.inputs = tuple(x if type(x) in SCALARS else np.asarray(x) for x in inputs)
+        self.params = params
+        self.exempt: dict[str, str] = {}
+        self.feed: Callable[..., Any] = lambda *inputs: inputs
+        self.view: Callable[..., Any] = lambda *results: results
+
+    def without(self, *checks: str, reason: str) -> Sample:
+        """Return the sample with checks left out (see ``CHECKS``), for a ``reason`` in words.
+
+        Raises
+        ------
+        ValueError
+            If there is no such check.
+        """
+        for check in checks:
+            if check not in CHECKS:
+                raise ValueError(f"Sample: no check {check!r}; there are {', '.join(CHECKS)}")
+        self.exempt.update(dict.fromkeys(checks, reason))
+        return self
+
+    def fed_through(self, feed: Callable[..., Any]) -> Sample:
+        """Return the sample with ``feed(*inputs)``, one or a tuple, given to the op.
+
+        For inputs with a structure that differences would break, such as symmetric matrices.
+        """
+        self.feed = feed
+        return self
+
+    def seen_through(self, view: Callable[..., Any]) -> Sample:
+        """Return the sample with ``view(*results)`` checked instead of the results.
+
+        For results that are not unique, such as eigenvectors, of which the sign is free.
+        """
+        self.view = view
+        return self
+
+    def __repr__(self) -> str:
+        given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in self.inputs]
+        return f"Sample({', '.join([*given, *(f'{k}={v!r}' for k, v in self.params.items())])})"
