@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .plugins.ops.calculus import *
     from .plugins.ops.control import *
     from .plugins.ops.counting import *
+    from .plugins.ops.covariance import *
     from .plugins.ops.creation import *
     from .plugins.ops.editing import *
     from .plugins.ops.elementwise import *
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from .plugins.ops.special import *
     from .plugins.ops.statistics import *
     from .plugins.ops.updates import *
+    from .plugins.ops.whole_numbers import *
     from .saving import load, save
 
 __all__ = [
@@ -173,6 +175,7 @@ _FLAT = (
     "calculus",
     "control",
     "counting",
+    "covariance",
     "creation",
     "editing",
     "elementwise",
@@ -191,6 +194,7 @@ _FLAT = (
     "special",
     "statistics",
     "updates",
+    "whole_numbers",
 )
 _FLAT_NAMES = {
     **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.forward"),

@@ -106,6 +106,8 @@ def among(values: Sequence[Any]) -> list[Tensor]:
     A list of Python numbers is weak, as a single one is: ``float64`` beside ``float64`` tensors,
     unrounded, and ``float32`` beside ``float32`` ones. Integers beside integers are NumPy's.
     """
+    if all([type(value) is Tensor for value in values]):
+        return list(values)
     dtypes = _dtypes(flatten(list(values)))
     return [_as_weak(value, dtypes) for value in values]
 

@@ -38,6 +38,10 @@ Each of them is checked on its samples by [`gradtape.testing.check_op`](testing.
 first and second order against finite differences, the shape rule against real results, traces with
 known and unknown sizes against eager runs, saving and loading, single against double precision,
 layouts, and arrays without elements.
+
+Values, dtypes and errors are NumPy's, but for one thing on purpose: a list of Python numbers is
+weak, as a single number is. It takes the floating dtype of the tensors beside it, so that nothing
+is rounded beside `float64`, and `float32` stays `float32`, where NumPy's lists are `float64`.
 """
 LEGEND = """
 - *kernels*: the plugin that provides the op, whose kernel serves every backend, and the backends

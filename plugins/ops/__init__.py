@@ -11,6 +11,7 @@ from . import (
     control,
     convolution,
     counting,
+    covariance,
     creation,
     decompositions,
     distributions,
@@ -49,6 +50,7 @@ from . import (
     statistics,
     tensor_equations,
     updates,
+    whole_numbers,
     windows,
 )
 from .families import OPS
@@ -61,6 +63,7 @@ __all__ = [
     "control",
     "convolution",
     "counting",
+    "covariance",
     "creation",
     "decompositions",
     "distributions",
@@ -100,6 +103,7 @@ __all__ = [
     "statistics",
     "tensor_equations",
     "updates",
+    "whole_numbers",
     "windows",
 ]
 

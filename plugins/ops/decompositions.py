@@ -167,8 +167,9 @@ def _cofactor_adjoint_kernel(xp: Any, g: Any, x: Any) -> Any:
     if kind_of(x.dtype) == "c":
         pairs = cast_to(xp, pairs, x.dtype)
     inner = xp.matmul(xp.matrix_transpose(u), xp.matmul(g, v))
-    diagonal = xp.expand_dims(xp.linalg.diagonal(inner), axis=-1)
-    on = xp.where(xp.eye(x.shape[-1], dtype=s.dtype) > 0, xp.matmul(pairs, diagonal), 0 * pairs)
+    same, nothing = xp.eye(x.shape[-1], dtype=s.dtype) > 0, xp.zeros_like(inner)
+    diagonal = xp.sum(xp.where(same, inner, nothing), axis=-1, keepdims=True)
+    on = xp.where(same, xp.matmul(pairs, diagonal), nothing)
     inner = on - pairs * xp.matrix_transpose(inner)
     return sign * xp.matmul(xp.matmul(u, inner), xp.matrix_transpose(v))
 

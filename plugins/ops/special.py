@@ -17,18 +17,10 @@ from ...core.convert import as_tensor, beside
 from ...core.extend import NONDIFF, BackendUnavailable, F, Op, ops
 from ...core.op import is_transformed
 from .elementwise import LN2, conj, divide, lead, trunc
-from .families import SCALARS, cast_to, elementwise, kind_of, named, op, reals, standard
+from .families import SCALARS, cast_to, elementwise, kind_of, named, op, reals
 
 __all__ = [
     "around",
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
     "cbrt",
     "conjugate",
     "copysign",
@@ -44,15 +36,11 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
-    "gcd",
     "heaviside",
-    "invert",
     "isclose",
     "isneginf",
     "isposinf",
-    "lcm",
     "ldexp",
-    "left_shift",
     "lgamma",
     "logaddexp2",
     "modf",
@@ -62,7 +50,6 @@ __all__ = [
     "rad2deg",
     "radians",
     "real_if_close",
-    "right_shift",
     "signbit",
     "sinc",
     "true_divide",
@@ -71,7 +58,7 @@ __all__ = [
 RADIANS = math.pi / 180.0
 
 
-def _native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
+def native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of a function that NumPy and CuPy have, and the standard has not."""
 
     def kernel(xp: Any, *arrays: Any) -> Any:
@@ -85,14 +72,14 @@ def _native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
 
 fabs = elementwise(
     "fabs",
-    _native("fabs", lambda xp, x: xp.abs(x)),
+    native("fabs", lambda xp, x: xp.abs(x)),
     x=lambda g, x: g * F.sign(x),
     holomorphic=False,
     doc="Return the absolute value of a real ``x`` as a float; at 0 the gradient is 0.",
 )
 fmod = elementwise(
     "fmod",
-    _native("fmod", lambda xp, x, y: x - y * xp.trunc(x / y)),
+    native("fmod", lambda xp, x, y: x - y * xp.trunc(x / y)),
     x=lambda g: g,
     # a whole number already, but for rounding
     y=lambda g, x, y, out: -g * F.round((x - out) / y),
@@ -100,13 +87,13 @@ fmod = elementwise(
 )
 cbrt = elementwise(
     "cbrt",
-    _native("cbrt", lambda xp, x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0)),
+    native("cbrt", lambda xp, x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0)),
     x=lambda g, out: g / (3.0 * (out * out)),
     doc="Return the real cube root of ``x``; at 0 the gradient is infinite.",
 )
 ldexp = elementwise(
     "ldexp",
-    _native("ldexp", lambda xp, x, y: x * 2.0 ** (y if type(y) is int else xp.astype(y, x.dtype))),
+    native("ldexp", lambda xp, x, y: x * 2.0 ** (y if type(y) is int else xp.astype(y, x.dtype))),
     kind=Op,  # a Python integer stays one: it must not follow the dtype of ``x``
     x=lambda g, y: F.ldexp(g, y),
     y=NONDIFF,
@@ -114,7 +101,7 @@ ldexp = elementwise(
 )
 logaddexp2 = elementwise(
     "logaddexp2",
-    _native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
+    native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
     x=lambda g, x, y: g * F.sigmoid(lead(x, y) * LN2),
     y=lambda g, x, y: g * F.sigmoid(lead(y, x) * LN2),
     doc="Return ``log2(2**x + 2**y)`` without overflow.",
@@ -176,13 +163,13 @@ true_divide, conjugate = divide, conj
 
 deg2rad = radians = elementwise(
     "deg2rad",
-    _native("deg2rad", lambda xp, x: x * RADIANS),
+    native("deg2rad", lambda xp, x: x * RADIANS),
     x=lambda g: g * RADIANS,
     doc="Return degrees as radians.",
 )
 rad2deg = degrees = elementwise(
     "rad2deg",
-    _native("rad2deg", lambda xp, x: x / RADIANS),
+    native("rad2deg", lambda xp, x: x / RADIANS),
     x=lambda g: g / RADIANS,
     doc="Return radians as degrees.",
 )
@@ -271,7 +258,7 @@ def _skip_nan(name: str) -> Callable[..., Any]:
 
 fmax = elementwise(
     "fmax",
-    _native("fmax", _skip_nan("maximum")),
+    native("fmax", _skip_nan("maximum")),
     x=lambda g, x, out: F.where(_took_x(x, out), g, 0.0),
     y=lambda g, x, out: F.where(_took_x(x, out), 0.0, g),
     holomorphic=False,
@@ -279,7 +266,7 @@ fmax = elementwise(
 )
 fmin = elementwise(
     "fmin",
-    _native("fmin", _skip_nan("minimum")),
+    native("fmin", _skip_nan("minimum")),
     x=lambda g, x, out: F.where(_took_x(x, out), g, 0.0),
     y=lambda g, x, out: F.where(_took_x(x, out), 0.0, g),
     holomorphic=False,
@@ -287,7 +274,7 @@ fmin = elementwise(
 )
 heaviside = elementwise(
     "heaviside",
-    _native(
+    native(
         "heaviside",
         lambda xp, x, y: xp.where(x == 0, y, xp.where(xp.isnan(x), x, xp.astype(x > 0, x.dtype))),
     ),
@@ -464,73 +451,9 @@ def polygamma(n: int, x: Any) -> Any:
     return _polygamma(x, n=int(n)) if n else digamma(x)
 
 
-# -- tests and bits: without gradients -------------------------------------------------------------
+# -- tests: without gradients ----------------------------------------------------------------------
 
 
-def _bits(name: str, older: str, doc: str, *inputs: str) -> Op:
-    def kernel(xp: Any, *arrays: Any) -> Any:
-        return standard(xp, name, older)(*arrays)
-
-    rules: dict[str, Any] = dict.fromkeys(inputs, NONDIFF)
-    return elementwise(name, kernel, doc=doc, **rules)
-
-
-bitwise_and = _bits("bitwise_and", "", "Return ``x & y`` of integers, bit by bit.", "x", "y")
-bitwise_or = _bits("bitwise_or", "", "Return ``x | y`` of integers, bit by bit.", "x", "y")
-bitwise_xor = _bits("bitwise_xor", "", "Return ``x ^ y`` of integers, bit by bit.", "x", "y")
-bitwise_invert = bitwise_not = invert = _bits(
-    "bitwise_invert", "invert", "Return ``~x`` of integers, bit by bit.", "x"
-)
-bitwise_left_shift = left_shift = _bits(
-    "bitwise_left_shift", "left_shift", "Return ``x << y`` of integers.", "x", "y"
-)
-bitwise_right_shift = right_shift = _bits(
-    "bitwise_right_shift", "right_shift", "Return ``x >> y`` of integers.", "x", "y"
-)
-
-
-def _gcd(xp: Any, x: Any, y: Any) -> Any:
-    """Return the greatest common divisor by Euclid's algorithm."""
-    x, y = xp.abs(x), xp.abs(y)
-    while xp.any(y != 0):
-        rest = xp.where(y == 0, y, x % xp.where(y == 0, xp.ones_like(y), y))
-        x, y = xp.where(y == 0, x, y), rest
-    return x
-
-
-def _lcm(xp: Any, x: Any, y: Any) -> Any:
-    divisor = _gcd(xp, x, y)
-    return xp.abs(x // xp.where(divisor == 0, xp.ones_like(divisor), divisor) * y)
-
-
-def _bit_count(xp: Any, x: Any) -> Any:
-    x = xp.abs(x)
-    total = xp.zeros_like(x)
-    for bit in range(8 * x.dtype.itemsize):
-        total = total + ((x >> bit) & 1)
-    return xp.astype(total, xp.uint8)
-
-
-gcd = elementwise(
-    "gcd",
-    _native("gcd", _gcd),
-    x=NONDIFF,
-    y=NONDIFF,
-    doc="Return the greatest common divisor of integers ``|x|`` and ``|y|``, elementwise.",
-)
-lcm = elementwise(
-    "lcm",
-    _native("lcm", _lcm),
-    x=NONDIFF,
-    y=NONDIFF,
-    doc="Return the lowest common multiple of integers ``|x|`` and ``|y|``, elementwise.",
-)
-bitwise_count = elementwise(
-    "bitwise_count",
-    _native("bitwise_count", _bit_count),
-    x=NONDIFF,
-    doc="Return how many bits are 1 in the absolute value of integers, as ``uint8``.",
-)
 signbit = elementwise("signbit", x=NONDIFF, doc="Return whether the sign of ``x`` is negative.")
 nextafter = elementwise(
     "nextafter", x=NONDIFF, y=NONDIFF, doc="Return the float next to ``x`` towards ``y``."

@@ -92,8 +92,8 @@ def test_numpys_functions_reach_ours(function):
 
 
 def test_an_index_error_of_an_op_is_not_taken_for_a_missing_op():
-    with pytest.raises(TypeError, match=r"numpy\.gcd has no gradtape counterpart"):
-        np.gcd(gt.constant(WHOLE), 4)
+    with pytest.raises(TypeError, match=r"numpy\.isnat has no gradtape counterpart"):
+        np.isnat(gt.constant(WHOLE))
 
 
 def test_round_rounds_every_element():

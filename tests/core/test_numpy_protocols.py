@@ -97,7 +97,7 @@ def test_what_is_made_of_several_ops_has_a_gradient(name: str) -> None:
         (lambda: np.sum(X, out=np.zeros(())), r"numpy\.sum: out=.*never changes"),
         (lambda: np.ones_like(X, shape=(2,)), r"ones_like: shape=\(2,\)"),
         (lambda: np.ravel(X, order="K"), r"ravel: order='K'.*C order"),
-        (lambda: np.linalg.cholesky(SPD, upper=True), r"gradtape\.linalg\.cholesky takes"),
+        (lambda: np.fft.fft(X, out=np.zeros(3)), r"fft: out=.*gradtape\.fft\.fft takes"),
         (lambda: np.put(X, [0], 1.0), r"numpy\.put writes.*\.at\[index\]"),
         (lambda: np.copyto(np.zeros((2, 3)), X), r"numpy\.copyto writes"),
         (lambda: np.fill_diagonal(SPD, 0.0), r"numpy\.fill_diagonal writes"),
@@ -164,18 +164,17 @@ def test_like_makes_tensors_of_numpys_dtypes(make: Any) -> None:
 def test_a_missing_function_is_named_with_near_names() -> None:
     with pytest.raises(TypeError, match=r"numpy\.sort_complex has no .*register it"):
         np.sort_complex(X)
-    with pytest.raises(TypeError, match=r"numpy\.polydiv has no .*near names: poly"):
-        np.polydiv(X[0], X[0])
+    with pytest.raises(TypeError, match=r"numpy\.histogram2d has no .*near names: histogram"):
+        np.histogram2d(X[0], X[0])
 
 
 @pytest.mark.parametrize(
     ("call", "argument", "rule", "slope"),
     [
-        (np.bitwise_count, np.arange(5), None, None),
-        (lambda x: np.real_if_close(x), A[0], lambda g, x: g * 1.0, 1.0),
+        (lambda x: np.sort_complex(x), np.sort(A[0]), lambda g, x: g.real, 1.0),
         (np.packbits, np.array([1, 0, 1]), None, None),
     ],
-    ids=["ufunc", "function", "other"],
+    ids=["function", "other"],
 )
 def test_the_three_lines_of_the_message_register_a_function(
     call: Any, argument: Any, rule: Any, slope: Any

@@ -119,12 +119,12 @@ def test_numpy_functions_about_values_are_answered() -> None:
 
 def test_numpy_functions_that_we_lack_say_so() -> None:
     x = gt.constant([1.0, 2.0])
-    with pytest.raises(TypeError, match=r"numpy\.polydiv.*counterpart.*\.numpy\(\)"):
-        np.polydiv(x, x)
+    with pytest.raises(TypeError, match=r"numpy\.histogram2d.*counterpart.*\.numpy\(\)"):
+        np.histogram2d(x, x)
     with pytest.raises(TypeError, match=r"numpy\.subtract\.reduce"):
         np.subtract.reduce(x)
-    with pytest.raises(TypeError, match=r"numpy\.gcd.*counterpart"):
-        np.gcd(x, x)
+    with pytest.raises(TypeError, match=r"numpy\.isnat.*counterpart"):
+        np.isnat(x)
     a = np.ones(2, dtype=np.float32)
     with pytest.raises(TypeError, match=r"numpy\.add with \['out'\].*never changes"):
         a += x
