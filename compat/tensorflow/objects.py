@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradtape
+from gradtape.core.module import snake_case
 from gradtape.core.state import active_graph
 
 from .names import adapts
@@ -123,7 +124,7 @@ class RegisterGradient:
     Parameters
     ----------
     op_type
-        The op, by gradtape's name for it (``"sign"``).
+        The op, by gradtape's name for it (``"floor_divide"``), in capitals too (``"FloorDivide"``).
 
     Raises
     ------
@@ -134,7 +135,8 @@ class RegisterGradient:
     """
 
     def __init__(self, op_type: str) -> None:
-        self._op = gradtape.registry().op(op_type)
+        known = gradtape.registry()
+        self._op = known.op(op_type if op_type in known.ops else snake_case(op_type))
 
     def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """Register ``f``."""

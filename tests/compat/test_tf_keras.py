@@ -70,6 +70,22 @@ def test_a_layer_of_ones_own() -> None:
     assert layer.seen.dtype == tf.int32
 
 
+def test_a_layer_may_forget_its_base_and_trace_its_call() -> None:
+    class Plain(keras.layers.Layer):
+        def __init__(self):
+            self.inner = keras.layers.Dense(2)
+
+        @tf.function
+        def call(self, inputs):
+            return self.inner(inputs["a"]) + inputs["b"]
+
+    layer = Plain()
+    inputs = {"a": np.ones((3, 4)), "b": np.ones((3, 2))}
+    assert layer(inputs).shape == (3, 2)
+    assert layer(inputs).dtype == tf.float32
+    assert len(layer.weights) == 2
+
+
 def test_training_reaches_the_layers_inside() -> None:
     seen = []
 

@@ -179,7 +179,7 @@ def test_gradients_are_registered_for_ops() -> None:
     before = (op.vjp, op.rules, op.rules_provider)
     try:
 
-        @tf.RegisterGradient("ceil")
+        @tf.RegisterGradient("Ceil")
         def straight_through(op, grad):
             assert op.type == "ceil"
             assert op.outputs[0].numpy() == np.ceil(op.inputs[0].numpy())

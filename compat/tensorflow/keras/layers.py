@@ -90,6 +90,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     """
 
     stands_for = gradtape.layers.Layer
+    dtype: str | None = "float32"
     if TYPE_CHECKING:
         __call__: Callable[..., Any]  # made from the subclass's ``call``
 
