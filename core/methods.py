@@ -127,17 +127,17 @@ class Methods:
         """Index of the smallest element along ``axis`` (in the flattened tensor by default)."""
         return ops["argmin"](self, axis=axis, keepdims=keepdims)
 
-    def cumsum(self, axis: int | None = None) -> Tensor:
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Tensor:
         """Running sum along ``axis`` (of the flattened tensor by default)."""
-        return _public("cumsum")(self, axis)
+        return _public("cumsum")(self, axis, dtype)
 
-    def cumprod(self, axis: int | None = None) -> Tensor:
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Tensor:
         """Running product along ``axis`` (of the flattened tensor by default)."""
-        return _public("cumprod")(self, axis)
+        return _public("cumprod")(self, axis, dtype)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
         """Sum of a diagonal."""
-        return _public("trace")(self, offset, axis1, axis2)
+        return _public("trace")(self, offset, axis1, axis2, dtype)
 
     def dot(self, other: Any) -> Tensor:
         """Dot product with another array."""
@@ -190,9 +190,9 @@ class Methods:
 
     # -- selection -------------------------------------------------------------------------------
 
-    def take(self, indices: Any, axis: int | None = None) -> Tensor:
+    def take(self, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Tensor:
         """Return entries picked by index along ``axis`` (of the flattened tensor by default)."""
-        return _public("take")(self, indices, axis)
+        return _public("take")(self, indices, axis, mode)
 
     def choose(self, choices: Any, mode: str = "raise") -> Tensor:
         """Return elements of ``choices``, picked by these indices."""
