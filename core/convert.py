@@ -106,7 +106,7 @@ def among(values: Sequence[Any]) -> list[Tensor]:
     A list of Python numbers is weak, as a single one is: ``float64`` beside ``float64`` tensors,
     unrounded, and ``float32`` beside ``float32`` ones. Integers beside integers are NumPy's.
     """
-    if all([type(value) is Tensor for value in values]):
+    if set(map(type, values)) == {Tensor}:
         return list(values)
     dtypes = _dtypes(flatten(list(values)))
     return [_as_weak(value, dtypes) for value in values]
@@ -116,7 +116,7 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
     """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
     dtype = _weak_dtype(value, dtypes)
     weak = dtype is not None and dtype.kind in "fc"
-    return as_tensor(np.asarray(value, dtype) if weak else value)
+    return as_tensor(_rectangular(value, dtype) if weak else value)
 
 
 def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
@@ -165,7 +165,7 @@ def operand(value: Any, op: Op, position: int, inputs: Sequence[Any]) -> Tensor:
             # an input without a gradient, beside others that have one, is an index or a condition
             if op.rules is not None and op.rules[position] is None and op.differentiable:
                 dtype = None
-        return as_tensor(value if dtype is None else np.asarray(value, dtype))
+        return as_tensor(value if dtype is None else _rectangular(value, dtype))
     except (TypeError, ValueError, OverflowError) as error:
         if op.variadic or position >= len(op.inputs):
             argument = f"argument {position}"
@@ -179,10 +179,7 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
     else:
-        try:
-            array = np.asarray(value)
-        except ValueError as error:
-            raise ValueError(f"nested lists must be rectangular: {error}") from error
+        array = _rectangular(value)
         if dtype is None and array.dtype.kind in "fc" and _made_of_python_numbers(value):
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
@@ -191,6 +188,13 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
             f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
         )
     return _native(array)
+
+
+def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(value, dtype)
+    except ValueError as error:
+        raise ValueError(f"nested lists must be rectangular: {error}") from error
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

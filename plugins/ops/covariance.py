@@ -129,7 +129,8 @@ def cov(
     Raises
     ------
     ValueError
-        If ``m`` has more than two axes, or there are other weights than observations.
+        If ``m`` has more than two axes, there are other weights than observations, or one is
+        negative.
     TypeError
         If ``fweights`` are no integers.
 
@@ -172,6 +173,8 @@ def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
         broadcast_shapes(weights.shape, None if x.shape is None else x.shape[1:], op=f"cov: {name}")
         if weights.shape is not None and len(weights.shape) != 1:
             raise ValueError(f"cov: {name} must be a vector, got shape {weights.shape}")
+        if not is_transformed(weights.array) and bool((weights < 0).any()):
+            raise ValueError(f"cov: {name} must not be negative")
         weights = ops["cast"](weights, dtype=real_of(x.dtype).name)
         found = weights if found is None else found * weights
     return found

@@ -116,7 +116,7 @@ relu = elementwise(
     "relu",
     lambda xp, x: xp.maximum(x if x.dtype.kind != "c" else reals(x), 0),
     holomorphic=False,
-    doc="Return ``max(x, 0)``, elementwise; the gradient at 0 is 0.",
+    doc="Return ``max(x, 0)``, elementwise; the gradient at 0, and at nan, is 0.",
     x=lambda g, out: g * (out > 0),
 )
 relu6 = elementwise(

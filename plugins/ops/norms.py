@@ -65,7 +65,7 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     return ops["where"](nothing, 0.0, root)
 
 
-def _largest(sizes: Any, axis: Any, keepdims: bool) -> Any:
+def _largest(sizes: Any, axis: Any, keepdims: Any) -> Any:
     """Return the largest of numbers that are not negative, 0 of none."""
     if sizes.shape is not None and 0 in sizes.shape:
         axes = reduced_axes(axis, len(sizes.shape), "norm")
@@ -91,8 +91,8 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
             "it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
     values = ops["svdvals"](ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1)))
-    extreme = {2: _largest, -2: ops["min"], "nuc": ops["sum"]}[ord]
-    result = extreme(values, axis=-1, keepdims=False)
+    over: dict[Any, Any] = {2: _largest, -2: ops["min"], "nuc": ops["sum"]}
+    result = over[ord](values, axis=-1, keepdims=False)
     return ops["expand_dims"](result, axis=axes) if keepdims else result
 
 

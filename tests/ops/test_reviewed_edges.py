@@ -351,6 +351,8 @@ def test_covariances_refuse_what_is_no_weight() -> None:
         np.cov(x, fweights=np.ones(4))
     with pytest.raises(ValueError, match=r"^cov: aweights"):
         np.cov(x, aweights=np.ones(3))
+    with pytest.raises(ValueError, match=r"^cov: fweights must not be negative"):
+        np.cov(x, fweights=[1, -1, 1, 1])
 
 
 def test_vecdot_along_another_axis() -> None:

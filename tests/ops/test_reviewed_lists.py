@@ -101,6 +101,14 @@ def test_indices_and_conditions_keep_their_own_dtype() -> None:
     np.testing.assert_array_equal(np.isin(gt.constant(np.uint8([1, 2])), [300, 2]), [False, True])
 
 
+def test_lists_that_are_no_arrays_of_numbers_are_refused_in_words() -> None:
+    x = gt.constant(V)
+    with pytest.raises(ValueError, match=r"^add: argument 'y': nested lists must be rectangular"):
+        np.add(x, [[1.0], [2.0, 3.0]])
+    with pytest.raises(TypeError, match=r"^add: argument 'y': a tensor holds numbers, not list"):
+        np.add(x, ["a"])
+
+
 def test_a_trace_does_the_same() -> None:
     f = gt.function(lambda x: x * LIST + np.dot(x, LIST))
     np.testing.assert_allclose(f(gt.constant(V)), V * LIST + np.dot(V, LIST), rtol=1e-15)
