@@ -50,6 +50,7 @@ class Call:
     def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
         self.args, self.kwargs = list(args), dict(kwargs)
         self.sources: list[Any]
+        self.chosen: Any
         if argnums == 0 and type(argnums) is int and args and type(args[0]) is Tensor:
             self.chosen = args[0]  # the commonest call, in short
             self.sources = [_source(args[0], name, 0)]
@@ -85,7 +86,7 @@ class Call:
                 f"{name}: a variable is passed twice; pass its value, variable.value, to tell the "
                 "places apart"
             )
-        self.chosen: Any = found[0] if single else tuple(found)
+        self.chosen = found[0] if single else tuple(found)
 
     def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
         """Return the function's result, and what it returns besides."""

@@ -23,7 +23,8 @@ class UnaryOp(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any) -> Any:
+    # TensorFlow's programs label ops; a label changes nothing here
+    def __call__(self, x: Any, name: str | None = None) -> Any:
         if type(x) is not Tensor:
             return Op.__call__(self, x)
         array = x.array
@@ -63,7 +64,7 @@ class BinaryOp(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any, name: str | None = None) -> Any:
         table = None
         try:
             if type(x) is Tensor:

@@ -15,6 +15,7 @@ from .control import __all__ as _control
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
+from .labelled import einsum, pow, round
 from .linalg import eye, matmul, norm, tensordot
 from .math import (
     add_n,
@@ -54,6 +55,7 @@ __all__ = [
     "autodiff",
     "cumsum",
     "dtypes",
+    "einsum",
     "eye",
     "initializers",
     "keras",
@@ -67,6 +69,7 @@ __all__ = [
     "nn",
     "norm",
     "optimizers",
+    "pow",
     "random",
     "reduce_all",
     "reduce_any",
@@ -76,6 +79,7 @@ __all__ = [
     "reduce_min",
     "reduce_prod",
     "reduce_sum",
+    "round",
     "saved_model",
     "scalar_mul",
     "signal",

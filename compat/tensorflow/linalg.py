@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape
 
+from .labelled import einsum
 from .math import l2_normalize
 from .names import adapts, lookup
 from .values import axes, convert_to_tensor, sizes
@@ -22,6 +23,7 @@ __all__ = [
     "diag_part",
     "eigh",
     "eigvalsh",
+    "einsum",
     "expm",
     "eye",
     "global_norm",

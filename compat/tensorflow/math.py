@@ -10,6 +10,7 @@ import numpy as np
 import gradtape
 
 from .dtypes import as_dtype, cast, int32, int64
+from .labelled import angle, digamma, erf, erfc, lgamma, polygamma, pow, rint, round
 from .names import adapts, lookup
 from .values import axes, convert_to_tensor
 
@@ -17,6 +18,7 @@ __all__ = [
     "TopK",
     "accumulate_n",
     "add_n",
+    "angle",
     "argmax",
     "argmin",
     "bincount",
@@ -24,12 +26,18 @@ __all__ = [
     "count_nonzero",
     "cumprod",
     "cumsum",
+    "digamma",
     "divide_no_nan",
+    "erf",
+    "erfc",
     "in_top_k",
     "invert_permutation",
     "l2_normalize",
+    "lgamma",
     "log_softmax",
     "multiply_no_nan",
+    "polygamma",
+    "pow",
     "reciprocal_no_nan",
     "reduce_all",
     "reduce_any",
@@ -42,6 +50,8 @@ __all__ = [
     "reduce_std",
     "reduce_sum",
     "reduce_variance",
+    "rint",
+    "round",
     "rsqrt",
     "scalar_mul",
     "segment_mean",

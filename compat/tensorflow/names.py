@@ -33,7 +33,7 @@ _ELEMENTWISE = {
     **_same(
         "abs acos acosh add asin asinh atan atan2 atanh ceil cos cosh divide equal exp floor "
         "greater greater_equal less less_equal logical_and logical_not logical_or maximum minimum "
-        "multiply negative not_equal pow round sign sin sinh sqrt square subtract tan tanh"
+        "multiply negative not_equal sign sin sinh sqrt square subtract tan tanh"
     ),
     "floordiv": "floor_divide",
     "floormod": "remainder",
@@ -47,17 +47,14 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf": {
         **_ELEMENTWISE,
         **_same(
-            "GradientTape Tensor TensorSpec UnconnectedGradients custom_gradient einsum identity "
+            "GradientTape Tensor TensorSpec UnconnectedGradients custom_gradient identity "
             "init_scope recompute_grad stop_gradient"
         ),
         "realdiv": "divide",
     },
     "tf.math": {
         **_ELEMENTWISE,
-        **_same(
-            "angle conj digamma erf erfc expm1 imag lgamma log log1p logical_xor nextafter "
-            "polygamma real reciprocal rint"
-        ),
+        **_same("conj expm1 imag log log1p logical_xor nextafter real reciprocal"),
         "is_finite": "isfinite",
         "is_inf": "isinf",
         "is_nan": "isnan",
@@ -65,7 +62,6 @@ ALIASES: dict[str, dict[str, str]] = {
         "softplus": "nn.softplus",
         "softsign": "nn.softsign",
     },
-    "tf.linalg": _same("einsum"),
     "tf.nn": _same("relu relu6 selu sigmoid softplus softsign tanh", "nn."),
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),

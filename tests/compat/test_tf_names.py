@@ -25,6 +25,20 @@ def test_an_alias_is_the_object_itself(namespace, name, path) -> None:
     assert getattr(names.module_of(namespace), name) is names.resolve(path)
 
 
+@pytest.mark.parametrize(("namespace", "name", "path"), ALIASES)
+def test_an_op_takes_tensorflows_label(namespace, name, path) -> None:
+    call = getattr(names.module_of(namespace), name)
+    if namespace in ("tf", "tf.math", "tf.nn") and isinstance(call, gt.core.op.Op):
+        assert "name" in inspect.signature(type(call).__call__).parameters
+    for adapted in (tf.pow, tf.math.erf, tf.round):
+        assert adapted.gradtape_names
+
+
+def test_a_label_changes_nothing() -> None:
+    assert tf.add(1.0, 2.0, name="three") == tf.pow(3.0, 1.0, name="p") == 3.0
+    assert tf.einsum("i,i->", [1.0], [2.0], name="e") == tf.math.round(2.1, name="r") == 2.0
+
+
 def test_common_ops_are_gradtapes_own() -> None:
     assert tf.GradientTape is gt.GradientTape
     assert tf.sin is tf.math.sin is gt.sin
