@@ -15,6 +15,7 @@ import numpy as np
 from ...core.convert import as_tensor, beside
 from ...core.dtypes import as_dtype
 from ...core.extend import NONDIFF, F, ops
+from ...core.tensor import Operators
 from . import reductions
 from .batching import flattened, leading, shape_only
 from .counted import kept_by
@@ -124,6 +125,20 @@ def _fractions(q: Any, name: str, scale: float = 1.0) -> Any:
     return values
 
 
+def _slid(lines: Any, moving: Any) -> Any:
+    """Return quantiles of sorted lines, for fractions that are a tensor and get gradients.
+
+    On an element the slope is that towards the next one.
+    """
+    steps = ops["size_over"](ops["cast"](lines, dtype="float64"), axis=-1) - 1
+    place = ops["cast"](moving, dtype="float64") * steps
+    lower = ops["maximum"](ops["minimum"](ops["floor"](place), steps - 1), 0)
+    upper = ops["minimum"](lower + 1, steps)
+    share = _like_float(place - lower, lines)
+    below, above = (_element(lines, ops["cast"](i, dtype="int64")) for i in (lower, upper))
+    return _between(below, above, share)
+
+
 def _picked(lines: Any, q: Any, method: str, halves: bool) -> Any:
     """Return quantiles of sorted lines: elements, or what is between two of them."""
     size = None if lines.shape is None else lines.shape[-1]
@@ -169,7 +184,14 @@ def _like_float(x: Any, like: Any) -> Any:
 
 
 def _quantiles(
-    x: Any, q: Any, axis: Axis, keepdims: bool, name: str, method: str, halves: bool = False
+    x: Any,
+    q: Any,
+    axis: Axis,
+    keepdims: bool,
+    name: str,
+    method: str,
+    halves: bool = False,
+    moving: Any = None,
 ) -> Any:
     x = as_tensor(x)
     if x.dtype.kind == "c" and "median" not in name:  # which sorts them by real, then imaginary
@@ -180,7 +202,10 @@ def _quantiles(
             raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)
-    result = _picked(lines, _nested(q), method, halves)
+    if moving is None or method != "linear":
+        result = _picked(lines, _nested(q), method, halves)
+    else:
+        result = _slid(lines, moving)
     if x.dtype.kind in "fc":  # nan is sorted to the end, and makes every quantile nan
         last = _element(lines, np.full((1,) * q.ndim, -1))
         result = ops["where"](ops["isnan"](last), last, result)
@@ -234,7 +259,8 @@ def quantile(
     x
         A real tensor.
     q
-        A number from 0 to 1, or an array of them, of known value.
+        A number from 0 to 1, or an array of them, of known value. Gradients reach a tensor, with
+        the method ``"linear"``.
     axis, keepdims
         As for :func:`gradtape.sum`.
     method
@@ -252,8 +278,9 @@ def quantile(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     """
-    values = _fractions(q, "quantile")
-    return _quantiles(x, values, as_axis(axis, "quantile"), keepdims, "quantile", method)
+    values, along = _fractions(q, "quantile"), as_axis(axis, "quantile")
+    moving = q if isinstance(q, Operators) else None
+    return _quantiles(x, values, along, keepdims, "quantile", method, moving=moving)
 
 
 @named
@@ -261,8 +288,9 @@ def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Any:
     """Return the values below which ``q`` percent of the elements are: see :func:`quantile`."""
-    values = _fractions(q, "percentile", 100.0)
-    return _quantiles(x, values, as_axis(axis, "percentile"), keepdims, "percentile", method)
+    values, along = _fractions(q, "percentile", 100.0), as_axis(axis, "percentile")
+    moving = q / 100.0 if isinstance(q, Operators) else None
+    return _quantiles(x, values, along, keepdims, "percentile", method, moving=moving)
 
 
 @named

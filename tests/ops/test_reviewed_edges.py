@@ -138,6 +138,22 @@ def test_quantiles_keep_infinities() -> None:
     np.testing.assert_array_equal(g, [0.0, 1.0, 0.0, 0.0])
 
 
+def test_gradients_reach_the_fractions_of_quantiles() -> None:
+    q = np.array([0.1, 0.45, 0.8])
+    check_gradients(np.quantile, V, q)
+    check_gradients(lambda q: np.quantile(gt.constant(M), q, axis=(0, 2)), q[:2])
+    check_gradients(lambda q: np.percentile(gt.constant(V), q), np.array(30.0))
+    for fraction in (0.0, 1 / 3, 1.0):
+        at = gt.constant(fraction, "float64")
+        np.testing.assert_allclose(np.quantile(gt.constant(V), at), np.quantile(V, fraction))
+    np.testing.assert_allclose(
+        np.quantile(gt.constant(V), gt.constant(q), keepdims=True), np.quantile(V, q, keepdims=True)
+    )
+    (g,) = gradient(lambda q: np.quantile(gt.constant(V), q), 1.0)
+    np.testing.assert_allclose(g, 3 * (2.7 - 1.1))  # the slope to the left, there is no other
+    same(lambda x: np.quantile(x, 0.3), [2.0])
+
+
 def test_a_slope_is_nan_where_a_neighbour_is() -> None:
     x = np.array([1.0, NAN, 3.0, 4.0, INF, 2.0])
     same(lambda a: np.gradient(a), x)
