@@ -118,7 +118,7 @@ class Generator(Module):
         ValueError
             If ``stddev`` is known (not in a trace) and somewhere below 0.
         """
-        _require(stddev, _not_negative, "normal: stddev must be at least 0")
+        _refuse(_negative, stddev, "normal: stddev must be at least 0")
         return _scaled(self._draw("normal", shape, dtype), mean, stddev)
 
     def uniform(
@@ -145,7 +145,7 @@ class Generator(Module):
             If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``.
         """
         width = high - low
-        _require(width, _not_negative, "uniform: low must not be above high; their difference is")
+        _refuse(_negative, width, "uniform: low must not be above high; their difference is")
         return _scaled(self._draw("uniform", shape, dtype), low, width)
 
     def truncated_normal(
@@ -155,7 +155,7 @@ class Generator(Module):
 
         The parameters are those of :meth:`normal`.
         """
-        _require(stddev, _not_negative, "truncated_normal: stddev must be at least 0")
+        _refuse(_negative, stddev, "truncated_normal: stddev must be at least 0")
         return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 
     def exponential(self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
@@ -175,7 +175,7 @@ class Generator(Module):
         ValueError
             If ``scale`` is known (not in a trace) and somewhere below 0.
         """
-        _require(scale, _not_negative, "exponential: scale must be at least 0")
+        _refuse(_negative, scale, "exponential: scale must be at least 0")
         return _scaled(self._draw("exponential", shape, dtype), 0, scale)
 
     def gamma(
@@ -207,7 +207,7 @@ class Generator(Module):
         ----------
         Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
         """
-        _require(scale, _not_negative, "gamma: scale must be at least 0")
+        _refuse(_negative, scale, "gamma: scale must be at least 0")
         a = as_tensor(concentration)
         if dtype is not None or a.dtype.kind != "f":
             a = a.astype(_floating(dtype, "gamma"))
@@ -224,7 +224,7 @@ class Generator(Module):
         ValueError
             If a probability is known (not in a trace) and not from 0 to 1.
         """
-        _require(probability, _probable, "bernoulli: a probability must be from 0 to 1")
+        _refuse(_improbable, probability, "bernoulli: a probability must be from 0 to 1")
         dtype = getattr(probability, "dtype", None)
         # numbers in half precision are too coarse to fall below a small probability as they should
         draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
@@ -301,7 +301,7 @@ class Generator(Module):
                 raise ValueError(
                     f"random.choice: p must have shape ({rows},), one for each row, got {given}"
                 )
-            _require(p, _not_negative, "choice: a probability must be at least 0")
+            _refuse(_negative, p, "choice: a probability must be at least 0")
         if not replace and prod(sizes) > rows:
             raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
         if not replace:
@@ -362,28 +362,28 @@ def _state(value: Any, state: Variable) -> Tensor:
             "random: a generator's state is two integers, [seed, count], such as "
             f"generator.state.numpy() gives; got {value!r}"
         )
-    _require(given, _not_negative, "Generator: the integers of a state must be at least 0")
+    _refuse(_negative, given, "Generator: the integers of a state must be at least 0")
     return beside(value, Tensor(state.array))
 
 
-def _not_negative(x: Any) -> Any:
-    return ~(np.asarray(x) < 0)  # nan passes, as in NumPy
+def _negative(x: Any) -> Any:
+    return x < 0  # nan passes, as in NumPy
 
 
-def _probable(x: Any) -> Any:
-    return (np.asarray(x) >= 0) & (np.asarray(x) <= 1)
+def _improbable(x: Any) -> Any:
+    return (x < 0) | (x > 1) | (x != x)
 
 
-def _require(value: Any, allowed: Callable[[Any], Any], words: str) -> None:
-    """Raise ``ValueError`` if a parameter's values are known by now, and not all allowed."""
+def _refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
+    """Raise ``ValueError`` if values of a parameter are known by now, and some of them wrong."""
     if type(value) not in (int, float):
         array = as_tensor(value).array
         if is_transformed(array):
             return
         value = to_numpy(array)
-    right = allowed(value)
-    if not np.all(right):
-        raise ValueError(f"random.{words}, got {np.asarray(value)[~right].flat[0]}")
+    found = wrong(value)
+    if found is not False and np.any(found):
+        raise ValueError(f"random.{words}, got {np.asarray(value)[found].flat[0]}")
 
 
 def _with_rows(x: Any, name: str) -> Tensor:
