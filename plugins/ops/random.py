@@ -145,7 +145,7 @@ class Generator(Module):
             If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``.
         """
         width = high - low
-        _refuse(_negative, width, "uniform: low must not be above high; their difference is")
+        _refuse(_negative, width, "uniform: high - low must be at least 0")
         return _scaled(self._draw("uniform", shape, dtype), low, width)
 
     def truncated_normal(

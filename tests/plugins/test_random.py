@@ -194,7 +194,7 @@ def test_a_state_that_is_none_is_refused_at_the_assignment(state):
         (lambda g: g.truncated_normal(3, 0.0, gt.Variable(-1.0)), "truncated_normal: stddev"),
         (lambda g: g.exponential(3, np.array(-1.0)), "exponential: scale"),
         (lambda g: g.gamma(3, 2.0, -1.0), "gamma: scale"),
-        (lambda g: g.uniform(3, 2.0, 1.0), r"uniform: low.*-1\.0"),
+        (lambda g: g.uniform(3, 2.0, 1.0), r"uniform: high - low.*-1\.0"),
         (lambda g: g.bernoulli(3, 1.5), r"bernoulli: a probability.*1\.5"),
         (lambda g: g.bernoulli(3, [0.5, -0.1, 1.0]), r"bernoulli.*-0\.1"),
         (lambda g: g.bernoulli(3, float("nan")), "bernoulli.*nan"),
