@@ -521,7 +521,7 @@ class GradientTape:
         return [None if g is None else Tensor(g) if type(g) is not Tensor else g for g in found]
 
     def explain(self, target: Any, source: Any) -> str:
-        """Say why the gradient of ``target`` with respect to ``source`` exists, or is ``None``.
+        """Say why the gradient of ``target`` by ``source`` exists, or is ``None`` or zero.
 
         A non-persistent tape answers before :meth:`gradient` is called, or, once its records are
         gone, from what it still knows.
