@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .plugins.ops.joining import *
     from .plugins.ops.like import *
     from .plugins.ops.linalg import *  # type: ignore[assignment]  # its cond is not at the top
+    from .plugins.ops.nan_statistics import *
     from .plugins.ops.padding import *
     from .plugins.ops.polynomials import *
     from .plugins.ops.reductions import *
@@ -184,6 +185,7 @@ _FLAT = (
     "indexing",
     "joining",
     "like",
+    "nan_statistics",
     "padding",
     "polynomials",
     "reductions",

@@ -155,19 +155,23 @@ def cov(
         other = centred * weights
         freedom = total - ddof
         if aweights is not None and ddof:
-            squares = ops["sum"](weights * beside(aweights, x), axis=None)
+            squares = ops["sum"](weights * beside(aweights, _real(x)), axis=None)
             freedom = total - ddof * squares / total
     result = matmul(centred, ops["conj"](ops["transpose"](other, axes=None))) / freedom
     return ops["squeeze"](result, axis=None)
 
 
+def _real(x: Any) -> Any:
+    return ops["real"](x) if x.dtype.kind == "c" else x
+
+
 def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
     """Return one real weight for each column of ``x``."""
-    found = None
+    found, like = None, _real(x)
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is None:
             continue
-        weights = beside(given, x, weak=name == "aweights")
+        weights = beside(given, like, weak=name == "aweights")
         if name == "fweights" and weights.dtype.kind not in "iu":
             raise TypeError(f"cov: fweights must be integers, got dtype {weights.dtype}")
         broadcast_shapes(weights.shape, None if x.shape is None else x.shape[1:], op=f"cov: {name}")
