@@ -1,0 +1,166 @@
+"""Jacobians and Hessians as images: the colour of an element says its sign and size."""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.tensor import Tensor
+from ..core.variable import Variable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["jacobian"]
+
+#: What shows where there is no number: nan, and the empty places of a grid.
+_NOTHING = "0.8"
+#: At most this many ticks on an axis of patches.
+_TICKS = 12
+
+
+def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
+    """Draw a Jacobian or Hessian, with a map of colours that is symmetric about zero.
+
+    Parameters
+    ----------
+    j
+        Real values, as a tensor or anything that NumPy takes:
+
+        * of shape ``(targets, sources)``, an image;
+        * of shape ``(n, targets, m, sources)``, as :meth:`gradtape.GradientTape.jacobian` gives for
+          a target ``(n, targets)`` and a source ``(m, sources)``: a patch of ``n`` by ``m`` for
+          every target and source. If the examples of a batch are independent, every patch is
+          diagonal;
+        * of shape ``(batch, targets, sources)``, as
+          :meth:`gradtape.GradientTape.batch_jacobian` gives: a patch per example, in reading order.
+    ax
+        The Matplotlib axes to draw in; by default the current ones of ``pyplot``.
+    imshow_kwargs
+        For :meth:`matplotlib.axes.Axes.imshow`. By default ``cmap="RdBu_r"``, ``vmax`` is the
+        largest finite absolute value, and ``vmin`` its negative: white is 0. If one of the two is
+        given, the other is its negative.
+
+    Returns
+    -------
+    The axes, with a colour bar beside them.
+
+    Raises
+    ------
+    ValueError
+        If ``j`` has another number of axes, or no elements; or if patches are given an ``extent``.
+    TypeError
+        If ``j`` is complex, or holds no numbers.
+    ImportError
+        If Matplotlib is not installed.
+
+    Notes
+    -----
+    Nan stays grey. Patches follow TensorFlow's guide to advanced automatic differentiation
+    (``plot_as_patches`` there), with lines between them in place of a padding of numbers.
+
+    Examples
+    --------
+    >>> axes = gt.plot.jacobian(gt.constant([[1.0, -2.0], [0.0, 0.5]]))
+    >>> axes.images[0].get_clim()
+    (-2.0, 2.0)
+    """
+    values = _values(j)
+    image, height, width = _arranged(values)
+    if values.ndim > 2 and "extent" in imshow_kwargs:
+        raise ValueError("plot.jacobian: the axes of patches count elements; leave out extent")
+    if ax is None:
+        ax = _current_axes()
+    if "norm" not in imshow_kwargs:
+        imshow_kwargs |= _limits(values, imshow_kwargs.get("vmin"), imshow_kwargs.get("vmax"))
+    shown = ax.imshow(image, **{"cmap": "RdBu_r", **imshow_kwargs})
+    ax.set_facecolor(_NOTHING)
+    ax.figure.colorbar(shown, ax=ax)
+    if values.ndim > 2:
+        _divide(ax, image.shape, height, width)
+    if values.ndim == 4:
+        _number(ax.yaxis, image.shape[0], height)
+        _number(ax.xaxis, image.shape[1], width)
+        ax.set(ylabel="target[:, i]", xlabel="source[:, j]")
+    else:
+        ax.set(ylabel="target", xlabel="source")
+    if values.ndim == 3:
+        ax.set(xticks=[], yticks=[])
+    return ax
+
+
+def _values(j: Any) -> NDArray[Any]:
+    """Return what to draw, as real numbers on the host."""
+    values = np.asarray(j.numpy() if isinstance(j, (Tensor, Variable)) else j)
+    if values.dtype.kind == "c":
+        raise TypeError(
+            f"plot.jacobian: got {values.dtype} values, of shape {values.shape}; draw their real "
+            "and imaginary parts, or absolute values"
+        )
+    if values.dtype.kind not in "fiub":
+        raise TypeError(f"plot.jacobian: expected real numbers, got dtype {values.dtype}")
+    if values.ndim not in (2, 3, 4):
+        raise ValueError(
+            "plot.jacobian: the shape must be (targets, sources), (batch, targets, sources) or "
+            f"(n, targets, m, sources), got {values.shape}; reshape it to a matrix, say "
+            "j.reshape((targets, -1))"
+        )
+    if not values.size:
+        raise ValueError(f"plot.jacobian: there is nothing to draw in shape {values.shape}")
+    return values if values.dtype.kind == "f" else values.astype(np.float64)
+
+
+def _limits(values: NDArray[Any], low: float | None, high: float | None) -> dict[str, float]:
+    """Return the ends of the colour map, symmetric unless both are given."""
+    if high is None:
+        largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+        high = largest if low is None else -low
+    return {"vmin": -high if low is None else low, "vmax": high}
+
+
+def _arranged(values: NDArray[Any]) -> tuple[NDArray[Any], int, int]:
+    """Return the image, and the height and width of its patches."""
+    if values.ndim == 2:
+        return values, *values.shape
+    if values.ndim == 4:
+        n, targets, m, sources = values.shape
+        return values.transpose(1, 0, 3, 2).reshape(targets * n, sources * m), n, m
+    batch, height, width = values.shape
+    columns = min(batch, ceil(sqrt(batch * height / width)))  # about as wide as high
+    rows = ceil(batch / columns)
+    grid = np.full((rows * columns, height, width), np.nan, values.dtype)
+    grid[:batch] = values
+    image = grid.reshape(rows, columns, height, width).swapaxes(1, 2)
+    return image.reshape(rows * height, columns * width), height, width
+
+
+def _current_axes() -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "matplotlib":
+            raise
+        raise ImportError(
+            'plot.jacobian: Matplotlib is not installed: pip install "gradtape[plot]"'
+        ) from error
+    axes: Axes = pyplot.gca()
+    return axes
+
+
+def _divide(ax: Axes, shape: tuple[int, ...], height: int, width: int) -> None:
+    """Draw lines between the patches, of a width that does not depend on the image's size."""
+    colour = ax.figure.get_facecolor()
+    for edge in range(height, shape[0], height):
+        ax.axhline(edge - 0.5, color=colour, linewidth=2)
+    for edge in range(width, shape[1], width):
+        ax.axvline(edge - 0.5, color=colour, linewidth=2)
+
+
+def _number(axis: Any, length: int, patch: int) -> None:
+    """Number the patches along an axis, at their middles."""
+    count = length // patch
+    chosen = range(0, count, ceil(count / _TICKS))
+    axis.set_ticks([i * patch + (patch - 1) / 2 for i in chosen], labels=[str(i) for i in chosen])
