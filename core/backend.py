@@ -143,8 +143,9 @@ def shape_witness(tensor: Any) -> Any:
     """Return a tensor that stands for another's shape and dtype without keeping its value."""
     if type(tensor) is not Tensor:
         return tensor
-    owner = _by_type.get(type(tensor.array))
-    return tensor if owner is None else Tensor.with_id(owner.shape_witness(tensor.array), 0)
+    array = tensor.array
+    owner = _by_type.get(type(array))
+    return tensor if owner is None else Tensor.with_id(owner.shape_witness(array), 0)
 
 
 def current_backend() -> Backend:

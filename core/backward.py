@@ -31,8 +31,11 @@ def reachable(records: dict[int, Any], sources: set[int]) -> set[int]:
         elif type(record) is Joint:
             if not reached.isdisjoint(record.inputs):
                 reached.update(record.outputs)
-        elif record is not None and any(edge[0] in reached for edge in record):
-            reached.add(output)
+        elif record is not None:
+            for edge in record:
+                if edge[0] in reached:
+                    reached.add(output)
+                    break
     return reached
 
 

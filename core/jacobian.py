@@ -13,6 +13,7 @@ from .dtypes import is_differentiable
 from .errors import TraceError
 from .graph import Symbol, user_line
 from .op import is_transformed
+from .state import active_batches, active_tapes
 from .table import F, ops
 from .tensor import Tensor
 from .vmap import batching, leave
@@ -133,9 +134,19 @@ def _pull_seed(
     tape: GradientTape, target: Tensor, seed: Any, level: int, ids: list[int], keep: bool
 ) -> list[Tensor | None]:
     like = Tensor.with_id(_inside(seed, level), 0)
+    if not active_tapes.get() and not active_batches.get():  # nobody to tell of the batch
+        found = tape._backward([target], [Tensor(seed)], ids, keep)
+        return [None if g is None else _left(g, like, level) for g in found]
     with batching(level, like, "same"):  # a gradient function that draws, draws once
         found = tape._backward([target], [Tensor(seed)], ids, keep)
     return [None if g is None else leave(g, like, level) for g in found]
+
+
+def _left(g: Tensor, like: Tensor, level: int) -> Tensor:
+    array = g.array
+    if type(array) is Batched and array.level == level:
+        return Tensor(array.array)
+    return leave(g, like, level)
 
 
 def _inside(seed: Any, level: int) -> Any:

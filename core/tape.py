@@ -46,7 +46,17 @@ class Break(NamedTuple):
 
     output: int
     input: int
-    reason: str
+    why: Op | str  # an op that has no rule for the input, or a reason in words
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        op = self.why
+        if isinstance(op, str):
+            return op
+        if op.rules is None and op.vjp is None:
+            return f"op {op.name!r} has no gradient rule"
+        return f"op {op.name!r} does not pass gradients to this input"
 
 
 class GradientTape:
@@ -214,7 +224,7 @@ class GradientTape:
             if type(x) is not Tensor or x.id not in live:
                 continue
             if rule is None:
-                self._breaks.append(Break(output.id, x.id, _no_rule(op)))
+                self._breaks.append(Break(output.id, x.id, op))
                 continue
             fn, like = rule.fn, None
             if array.dtype.kind == "c":
@@ -255,7 +265,7 @@ class GradientTape:
             for id in ids:
                 if id is not None:
                     for output in outputs:
-                        self._breaks.append(Break(output.id, id, _no_rule(op)))
+                        self._breaks.append(Break(output.id, id, op))
             return
         needed = tuple(id is not None for id in ids)
         settings = {**op.defaults, **params}
@@ -529,12 +539,6 @@ class GradientTape:
         from .explain import explain
 
         return explain(self, _handle(target, "target"), _handle(source, "source"), source)
-
-
-def _no_rule(op: Op) -> str:
-    if op.rules is None and op.vjp is None:
-        return f"op {op.name!r} has no gradient rule"
-    return f"op {op.name!r} does not pass gradients to this input"
 
 
 def _check_rows(parallel_iterations: int | None, name: str) -> None:

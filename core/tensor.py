@@ -219,7 +219,8 @@ class Tensor(Operators):
     @classmethod
     def with_id(cls, array: Any, id: int) -> Tensor:
         """Return a handle with a given identity on tapes: a variable's, or 0 for none."""
-        tensor = cls(array)
+        tensor = object.__new__(cls)  # without an identity of its own, which would be thrown away
+        tensor.array = array
         tensor.id = id
         return tensor
 
