@@ -95,6 +95,7 @@ NAMESPACES = (
     "tf.keras.layers",
     "tf.keras.losses",
     "tf.keras.metrics",
+    "tf.keras.models",
     "tf.keras.optimizers",
     "tf.linalg",
     "tf.math",

@@ -1,0 +1,82 @@
+"""Write the tables of docs/migration.md from the names of gradtape.compat.tensorflow.
+
+python docs/make_migration_table.py            # write the tables into the page
+python docs/make_migration_table.py --check    # exit with 1 if they are not up to date
+
+What stands before the marker is written by hand, and left alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from gradtape.compat.tensorflow.names import INSTEAD, NAMESPACES, Row, rows
+
+PAGE = Path(__file__).with_name("migration.md")
+MARKER = "<!-- from here on written by make_migration_table.py -->\n"
+MEANING = {"same": "the same object", "adapted": "takes TensorFlow's arguments", "": "of its own"}
+
+
+def lines(header: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Give the lines of a table."""
+    yield f"| {' | '.join(header)} |"
+    yield f"|{' --- |' * len(header)}"
+    for row in body:
+        yield f"| {' | '.join(row)} |"
+
+
+def namespace_of(row: Row) -> str:
+    """Return the namespace of a row's name."""
+    return row.tensorflow.rpartition(".")[0]
+
+
+def cells(row: Row) -> tuple[str, str, str]:
+    """Return a row of the table of names."""
+    ours = ", ".join(f"`{path}`" for path in row.gradtape.split(", ") if path)
+    return f"`{row.tensorflow}`", ours or "-", MEANING[row.how if ours else ""]
+
+
+def tables() -> str:
+    """Return the generated part of the page."""
+    known = rows()
+    counts = Counter(row.how if row.gradtape else "" for row in known)
+    text = [
+        "",
+        f"{len(known)} names: {counts['same']} are gradtape's own objects, {counts['adapted']} take",
+        "TensorFlow's arguments and use the gradtape objects beside them, and",
+        f"{counts['']} have no counterpart by a single name.",
+    ]
+    for namespace in NAMESPACES:
+        found = [cells(row) for row in known if namespace_of(row) == namespace]
+        text += ["", f"### {namespace}", ""]
+        text += lines(("TensorFlow", "gradtape", "how"), found)
+    text += ["", "## What has no counterpart", ""]
+    text += [
+        "Names that are in neither table raise `AttributeError`, which tells the nearest one. For "
+        "these it",
+        "tells what to use:",
+        "",
+    ]
+    text += lines(("name", "use"), ((f"`{name}`", use) for name, use in sorted(INSTEAD.items())))
+    return "\n".join(text) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the tables, or check them."""
+    before = PAGE.read_text(encoding="utf-8")
+    by_hand, marker, _ = before.partition(MARKER)
+    if not marker:
+        print(f"{PAGE.name}: the line {MARKER.strip()!r} is missing", file=sys.stderr)
+        return 1
+    text = by_hand + marker + tables()
+    if "--check" in arguments:
+        return int(text != before)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
