@@ -45,8 +45,8 @@ def tables() -> str:
     counts = Counter(row.how if row.gradtape else "" for row in known)
     text = [
         "",
-        f"{len(known)} names: {counts['same']} are gradtape's own objects, {counts['adapted']} take",
-        "TensorFlow's arguments and use the gradtape objects beside them, and",
+        f"{len(known)} names: {counts['same']} are gradtape's own objects,",
+        f"{counts['adapted']} take TensorFlow's arguments and use the objects beside them, and",
         f"{counts['']} have no counterpart by a single name.",
     ]
     for namespace in NAMESPACES:
