@@ -81,6 +81,8 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
     ax.figure.colorbar(shown, ax=ax)
     if values.ndim > 2:
         _divide(ax, image.shape, height, width)
+    elif "extent" not in imshow_kwargs:
+        _count_elements(ax)
     if values.ndim == 4:
         _number(ax.yaxis, image.shape[0], height)
         _number(ax.xaxis, image.shape[1], width)
@@ -148,6 +150,14 @@ def _current_axes() -> Axes:
         ) from error
     axes: Axes = pyplot.gca()
     return axes
+
+
+def _count_elements(ax: Axes) -> None:
+    """Number rows and columns by integers alone, few as they may be."""
+    from matplotlib.ticker import MaxNLocator
+
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
 
 
 def _divide(ax: Axes, shape: tuple[int, ...], height: int, width: int) -> None:

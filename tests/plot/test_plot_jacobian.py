@@ -42,6 +42,16 @@ def test_a_matrix_is_an_image() -> None:
     assert not axes.lines
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (3, 2), (40, 4)])
+def test_rows_and_columns_are_counted_by_integers(shape: tuple[int, int]) -> None:
+    axes = gt.plot.jacobian(np.ones(shape))
+    image_of(axes)
+    for length, ticks in zip(shape, (axes.get_yticks(), axes.get_xticks())):
+        shown = [tick for tick in ticks if -0.5 <= tick <= length - 0.5]
+        assert shown
+        assert all(tick == round(tick) for tick in shown)
+
+
 def test_zero_is_white_and_nan_is_grey() -> None:
     axes = gt.plot.jacobian([[0.0, 3.0], [float("nan"), -1.0]])
     image = axes.images[0]
