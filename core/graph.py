@@ -60,13 +60,14 @@ def not_known(array: Any, what: str) -> Exception:
     if type(array) is not Symbol:
         return TraceError(
             f"{user_line()}: {what} is not known inside vmap, where it may differ from example to "
-            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where for a "
-            "choice), or loop over the examples."
+            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where or "
+            "gradtape.cond for a choice), or loop over the examples."
         )
     return TraceError(
         f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
-        "Compute with gradtape ops instead (gradtape.where for a choice, gradtape.stop_gradient to "
-        "stop gradients), or call this outside gradtape.function."
+        "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "
+        "gradtape.while_loop to repeat, gradtape.stop_gradient to stop gradients), or call this "
+        "outside gradtape.function."
     )
 
 

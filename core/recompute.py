@@ -10,7 +10,7 @@ from .custom import custom_gradient
 from .state import Recorder, active_tapes, recording_to
 from .tape import GradientTape
 from .tensor import Tensor
-from .tree import flatten, map_structure
+from .tree import flatten, pack_like
 from .variable import Variable
 
 __all__ = ["recompute_grad"]
@@ -66,29 +66,35 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        returned: list[Any] = []
+
         @custom_gradient
         @functools.wraps(f)
         def forgetting(*args: Any) -> Any:
             with recording_to((_Reads(active_tapes.get()),)):
-                result = f(*args, **kwargs)
+                returned.append(f(*args, **kwargs))
 
             def again(*upstream: Any, variables: Any = ()) -> Any:
                 sources = [leaf for leaf in flatten(args) if type(leaf) is Tensor]
                 with GradientTape(watch_accessed_variables=False) as tape:
                     tape.watch([*sources, *variables])
                     repeated = f(*args, **kwargs)
-                targets = map_structure(_target, repeated)
+                targets = _tensors(repeated)
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
                 )
                 return (grads, of_variables) if variables else grads
 
-            return result, again
+            return _tensors(returned[-1]), again
 
-        return forgetting(*args)
+        found = iter(forgetting(*args))
+        leaves = flatten(returned[-1])
+        return pack_like(returned[-1], [None if leaf is None else next(found) for leaf in leaves])
 
     return wrapper  # type: ignore[return-value]
 
 
-def _target(result: Any) -> Any:
-    return result.value if isinstance(result, Variable) else result
+def _tensors(result: Any) -> list[Any]:
+    """Return the leaves of a result, without those that are None."""
+    leaves = [leaf for leaf in flatten(result) if leaf is not None]
+    return [leaf.value if isinstance(leaf, Variable) else leaf for leaf in leaves]

@@ -100,3 +100,15 @@ def test_in_a_traced_function_and_in_a_saved_one(tmp_path) -> None:
         grads = tape.gradient(y, [x, module.w])
         expected = [2.0 * np.cos(1.4), 0.7 * np.cos(1.4)]
         np.testing.assert_allclose([g.item() for g in grads], expected, rtol=1e-6)
+
+
+def test_a_result_may_hold_none_as_a_scans_step_does() -> None:
+    step = gt.recompute_grad(lambda carry, x: (gt.tanh(carry * x), None))
+
+    def f(xs: gt.Tensor) -> gt.Tensor:
+        return gt.scan(step, 0.5, xs)[0]
+
+    xs = np.array([0.5, 1.5, -1.0])
+    want = gt.grad(lambda xs: gt.scan(lambda c, x: (gt.tanh(c * x), None), 0.5, xs)[0])(xs)
+    for run in (f, gt.function(f)):
+        np.testing.assert_allclose(gt.grad(run)(xs), want, rtol=1e-6)
