@@ -11,6 +11,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core.batched import Batched, has_level
 from ...core.branch import Branch, joined, trace_branch
 from ...core.convert import as_tensor
@@ -22,7 +24,7 @@ from ...core.spec import describe
 from ...core.state import active_graph, tracing_into
 from ...core.tensor import Tensor
 from ...core.tree import flatten, pack_like, structure
-from .families import OPS, named
+from .families import OPS, SCALARS, named
 
 __all__ = ["cond", "map", "scan", "while_loop"]
 
@@ -275,8 +277,9 @@ def while_loop(
     ----------
     cond, body
         Functions of the loop variables: of each, if ``loop_vars`` is a list or tuple, else of it.
-        ``cond`` returns one boolean, ``body`` new loop variables of the same structure and dtypes.
-        In a trace they assign no variables.
+        ``cond`` returns one boolean, ``body`` new loop variables of the same structure and dtypes
+        (a Python number to start from takes the dtype that it becomes). In a trace they assign no
+        variables.
     loop_vars
         Tensors in any nested containers.
     maximum_iterations
@@ -298,8 +301,15 @@ def while_loop(
     >>> gt.while_loop(lambda x: x < 100.0, lambda x: x * x, gt.constant(2.0)).item()
     256.0
     """
+    return _widening(lambda start: _while_loop(cond, body, start, maximum_iterations), loop_vars)
+
+
+def _while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any
+) -> Any:
     spread = isinstance(loop_vars, (list, tuple))
-    values = [as_tensor(leaf) for leaf in flatten(loop_vars)]
+    given = flatten(loop_vars)
+    values = [as_tensor(leaf) for leaf in given]
     most = None if maximum_iterations is None else operator.index(maximum_iterations)
 
     def called(fn: Callable[..., Any], leaves: Sequence[Any]) -> Any:
@@ -325,11 +335,7 @@ def while_loop(
             )
         found = [as_tensor(leaf) for leaf in flatten(returned)]
         for i, (before, after) in enumerate(zip(leaves, found, strict=True)):
-            if before.dtype != after.dtype:
-                raise TypeError(
-                    f"while_loop: loop variable {i} is {before.dtype} and becomes {after.dtype}; "
-                    "cast it with astype"
-                )
+            _check_dtype(f"while_loop: loop variable {i}", i, before, after, given[i])
         return found
 
     done = 0
@@ -346,6 +352,32 @@ def while_loop(
             return pack_like(loop_vars, values)
     found = _looped(holds, step, values, None if most is None else most - done)
     return pack_like(loop_vars, found)
+
+
+class _Wider(Exception):
+    """A Python number, whose dtype is weak, must start with a wider dtype."""
+
+    def __init__(self, index: int, dtype: Any) -> None:
+        self.index = index
+        self.dtype = dtype
+
+
+def _widening(run: Callable[[Any], Any], start: Any) -> Any:
+    """Run a loop whose first values may be Python numbers: they take the dtype of what follows."""
+    leaves = flatten(start)
+    while True:
+        try:
+            return run(pack_like(start, list(leaves)))
+        except _Wider as need:
+            leaves[need.index] = as_tensor(leaves[need.index], need.dtype)
+
+
+def _check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) -> None:
+    if before.dtype == after.dtype:
+        return
+    if type(first) in SCALARS and np.result_type(before.dtype, after.dtype) == after.dtype:
+        raise _Wider(i, after.dtype)
+    raise TypeError(f"{what} is {before.dtype} and becomes {after.dtype}; cast it with astype")
 
 
 def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> list[Tensor]:
@@ -501,7 +533,8 @@ def scan(
         carry, of the structure, shapes and dtypes of ``init``, and an output (or ``None``) in any
         structure. In a trace it assigns no variables.
     init
-        The first carry: tensors in any nested containers.
+        The first carry: tensors in any nested containers. A Python number takes the dtype that it
+        becomes.
     xs
         Tensors whose first axes are the steps, in any nested containers; ``None`` without any.
     length
@@ -526,7 +559,14 @@ def scan(
     >>> sums.tolist()
     [1.0, 3.0, 6.0]
     """
-    carry = [as_tensor(leaf) for leaf in flatten(init)]
+    return _widening(lambda start: _scan_from(fn, start, xs, length, reverse), init)
+
+
+def _scan_from(
+    fn: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None, reverse: bool
+) -> tuple[Any, Any]:
+    first = flatten(init)
+    carry = [as_tensor(leaf) for leaf in first]
     rows = [] if xs is None else [as_tensor(leaf) for leaf in flatten(xs)]
     steps = _length(rows, length)
     shape: list[Any] = []  # of an output, once one is known
@@ -543,10 +583,7 @@ def scan(
             )
         after = [as_tensor(leaf) for leaf in flatten(returned[0])]
         for i, (a, b) in enumerate(zip(before, after, strict=True)):
-            if a.dtype != b.dtype:
-                raise TypeError(
-                    f"scan: carry {i} is {a.dtype} and becomes {b.dtype}; cast it with astype"
-                )
+            _check_dtype(f"scan: carry {i}", i, a, b, first[i])
             if a.shape != b.shape and not unsure(a.shape) and not unsure(b.shape):
                 raise ValueError(f"scan: carry {i} has shape {a.shape} and becomes {b.shape}")
         shape[:] = [returned[1]]

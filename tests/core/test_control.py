@@ -234,6 +234,23 @@ def test_a_scan_is_one_node_however_long() -> None:
     assert "graph scan(" in str(concrete.graph)
 
 
+def test_a_python_number_to_start_from_takes_the_dtype_that_it_becomes() -> None:
+    xs = np.array([0.5, 1.5])
+
+    def f(xs: gt.Tensor) -> Any:
+        total = gt.scan(lambda c, x: (c + x, c), 0, xs)[0]
+        return total, gt.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, y + xs[0]), (0, 0.0))[
+            1
+        ]
+
+    for run in (f, gt.function(f)):
+        for y, want in zip(run(gt.constant(xs)), (2.0, 1.0), strict=True):
+            assert y.dtype == np.float64
+            assert y.item() == want
+    with pytest.raises(TypeError, match="carry 0 is float32 and becomes float64"):
+        gt.scan(lambda c, x: (c + x, c), gt.constant(0.0), xs)
+
+
 def test_a_long_loop_does_not_recurse() -> None:
     f = gt.function(
         lambda x: gt.while_loop(lambda i, y: i < 3000, lambda i, y: (i + 1, y * 1.0001), (0, x))
