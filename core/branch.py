@@ -13,12 +13,11 @@ from .batched import new_level
 from .closure import Listener
 from .convert import as_tensor
 from .dtypes import is_differentiable
-from .errors import TraceError
-from .graph import Graph, Symbol, user_line
+from .graph import Graph, Symbol
 from .op import SCALARS, is_transformed
 from .optimize import prune
 from .spec import TensorSpec
-from .state import Recorder, active_tapes, tracing_into
+from .state import Recorder, active_tapes, recording_to, tracing_into
 from .tensor import Tensor, next_id
 from .tree import flatten
 from .variable import Variable
@@ -32,31 +31,36 @@ class Branch(Graph):
     Attributes
     ----------
     taken
-        The tensors that its inputs after the first ones stand for.
+        The tensors that its inputs after the explicit ones stand for, with their symbols.
     result
-        What the function returned, in its structure; outputs are its leaves.
+        What the function returned, in its structure; outputs are its leaves that are not None.
+    assigned
+        The variables that the function assigns.
     """
 
     def __init__(self, name: str, parent: Graph | None) -> None:
         super().__init__(name, parent)
         self.level = new_level()
-        self.taken: list[Tensor] = []
+        self.taken: dict[Symbol, Tensor] = {}
         self.result: Any = None
+        self.assigned: dict[Variable, None] = {}
         self._inside: dict[int, Symbol] = {}  # by the id of an array taken
 
     def adopt(self, array: Any) -> Any:
         if type(array) in SCALARS or (type(array) is Symbol and array.graph is self):
             return array
-        return self.take(Tensor(array)) if is_transformed(array) else self.constant(array)
-
-    def take(self, tensor: Tensor) -> Symbol:
-        """Return the input that stands for a tensor from outside."""
-        array = tensor.array
+        if not is_transformed(array):
+            return self.constant(array)
         known = self._inside.get(id(array))
         if known is None:
-            known = self._inside[id(array)] = self.input(TensorSpec(array.shape, array.dtype))
-            self.taken.append(tensor)
+            known = self._inside[id(array)] = self.take(Tensor.with_id(array, 0))
         return known
+
+    def take(self, tensor: Tensor) -> Symbol:
+        """Add an input that stands for a tensor from outside."""
+        symbol = self.input(TensorSpec(tensor.array.shape, tensor.array.dtype))
+        self.taken[symbol] = tensor
+        return symbol
 
     def read(self, variable: Variable) -> Symbol:
         symbol = self._reads.get(variable)
@@ -65,11 +69,13 @@ class Branch(Graph):
             symbol = self._reads[variable] = self.take(Tensor.with_id(array, variable.id))
         return symbol
 
+    def hold(self, variable: Variable) -> None:
+        """Add an input for the value of a variable that the function assigns."""
+        self._reads[variable] = self.input(TensorSpec(variable.shape, variable.dtype))
+
     def assign(self, variable: Variable, array: Any) -> None:
-        raise TraceError(
-            f"{user_line()}: variable {variable.name!r} is assigned inside {self.name}, whose "
-            "functions may run any number of times, or never; return the value and assign it after"
-        )
+        self.assigned[variable] = None
+        self._reads[variable] = self.adopt(array)
 
 
 class _Taker(Listener):
@@ -81,72 +87,103 @@ class _Taker(Listener):
         self._around = around
         self._first = next_id()
         self._derived: set[int] = set()
+        self._symbols: dict[int, Symbol] = {}  # by a tensor's id: an array may be of several
+        self._seen = 0
+
+    def accessed(self, variable: Variable) -> None:
+        """Tell those who look on outside that a variable is read."""
+        for recorder in self._around:
+            recorder.accessed(variable)
 
     def _note(
         self, method: str, arguments: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:
-        if is_transformed(outputs[0].array):
-            self.look(inputs)
+        nodes = self._branch.nodes[self._seen :]
+        self._seen = len(self._branch.nodes)
+        if not is_transformed(outputs[0].array):
+            # of constants alone: computed here, once, and outside for those who look on there
+            with recording_to(self._around):
+                for recorder in self._around:
+                    getattr(recorder, method)(*arguments)
+            self._derived.update(y.id for y in outputs)
             return
-        # of constants alone: computed here and now, once, and outside for those who look on there
-        for recorder in self._around:
-            getattr(recorder, method)(*arguments)
-        self._derived.update(y.id for y in outputs)
-
-    def look(self, inputs: Sequence[Any]) -> None:
-        """Give inputs from outside the identity that tapes know them by."""
-        branch = self._branch
-        for x in inputs:
-            if type(x) is not Tensor or not (0 < x.id < self._first or x.id in self._derived):
+        # a custom gradient's node has the results before the arguments
+        offset = len(outputs) if method == "record_call" else 0
+        single = len(nodes) == 1 and len(nodes[0].inputs) >= offset + len(inputs)
+        for place, x in enumerate(inputs, offset):
+            if not self._is_outside(x):
                 continue
-            if is_transformed(x.array):
-                self._name(branch.adopt(x.array), x)
-            elif is_differentiable(x.dtype) and id(x.array) not in branch._inside:
-                constant = branch._constant_of.pop(id(x.array), None)
-                symbol = branch.take(x)
-                if constant is not None:  # the op has taken it for a constant
-                    del branch.constants[constant]
-                    for node in branch.nodes:
-                        node.inputs = tuple(
-                            symbol if given is constant else given for given in node.inputs
-                        )
+            known = self._branch.adopt(x.array)
+            symbol = self.symbol(x)
+            for node in nodes:
+                node.inputs = tuple(
+                    symbol if given is known and (not single or i == place) else given
+                    for i, given in enumerate(node.inputs)
+                )
 
-    def _name(self, symbol: Symbol, x: Tensor) -> None:
-        taken = self._branch.taken
-        own = self._branch.inputs[len(self._branch.inputs) - len(taken) :]
-        for i, known in enumerate(own):
-            if known is symbol:
-                taken[i] = Tensor.with_id(taken[i].array, x.id)
+    def _is_outside(self, x: Any) -> bool:
+        return type(x) is Tensor and (0 < x.id < self._first or x.id in self._derived)
+
+    def symbol(self, x: Tensor) -> Symbol:
+        """Return what stands for a tensor in the branch: an input, if tapes may follow it."""
+        branch = self._branch
+        if not self._is_outside(x) or (type(x.array) is Symbol and x.array.graph is branch):
+            own: Symbol = branch.adopt(x.array)
+            return own
+        symbol = self._symbols.get(x.id)
+        if symbol is not None:
+            return symbol
+        symbol = branch.adopt(x.array)
+        if symbol in branch.taken and not branch.taken[symbol].id:
+            branch.taken[symbol] = Tensor.with_id(x.array, x.id)
+        elif symbol in branch.taken or is_differentiable(x.dtype):
+            symbol = branch.take(Tensor.with_id(x.array, x.id))
+        self._symbols[x.id] = symbol
+        return symbol
 
 
 def trace_branch(
-    name: str, fn: Callable[..., Any], inputs: Sequence[TensorSpec], parent: Graph | None
+    name: str,
+    fn: Callable[..., Any],
+    inputs: Sequence[TensorSpec],
+    parent: Graph | None,
+    held: Sequence[Variable] = (),
 ) -> Branch:
-    """Return a function of tensors (flat) as a graph; its results are the graph's outputs."""
+    """Return a function of tensors (flat) as a graph; its results are the graph's outputs.
+
+    Variables that are ``held`` have an input after the explicit ones, and an output after the
+    results: what they are assigned.
+    """
     branch = Branch(name, parent)
     taker = _Taker(branch, active_tapes.get())
     with tracing_into(branch, taker):
         given = [Tensor(branch.input(spec)) for spec in inputs]
+        for variable in held:
+            branch.hold(variable)
         branch.result = fn(*given)
-        leaves = [as_tensor(leaf) for leaf in flatten(branch.result)]
-        taker.look(leaves)
-        branch.outputs = [
-            branch._inside[id(leaf.array)]
-            if id(leaf.array) in branch._inside
-            else branch.adopt(leaf.array)
-            for leaf in leaves
-        ]
+        leaves = [as_tensor(leaf) for leaf in flatten(branch.result) if leaf is not None]
+        branch.outputs = [taker.symbol(leaf) for leaf in leaves]
+        branch.outputs += [branch.read(variable) for variable in held]
     return prune(branch)  # type: ignore[return-value]
+
+
+def holding(trace: Callable[[list[Variable]], Sequence[Branch]]) -> tuple[Any, list[Variable]]:
+    """Trace branches, and again with the variables that they turn out to assign."""
+    held: list[Variable] = []
+    while True:
+        branches = trace(held)
+        found = dict.fromkeys(v for branch in branches for v in branch.assigned)
+        if all(variable in held for variable in found):
+            return branches, held
+        held = list(dict.fromkeys([*held, *found]))
 
 
 def joined(branches: Sequence[Branch], explicit: int) -> tuple[list[Graph], list[Tensor]]:
     """Give branches the same inputs after the explicit ones; return them, and what those are."""
-    taken: dict[int, Tensor] = {}
+    taken: dict[tuple[int, int], Tensor] = {}
     for branch in branches:
-        for tensor in branch.taken:
-            known = taken.get(id(tensor.array))
-            if known is None or not known.id:
-                taken[id(tensor.array)] = tensor
+        for tensor in branch.taken.values():
+            taken.setdefault((id(tensor.array), tensor.id), tensor)
     graphs: list[Graph] = []
     for branch in branches:
         graph = Graph(branch.name)
@@ -156,8 +193,9 @@ def joined(branches: Sequence[Branch], explicit: int) -> tuple[list[Graph], list
             branch.constants,
         )
         graph.inputs = branch.inputs[:explicit]
+        own = {(id(x.array), x.id): symbol for symbol, x in branch.taken.items()}
         for key, tensor in taken.items():
-            symbol = branch._inside.get(key)
+            symbol = own.get(key)
             if symbol is None:
                 symbol = Symbol(graph, tensor.array.shape, tensor.array.dtype)
             graph.inputs.append(symbol)

@@ -192,6 +192,9 @@ def _in_trace(
 ) -> list[Any]:
     """Return what stands for results with a gradient of their own in the graph that is traced."""
     level = outermost((*inputs, *results))
+    if level < graph.level:  # batches from around a branch: it takes them in as one example
+        inputs, results = ([graph.adopt(x) for x in part] for part in (inputs, results))
+        level = 0
     if level:  # the node is one for all examples
         lowered = InBatch(backward, inputs, results, level)
         rows = _in_trace(name, graph, lowered, lowered.inputs, lowered.results)

@@ -31,5 +31,9 @@ class TraceError(GradtapeError, TypeError):
     """Python tried to read a value that is only a symbol while a function is traced."""
 
 
+class EndlessLoop(GradtapeError, RuntimeError):
+    """A loop took more steps than it may where nobody waits for it."""
+
+
 class NonFiniteError(GradtapeError, FloatingPointError):
     """An op made a NaN or an infinity under ``gradtape.debug.nan_guard``."""

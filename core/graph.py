@@ -204,6 +204,8 @@ class Graph:
     def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
         self.name = name
         self.parent = parent
+        if parent is not None:
+            self.level = parent.level
         self.inputs: list[Symbol] = []
         self.nodes: list[Node] = []
         self.outputs: list[Symbol] = []
@@ -227,9 +229,9 @@ class Graph:
         """Return ``array`` as a value of this graph: its own symbol, a capture or a constant."""
         if type(array) in SCALARS:
             return array
-        if type(array) is Symbol:
-            if array.graph is self:
-                return array
+        if type(array) is Symbol and array.graph is self:
+            return array
+        if type(array) is Symbol or (self.level and is_transformed(array)):
             if array not in self._captured:
                 if self.parent is None:
                     raise TraceError(
@@ -237,7 +239,8 @@ class Graph:
                         "and is used after it; return it from the function instead"
                     )
                 self.captures.append(self.parent.adopt(array))
-                self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, array.name))
+                name = getattr(array, "name", None)
+                self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, name))
             return self._captured[array]
         return self.constant(array)
 

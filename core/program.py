@@ -208,13 +208,11 @@ class Program(Op):
 
 
 def batched_graph(
-    graph: Graph,
-    size: int | None,
-    finish: Callable[[list[Tensor], list[Tensor]], list[Tensor]] = lambda given, found: found,
+    graph: Graph, size: int | None, run: Callable[[list[Tensor]], list[Tensor]] | None = None
 ) -> Graph:
     """Return a graph whose inputs and outputs have a leading axis for examples.
 
-    ``finish(inputs, outputs)`` may change the outputs, of one example.
+    ``run(inputs)`` is what it does for one example: the graph itself, if not given.
     """
     result = Graph(graph.name)
     level = new_level()
@@ -224,6 +222,6 @@ def batched_graph(
             for x in graph.inputs
         ]
         given = [Tensor(HIDE.raw(x, level=level)) for x in inputs]
-        found = finish(given, replay(graph, given))
+        found = replay(graph, given) if run is None else run(given)
         result.outputs = [result.adopt(UNHIDE.raw(y.array, inputs[0], level=level)) for y in found]
     return result

@@ -54,6 +54,10 @@ class Batching(NamedTuple):
 active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
 
 
+#: How many steps a loop may take; None for any number.
+loop_limit: ContextVar[int | None] = ContextVar("gradtape_loop_limit", default=None)
+
+
 @contextmanager
 def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
     """Make ``tapes`` the active ones for a block, whatever was active before."""

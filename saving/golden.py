@@ -21,7 +21,7 @@ from ..core.dtypes import is_differentiable
 from ..core.errors import GradtapeError
 from ..core.function import ConcreteFunction
 from ..core.spec import TensorSpec
-from ..core.state import init_scope
+from ..core.state import init_scope, loop_limit
 from ..core.table import ops
 from ..core.tape import GradientTape
 from ..core.tensor import Tensor
@@ -35,6 +35,8 @@ _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
 # Sizes that stand for unknown ones; shapes that stand for unknown rank.
 _UNKNOWN_SIZE = 3
 _UNKNOWN_RANK: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3))
+# Random inputs may never meet the condition that ends a loop.
+_MOST_STEPS = 10_000
 # Of a larger array, only some elements are stored.
 _MOST_ELEMENTS = 2**14
 
@@ -87,8 +89,12 @@ def evaluate(
     The gradient is that of a weighted sum of the floating outputs, the second one that of a
     weighted sum of the first; weights are fixed by position, so that nothing cancels.
     """
-    with init_scope(), _beside(variables), frozen_state(variables), np.errstate(all="ignore"):
-        return _evaluated(run, concrete, inputs, variables, names)
+    limited = loop_limit.set(_MOST_STEPS)
+    try:
+        with init_scope(), _beside(variables), frozen_state(variables), np.errstate(all="ignore"):
+            return _evaluated(run, concrete, inputs, variables, names)
+    finally:
+        loop_limit.reset(limited)
 
 
 def _evaluated(

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from ...core.batched import Batched, has_level
-from ...core.branch import Branch, joined, trace_branch
+from ...core.branch import Branch, holding, joined, trace_branch
 from ...core.convert import as_tensor
+from ...core.dtypes import is_differentiable
+from ...core.errors import EndlessLoop, TraceError
 from ...core.extend import Graph, TensorSpec, ops
 from ...core.op import is_transformed, unsure
 from ...core.program import Program, batched_graph, compiled
 from ...core.replay import replay
 from ...core.spec import describe
-from ...core.state import active_graph, tracing_into
+from ...core.state import active_graph, loop_limit, tracing_into
 from ...core.tensor import Tensor
 from ...core.tree import flatten, pack_like, structure
 from .families import OPS, SCALARS, named
@@ -34,6 +36,11 @@ REQUIRED = inspect.Parameter.empty
 def _size_of(arrays: Sequence[Any], level: int) -> int | None:
     """Return the number of examples."""
     like = next(x for x in arrays if type(x) is Batched and x.level == level)
+    if like.array.shape is None:
+        raise TraceError(
+            f"vmap needs to know the number of axes of {like!r}; give its TensorSpec a shape, with "
+            "None for unknown sizes"
+        )
     size: int | None = like.array.shape[0]
     return size
 
@@ -62,6 +69,18 @@ def _merged(a: Any, b: Any) -> Any:
 # -- cond ------------------------------------------------------------------------------------------
 
 
+def _only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the same values, with gradients for the chosen examples alone.
+
+    What runs for all examples may have infinite slopes at those that it is not meant for; times a
+    gradient of zero they are nan, which goes no further than here.
+    """
+    return [
+        ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
+        for x in tensors
+    ]
+
+
 class _Cond(Program):
     __slots__ = ()
     fixed = 1
@@ -75,7 +94,9 @@ class _Cond(Program):
         if not is_transformed(pred.array):
             return replay(params["true"] if bool(pred) else params["false"], operands)
         found = zip(
-            replay(params["true"], operands), replay(params["false"], operands), strict=True
+            replay(params["true"], _only(pred, operands)),
+            replay(params["false"], _only(ops["logical_not"](pred), operands)),
+            strict=True,
         )
         return [ops["where"](pred, a, b) for a, b in found]
 
@@ -117,8 +138,8 @@ def cond(
     """Return ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
 
     Only the function that is chosen runs; gradients of every order go through it. Inside ``vmap``,
-    where ``pred`` may differ from example to example, both run and each example takes its own: a
-    function that makes infinities for examples that are not its own can spoil their gradients.
+    where ``pred`` may differ from example to example, both run and each example takes its own (with
+    its gradients, whatever the other function makes of it; NumPy may warn of that).
 
     Parameters
     ----------
@@ -126,7 +147,7 @@ def cond(
         One boolean (or a number, which is true if it is not 0).
     true_fn, false_fn
         Functions of the operands. In a trace both are traced: they must return the same structure,
-        of the same dtypes, and assign no variables.
+        of the same dtypes. They may assign variables.
     operands
         Tensors in any nested containers. The functions may also use tensors and variables from
         around them.
@@ -162,15 +183,35 @@ def cond(
     def flat(fn: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *leaves: fn(*pack_like(operands, list(leaves)))
 
-    branches = [trace_branch("cond", flat(fn), specs, parent) for fn in (true_fn, false_fn)]
+    branches, held = holding(
+        lambda held: [
+            trace_branch("cond", flat(fn), specs, parent, held) for fn in (true_fn, false_fn)
+        ]
+    )
     _check_alike(*branches)
+    given += [variable.handle() for variable in held]
     (true, false), taken = joined(branches, len(given))
-    found = ops["cond"](choice, *given, *taken, true=true, false=false)
-    return pack_like(branches[0].result, list(found))
+    found = _assigned(ops["cond"](choice, *given, *taken, true=true, false=false), held)
+    return _packed(branches[0].result, found)
+
+
+def _assigned(found: Sequence[Any], held: list[Any]) -> list[Any]:
+    """Assign the variables that an op's graphs assign; return the other results."""
+    count = len(found) - len(held)
+    for variable, value in zip(held, found[count:], strict=True):
+        variable.assign(value)
+    return list(found[:count])
+
+
+def _packed(tree: Any, leaves: Sequence[Any]) -> Any:
+    """Return leaves in the structure of ``tree``, whose None are no leaves."""
+    rest = iter(leaves)
+    return pack_like(tree, [None if leaf is None else next(rest) for leaf in flatten(tree)])
 
 
 def _check_alike(a: Branch, b: Branch) -> None:
-    if structure(a.result) != structure(b.result):
+    nones = [[leaf is None for leaf in flatten(branch.result)] for branch in (a, b)]
+    if structure(a.result) != structure(b.result) or nones[0] != nones[1]:
         raise ValueError(
             "cond: true_fn and false_fn must return the same structure, got "
             f"{structure(a.result)} and {structure(b.result)}"
@@ -190,14 +231,20 @@ def _check_alike(a: Branch, b: Branch) -> None:
 # -- while -----------------------------------------------------------------------------------------
 
 
+def _check_limit(done: int, limit: int | None) -> None:
+    if limit is not None and done >= limit:
+        raise EndlessLoop(f"while_loop: no end after {limit:,} steps")
+
+
 class _While(Program):
     __slots__ = ()
 
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         holds, step = compiled(params["cond"]), compiled(params["body"])
         values, around = list(arrays[: params["count"]]), list(arrays[params["count"] :])
-        done, most = 0, params["most"]
+        done, most, limit = 0, params["most"], loop_limit.get()
         while (most is None or done < most) and bool(holds([*values, *around])[0]):
+            _check_limit(done, limit)
             values = step([*values, *around])
             done += 1
         return values
@@ -206,8 +253,9 @@ class _While(Program):
         values, around = list(tensors[: params["count"]]), list(tensors[params["count"] :])
         # a result is never one of the inputs: what a loop leaves alone has a gradient of its own
         values = [ops["identity"](x) for x in values]
-        done, most = 0, params["most"]
+        done, most, limit = 0, params["most"], loop_limit.get()
         while (most is None or done < most) and bool(replay(params["cond"], [*values, *around])[0]):
+            _check_limit(done, limit)
             values = replay(params["body"], [*values, *around])
             done += 1
         return values
@@ -234,14 +282,15 @@ class _While(Program):
     def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
         size, holds, body = _size_of(arrays, level), params["cond"], params["body"]
 
-        def keep_those_done(given: list[Tensor], found: list[Tensor]) -> list[Tensor]:
+        def step(given: list[Tensor]) -> list[Tensor]:
             (go_on,) = replay(holds, given)
-            return [ops["where"](go_on, y, x) for x, y in zip(given, found)]
+            found = replay(body, _only(go_on, given))
+            return [ops["where"](go_on, y, x) for x, y in zip(given, found, strict=False)]
 
         return {
             **params,
             "cond": _any(batched_graph(holds, size)),
-            "body": batched_graph(body, size, keep_those_done),
+            "body": batched_graph(body, size, step),
         }
 
 
@@ -271,15 +320,14 @@ def while_loop(
     """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
 
     Gradients of every order go through it; they keep what every step needs. Inside ``vmap`` each
-    example stops by itself, when its condition fails.
+    example keeps what it has when its condition fails; the body goes on for all while any goes on.
 
     Parameters
     ----------
     cond, body
         Functions of the loop variables: of each, if ``loop_vars`` is a list or tuple, else of it.
         ``cond`` returns one boolean, ``body`` new loop variables of the same structure and dtypes
-        (a Python number to start from takes the dtype that it becomes). In a trace they assign no
-        variables.
+        (a Python number to start from takes the dtype that it becomes), and may assign variables.
     loop_vars
         Tensors in any nested containers.
     maximum_iterations
@@ -346,6 +394,7 @@ def _while_loop(
                 break  # it differs from example to example
             if not bool(go_on):
                 return pack_like(loop_vars, values)
+            _check_limit(done, loop_limit.get())
             values = step(*values)
             done += 1
         else:
@@ -384,18 +433,34 @@ def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> li
     """Run a loop as one op."""
     parent = active_graph.get()
     specs = [TensorSpec(x.shape, x.dtype) for x in values]
-    for _ in range(3):
-        body = trace_branch("while_loop", step, specs, parent)
-        after = [_merged(x.shape, y.shape) for x, y in zip(specs, body.outputs, strict=True)]
-        if after == [x.shape for x in specs]:
-            break
-        # a size that changes from step to step is unknown inside
-        specs = [TensorSpec(shape, x.dtype) for shape, x in zip(after, specs, strict=True)]
-    condition = trace_branch("while_loop", holds, specs, parent)
-    graphs, taken = joined([condition, body], len(values))
+
+    def trace(held: list[Any]) -> list[Branch]:
+        body = _traced_step("while_loop", step, specs, len(specs), held)
+        return [trace_branch("while_loop", holds, specs, parent, held), body]
+
+    branches, held = holding(trace)
+    branches[0].outputs = branches[0].outputs[:1]  # the condition assigns nothing
+    values = [*values, *(variable.handle() for variable in held)]
+    graphs, taken = joined(branches, len(values))
     settings = {"cond": graphs[0], "body": graphs[1], "count": len(values), "most": most}
-    found: list[Tensor] = ops["while_loop"](*values, *taken, **settings)
-    return found
+    return _assigned(ops["while_loop"](*values, *taken, **settings), held)
+
+
+def _traced_step(
+    name: str, step: Any, specs: list[TensorSpec], carried: int, held: list[Any]
+) -> Branch:
+    """Return the graph of a step; what changes its size from step to step is unknown in it."""
+    for _ in range(3):
+        body = trace_branch(name, step, specs, active_graph.get(), held)
+        after = [
+            _merged(x.shape, y.shape) for x, y in zip(specs[:carried], body.outputs, strict=False)
+        ]
+        if after == [x.shape for x in specs[:carried]]:
+            break
+        specs[:carried] = [
+            TensorSpec(shape, x.dtype) for shape, x in zip(after, specs, strict=False)
+        ]
+    return body
 
 
 # -- scan ------------------------------------------------------------------------------------------
@@ -424,13 +489,18 @@ class _Scan(Program):
             rows.reverse()
         if rows:
             return [*carry, *(xp.stack(column, axis=0) for column in zip(*rows, strict=True))]
-        empty = params["body"].outputs[len(carry) :]
-        shapes = [tuple(0 if n is None else n for n in (y.shape or ())) for y in empty]
+        outputs = params["body"].outputs[len(carry) :]
+        if any(unsure(y.shape) for y in outputs):
+            # one step on zeros tells the sizes of what no step has made
+            zeros = [xp.zeros(x.shape[1:], dtype=x.dtype) for x in xs]
+            with np.errstate(all="ignore"):
+                outputs = run([*carry, *zeros, *around])[len(carry) :]
+        names = [str(y.dtype).rpartition(".")[2] for y in outputs]
         return [
             *carry,
             *(
-                xp.zeros((0, *shape), dtype=getattr(xp, y.dtype.name))
-                for y, shape in zip(empty, shapes, strict=True)
+                xp.zeros((0, *y.shape), dtype=getattr(xp, name))
+                for y, name in zip(outputs, names, strict=True)
             ),
         ]
 
@@ -531,7 +601,7 @@ def scan(
     fn
         A function of the carry and of one entry of ``xs``, in their structures. It returns the next
         carry, of the structure, shapes and dtypes of ``init``, and an output (or ``None``) in any
-        structure. In a trace it assigns no variables.
+        structure. It may assign variables.
     init
         The first carry: tensors in any nested containers. A Python number takes the dtype that it
         becomes.
@@ -587,8 +657,7 @@ def _scan_from(
             if a.shape != b.shape and not unsure(a.shape) and not unsure(b.shape):
                 raise ValueError(f"scan: carry {i} has shape {a.shape} and becomes {b.shape}")
         shape[:] = [returned[1]]
-        outputs = [] if returned[1] is None else flatten(returned[1])
-        return [*after, *[as_tensor(leaf) for leaf in outputs]]
+        return [*after, *[as_tensor(x) for x in flatten(returned[1]) if x is not None]]
 
     if active_graph.get() is None and steps:
         values, found = carry, []
@@ -605,26 +674,38 @@ def _scan_from(
             *(TensorSpec(x.shape, x.dtype) for x in carry),
             *(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype) for x in rows),
         ]
-        for _ in range(3):
-            body = trace_branch("scan", step, specs, active_graph.get())
-            after = [_merged(x.shape, y.shape) for x, y in zip(specs[: len(carry)], body.outputs)]
-            if after == [x.shape for x in specs[: len(carry)]]:
-                break
-            specs[: len(carry)] = [TensorSpec(s, x.dtype) for s, x in zip(after, specs)]
-        (graph,), taken = joined([body], len(specs))
-        results = ops["scan"](
+        count = len(carry)
+        branches, held = holding(lambda held: [_traced_step("scan", step, specs, count, held)])
+        (graph,), taken = joined(branches, len(specs) + len(held))
+        _carry_first(graph, count, len(rows), len(held))
+        found = ops["scan"](
             *carry,
+            *(variable.handle() for variable in held),
             *rows,
             *taken,
             body=graph,
-            carried=len(carry),
+            carried=count + len(held),
             scanned=len(rows),
             reverse=bool(reverse),
             length=steps,
         )
-        values, stacked = list(results[: len(carry)]), list(results[len(carry) :])
+        values, stacked = list(found[:count]), list(found[count + len(held) :])
+        _assigned(found[count : count + len(held)], held)
     (output,) = shape
-    return pack_like(init, values), None if output is None else pack_like(output, stacked)
+    return pack_like(init, values), _packed(output, stacked)
+
+
+def _carry_first(graph: Graph, count: int, rows: int, held: int) -> None:
+    """Let the variables that a step assigns be part of its carry, before what is scanned."""
+    ins, outs = graph.inputs, graph.outputs
+    place = count + rows
+    graph.inputs = [
+        *ins[:count],
+        *ins[place : place + held],
+        *ins[count:place],
+        *ins[place + held :],
+    ]
+    graph.outputs = [*outs[:count], *outs[len(outs) - held :], *outs[count : len(outs) - held]]
 
 
 def _length(rows: list[Tensor], length: int | None) -> int | None:

@@ -277,11 +277,6 @@ def test_a_long_loop_does_not_recurse() -> None:
             r"result 0 is float32\[2\] from true_fn and int64\[2\] from false_fn; cast one",
         ),
         (
-            lambda x: gt.cond(x[0] > 0, lambda: W.assign(0.0), lambda: x),
-            TypeError,
-            "variable 'w' is assigned inside cond",
-        ),
-        (
             lambda x: gt.while_loop(lambda y: y > 0, lambda y: y, x),
             ValueError,
             "cond must return one value",
