@@ -15,6 +15,7 @@ import numpy as np
 
 import gradtape
 from gradtape.core.tree import map_structure
+from gradtape.layers.layer import _BUILT
 
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
@@ -173,6 +174,18 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
         return super().add_weight(
             sizes(shape, "add_weight"), initializer, name or "weight", trainable, kind
         )
+
+    @property
+    def built(self) -> bool:
+        """Whether the weights are there; ``build`` may set it, and need not."""
+        return super().built
+
+    @built.setter
+    def built(self, value: bool) -> None:
+        if value:
+            vars(self)[_BUILT] = True
+        else:
+            vars(self).pop(_BUILT, None)
 
     def _build_for(self, inputs: Any) -> None:
         super()._build_for(inputs)

@@ -50,22 +50,37 @@ __all__ = [
 _EPSILON = 1e-7
 
 
-def aligned(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Return labels and predictions as floating tensors of one rank.
+def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return labels and predictions as tensors of one rank, if a last axis of size 1 makes it so.
 
-    A last axis of size 1 that only one of them has is dropped.
+    As in Keras, a vector beside a column becomes a column; otherwise the axis is dropped.
     """
+    y_true, y_pred = gradtape.as_tensor(y_true), gradtape.as_tensor(y_pred)
+    if y_true.shape is None or y_pred.shape is None:
+        return y_true, y_pred
+    if y_true.ndim == y_pred.ndim + 1:
+        y_pred, y_true = _of_one_rank(y_pred, y_true)
+    elif y_pred.ndim == y_true.ndim + 1:
+        y_true, y_pred = _of_one_rank(y_true, y_pred)
+    return y_true, y_pred
+
+
+def _of_one_rank(low: Any, high: Any) -> tuple[Any, Any]:
+    if high.shape[-1] != 1:
+        return low, high
+    if low.ndim == 1:
+        return gradtape.expand_dims(low, -1), high
+    return low, gradtape.squeeze(high, -1)
+
+
+def aligned(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Return labels and predictions as floating tensors :func:`of_one_rank`."""
     y_true, y_pred = gradtape.as_tensor(y_true), gradtape.as_tensor(y_pred)
     if y_pred.dtype.kind in "biu":
         y_pred = y_pred.astype("float32")
     if y_true.dtype != y_pred.dtype:
         y_true = y_true.astype(y_pred.dtype)
-    if y_true.shape is not None and y_pred.shape is not None:
-        if y_true.ndim == y_pred.ndim + 1 and y_true.shape[-1] == 1:
-            y_true = gradtape.squeeze(y_true, -1)
-        elif y_pred.ndim == y_true.ndim + 1 and y_pred.shape[-1] == 1:
-            y_pred = gradtape.squeeze(y_pred, -1)
-    return y_true, y_pred
+    return of_one_rank(y_true, y_pred)
 
 
 def fitting(weight: Any, values: Any) -> Any:

@@ -21,6 +21,7 @@ __all__ = [
     "CosineSimilarity",
     "Mean",
     "MeanAbsoluteError",
+    "MeanMetricWrapper",
     "MeanSquaredError",
     "Metric",
     "RootMeanSquaredError",
@@ -158,6 +159,33 @@ class _MeanOf(Metric):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Take labels and predictions."""
         self._add(self.per_example(y_true, y_pred), sample_weight)
+
+
+@adapts()
+class MeanMetricWrapper(_MeanOf):
+    """The mean of any function of labels and predictions.
+
+    Parameters
+    ----------
+    fn
+        A function with a value per example.
+    name
+        A name for histories; the function's by default.
+    dtype
+        Ignored.
+    settings
+        Keyword arguments for the function.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], name: str | None = None, dtype: Any = None, **settings: Any
+    ) -> None:
+        super().__init__(name or fn.__name__, **settings)
+        self.fn = fn
+
+    def per_example(self, y_true: Any, y_pred: Any) -> Any:
+        """Return the value of each example."""
+        return self.fn(y_true, y_pred, **self.settings)
 
 
 def _equal(y_true: Any, y_pred: Any) -> Any:
