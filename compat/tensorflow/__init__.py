@@ -15,7 +15,7 @@ from .control import __all__ as _control
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
-from .labelled import einsum, pow, round
+from .labelled import einsum, identity, pow, round, stop_gradient
 from .linalg import eye, matmul, norm, tensordot
 from .math import (
     add_n,
@@ -57,6 +57,7 @@ __all__ = [
     "dtypes",
     "einsum",
     "eye",
+    "identity",
     "initializers",
     "keras",
     "linalg",
@@ -83,6 +84,7 @@ __all__ = [
     "saved_model",
     "scalar_mul",
     "signal",
+    "stop_gradient",
     "tensordot",
 ]
 

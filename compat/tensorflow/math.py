@@ -10,7 +10,20 @@ import numpy as np
 import gradtape
 
 from .dtypes import as_dtype, cast, int32, int64
-from .labelled import angle, digamma, erf, erfc, lgamma, polygamma, pow, rint, round
+from .labelled import (
+    angle,
+    conj,
+    digamma,
+    erf,
+    erfc,
+    imag,
+    lgamma,
+    polygamma,
+    pow,
+    real,
+    rint,
+    round,
+)
 from .names import adapts, lookup
 from .values import axes, convert_to_tensor
 
@@ -23,6 +36,7 @@ __all__ = [
     "argmin",
     "bincount",
     "confusion_matrix",
+    "conj",
     "count_nonzero",
     "cumprod",
     "cumsum",
@@ -30,6 +44,7 @@ __all__ = [
     "divide_no_nan",
     "erf",
     "erfc",
+    "imag",
     "in_top_k",
     "invert_permutation",
     "l2_normalize",
@@ -38,6 +53,7 @@ __all__ = [
     "multiply_no_nan",
     "polygamma",
     "pow",
+    "real",
     "reciprocal_no_nan",
     "reduce_all",
     "reduce_any",
@@ -73,24 +89,38 @@ __all__ = [
 def reduce_sum(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Any:
-    """Return the sum over ``axis``."""
-    return gradtape.sum(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+    """Return the sum over ``axis``; integers keep their dtype, and wrap around."""
+    x = convert_to_tensor(input_tensor)
+    return _as_integers(gradtape.sum(x, axes(axis), bool(keepdims)), x)
+
+
+def _as_integers(found: Any, x: Any) -> Any:
+    """Return what was found of ``x`` in the dtype of ``x``, if that is one of integers."""
+    return cast(found, x.dtype) if x.dtype.kind in "iu" else found
 
 
 @adapts("mean")
 def reduce_mean(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Any:
-    """Return the mean over ``axis``; that of integers is floating."""
-    return gradtape.mean(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+    """Return the mean over ``axis``; that of integers is one, rounded toward zero."""
+    x = convert_to_tensor(input_tensor)
+    if x.dtype.kind not in "iu":
+        return gradtape.mean(x, axes(axis), bool(keepdims))
+    wide = "int64" if x.dtype.kind == "i" else "uint64"  # int8 could not hold the count
+    total = cast(reduce_sum(x, axis, keepdims), wide)
+    count = gradtape.sum(gradtape.ones_like(x, dtype=wide), axes(axis), bool(keepdims))
+    whole = gradtape.floor_divide(gradtape.abs(total), count)
+    return cast(gradtape.sign(total) * whole, x.dtype)
 
 
 @adapts("prod")
 def reduce_prod(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Any:
-    """Return the product over ``axis``."""
-    return gradtape.prod(convert_to_tensor(input_tensor), axes(axis), bool(keepdims))
+    """Return the product over ``axis``; integers keep their dtype, and wrap around."""
+    x = convert_to_tensor(input_tensor)
+    return _as_integers(gradtape.prod(x, axes(axis), bool(keepdims)), x)
 
 
 @adapts("max")

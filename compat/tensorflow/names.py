@@ -8,9 +8,11 @@ names, defaults or results differ, a module of this package defines what adapts 
 from __future__ import annotations
 
 import difflib
+import dis
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -47,14 +49,14 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf": {
         **_ELEMENTWISE,
         **_same(
-            "GradientTape Tensor TensorSpec UnconnectedGradients custom_gradient identity "
-            "init_scope recompute_grad stop_gradient"
+            "GradientTape Tensor TensorSpec UnconnectedGradients custom_gradient init_scope "
+            "recompute_grad"
         ),
         "realdiv": "divide",
     },
     "tf.math": {
         **_ELEMENTWISE,
-        **_same("conj expm1 imag log log1p logical_xor nextafter real reciprocal"),
+        **_same("expm1 log log1p logical_xor nextafter reciprocal"),
         "is_finite": "isfinite",
         "is_inf": "isinf",
         "is_nan": "isnan",
@@ -115,13 +117,21 @@ INSTEAD = {
     "data": "arrays, or any iterable of (x, y) batches",
     "debugging": "gradtape.debug, and assert",
     "device": "gradtape.backend('cupy:0')",
+    "div": "tf.divide",
     "gradients": "gradtape.GradientTape, or gradtape.grad",
     "hessians": "gradtape.hessian",
     "io": "gradtape.save and gradtape.load",
+    "mul": "tf.multiply",
+    "neg": "tf.negative",
     "placeholder": "arguments of a gradtape.function",
     "print": "Python's print; a traced function prints while it is traced",
     "py_function": "a plain call: eager code is Python",
+    "sub": "tf.subtract",
     "summary": "gradtape.Module.summary, or a callback of fit",
+    "to_double": "tf.cast(x, tf.float64)",
+    "to_float": "tf.cast(x, tf.float32)",
+    "to_int32": "tf.cast(x, tf.int32)",
+    "to_int64": "tf.cast(x, tf.int64)",
     "train": "gradtape.save and gradtape.load",
     "utils": "gradtape.random.set_seed, gradtape.one_hot",
 }
@@ -178,6 +188,8 @@ def lookup(module_name: str) -> Callable[[str], Any]:
     ------
     AttributeError
         By the function, for a name without counterpart; the message has the nearest one.
+    ImportError
+        With the same message, where the name is imported from the module.
     """
     namespace = "tf" + module_name.removeprefix(_PACKAGE)
     known = ALIASES.get(namespace, {})
@@ -186,12 +198,19 @@ def lookup(module_name: str) -> Callable[[str], Any]:
         if name not in known:
             if name.startswith("__"):
                 raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
-            raise AttributeError(_absent(namespace, name))
+            # of an AttributeError an import statement would only keep that there is no such name
+            wrong = ImportError if _is_import(sys._getframe(1)) else AttributeError
+            raise wrong(_absent(namespace, name))
         value = resolve(known[name])
         setattr(sys.modules[module_name], name, value)  # not asked for again
         return value
 
     return __getattr__
+
+
+def _is_import(frame: FrameType) -> bool:
+    """Return whether a frame is at the statement ``from module import name``."""
+    return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
 def resolve(path: str) -> Any:

@@ -46,7 +46,8 @@ def save(
     obj
         A module.
     export_dir
-        The path of the file. In a folder that exists, the file is ``saved_model.h5``.
+        The path of the file, whose folders are made. In a folder that exists, the file is
+        ``saved_model.h5``.
     signatures
         A ``tf.function``, which becomes ``"serving_default"``, or several by name.
     options
@@ -57,7 +58,7 @@ def save(
     options = options or SaveOptions()
     gradtape.save(
         obj,
-        _path(export_dir),
+        with_folders(_path(export_dir)),
         signatures,
         custom_gradients=options.experimental_custom_gradients,
     )
@@ -67,6 +68,12 @@ def save(
 def load(export_dir: str | os.PathLike[str], tags: Any = None, options: Any = None) -> Any:
     """Load a module; see :func:`gradtape.load`. ``tags`` and ``options`` are ignored."""
     return gradtape.load(_path(export_dir))
+
+
+def with_folders(path: str | os.PathLike[str]) -> str:
+    """Return a path after making the folders that it lies in."""
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    return os.fspath(path)
 
 
 def _path(export_dir: str | os.PathLike[str]) -> str:

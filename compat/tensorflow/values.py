@@ -38,6 +38,8 @@ class TensorShape(tuple[Any, ...]):
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
         """Make one of a size or of a sequence of sizes."""
+        if dims is None:
+            raise ValueError("TensorShape: a shape of unknown rank is not supported")
         sizes = (dims,) if hasattr(dims, "__index__") else dims
         return super().__new__(cls, (None if n is None else operator.index(n) for n in sizes))
 
@@ -257,6 +259,11 @@ class Variable(gradtape.Variable, metaclass=Standing):
             raise ValueError("Variable: give it an initial_value")
         if constraint is not None:
             raise ValueError("Variable: constraint is not supported; project after each step")
+        if isinstance(shape, (list, tuple)) and None in shape:
+            raise ValueError(
+                f"Variable: shape={shape} has unknown sizes, but a variable keeps its shape; leave "
+                "it away, and make a new variable for another shape"
+            )
         value = initial_value() if callable(initial_value) else initial_value
         super().__init__(
             constant(value, dtype),
@@ -267,3 +274,22 @@ class Variable(gradtape.Variable, metaclass=Standing):
             wanted = gradtape.TensorSpec(shape, self.dtype)
             if not wanted.admits(self.shape):
                 raise ValueError(f"Variable: shape={shape}, but the value has shape {self.shape}")
+
+    # ``read_value=False`` saves TensorFlow a read; here a variable costs nothing to return
+    def assign(
+        self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Replace the value; see :meth:`gradtape.Variable.assign`. The options are ignored."""
+        return super().assign(value)
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Add to the value. The options are ignored."""
+        return super().assign_add(delta)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Subtract from the value. The options are ignored."""
+        return super().assign_sub(delta)

@@ -46,7 +46,6 @@ def test_common_ops_are_gradtapes_own() -> None:
     assert tf.nn.relu is gt.nn.relu
     assert tf.sigmoid is tf.nn.sigmoid is gt.nn.sigmoid
     assert tf.custom_gradient is gt.custom_gradient
-    assert tf.stop_gradient is gt.stop_gradient
     assert tf.recompute_grad is gt.recompute_grad
     assert tf.autodiff.ForwardAccumulator is gt.ForwardAccumulator
 

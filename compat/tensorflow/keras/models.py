@@ -12,6 +12,7 @@ from gradtape import training as gt_training
 from gradtape.core.tree import map_structure
 
 from ..names import adapts, lookup
+from ..saved_model import with_folders
 from . import losses as known_losses
 from . import metrics as known_metrics
 from . import optimizers as known_optimizers
@@ -372,8 +373,8 @@ class Model(Layer):
         return _listed(found) if self._has_own("train_step") else found["loss"]
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
-        """Save to a file; see :func:`gradtape.save`."""
-        gradtape.save(self, filepath)
+        """Save to a file, whose folders are made; see :func:`gradtape.save`."""
+        gradtape.save(self, with_folders(filepath))
 
 
 def _data(x: Any, y: Any) -> Any:
