@@ -180,10 +180,27 @@ def test_several_inputs() -> None:
         assert len(model.evaluate(x, Y)) == 2
     with pytest.raises(ValueError, match="lengths"):
         model.fit([X, X[:3]], Y, verbose=0)
-    line = Line()
-    line.compile("sgd", "mse")
-    with pytest.raises((TypeError, ValueError)):
-        line.fit([X, X], Y, verbose=0)
+    single = keras.Sequential([keras.layers.Dense(1)])
+    for model in (Line(), single):
+        model.compile("sgd", "mse")
+        with pytest.raises(TypeError, match=r"Dense 'dense' takes one tensor, got a list of 2"):
+            model.fit([X, X], Y, verbose=0)
+        assert model.fit(X, Y, verbose=0).epoch == [0]
+        with pytest.raises(TypeError, match=r"Dense 'dense' takes one tensor, got a dict of 1"):
+            model.predict({"a": X})
+
+
+def test_several_outputs_need_a_step_of_ones_own() -> None:
+    class Twice(keras.Model):
+        def call(self, x):
+            return x, x
+
+    model = Twice()
+    model.compile("sgd", "mse")
+    with pytest.raises(TypeError, match=r"mean_squared_error: .* tuple of outputs"):
+        model.evaluate(X, Y)
+    with pytest.raises(TypeError, match="a loss per output"):
+        model.compile("sgd", ["mse", "mse"])
 
 
 @pytest.mark.parametrize(

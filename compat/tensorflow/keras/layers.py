@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gradtape
-from gradtape.core.tree import map_structure
+from gradtape.core.tree import flatten, map_structure
 from gradtape.layers.layer import _BUILT
 
 from ..dtypes import as_dtype
@@ -42,6 +42,8 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
+        if self.takes_one and isinstance(inputs, (list, tuple, dict)):
+            _check_one(self, inputs)
         if self.dtype is not None:
             inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
         if training is None:
@@ -56,6 +58,15 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
 
     __call__.adapted = True  # type: ignore[attr-defined]
     return __call__
+
+
+def _check_one(layer: Any, inputs: Any) -> None:
+    """Raise ``TypeError`` if inputs are several arrays, and not one in nested lists of numbers."""
+    if isinstance(inputs, dict) or any(hasattr(leaf, "shape") for leaf in flatten(inputs)):
+        raise TypeError(
+            f"{type(layer).__name__} {layer.name!r} takes one tensor, got a "
+            f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or tf.stack"
+        )
 
 
 def _cast(x: Any, dtype: str) -> Any:
@@ -91,6 +102,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     """
 
     stands_for = gradtape.layers.Layer
+    takes_one = False  # whether several inputs would be a mistake
     dtype: str | None = "float32"
     if TYPE_CHECKING:
         __call__: Callable[..., Any]  # made from the subclass's ``call``
@@ -269,6 +281,8 @@ class Dense(Layer, gradtape.layers.Dense):
         As for :class:`Layer`.
     """
 
+    takes_one = True
+
     def __init__(
         self,
         units: int,
@@ -307,6 +321,8 @@ class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
         As for :class:`Layer`. A layer that does not train uses its moving statistics. Initializers
         other than Keras' defaults are not supported.
     """
+
+    takes_one = True
 
     def __init__(
         self,
@@ -354,6 +370,8 @@ class Dropout(Layer, gradtape.layers.Dropout):
         As for :class:`Layer`.
     """
 
+    takes_one = True
+
     def __init__(
         self,
         rate: float,
@@ -381,6 +399,8 @@ class Flatten(Layer, gradtape.layers.Flatten):
         As for :class:`Layer`.
     """
 
+    takes_one = True
+
     def __init__(
         self,
         data_format: str | None = None,
@@ -406,6 +426,8 @@ class Activation(Layer, gradtape.layers.Activation):
     dtype, name, other
         As for :class:`Layer`.
     """
+
+    takes_one = True
 
     def __init__(
         self, activation: Any, *, dtype: Any = None, name: str | None = None, **other: Any

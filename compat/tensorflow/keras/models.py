@@ -55,6 +55,11 @@ def _aligning(function: Any) -> Any:
         raise TypeError(f"compile: expected functions of labels and predictions, got {function!r}")
 
     def call(y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
+        if isinstance(y_pred, (list, tuple, dict)):
+            raise TypeError(
+                f"{call.__name__}: the model returns a {type(y_pred).__name__} of outputs, and one "
+                "loss or metric is for one of them; write a train_step and a test_step"
+            )
         return function(*known_losses.of_one_rank(y_true, y_pred), **kwargs)
 
     call.__name__ = getattr(function, "__name__", type(function).__name__)
