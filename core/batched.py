@@ -19,11 +19,11 @@ from typing import Any
 from .arrays import ArrayOperators
 from .errors import TraceError
 from .graph import Symbol
-from .op import SCALARS, Op, register_array_type
+from .op import SCALARS, Op, is_transformed, register_array_type
 from .quick import BinaryOp
 from .spec import describe
 from .state import active_graph
-from .table import F
+from .table import F, ops
 from .tensor import Tensor
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Shared",
     "as_batched",
     "has_level",
+    "in_trace",
     "in_words",
     "levels_of",
     "new_level",
@@ -347,8 +348,40 @@ def levels_of(array: Any) -> frozenset[int]:
     return frozenset(levels)
 
 
+class _Hide(_Boundary):
+    """In a trace, what becomes a batch joins the graph first.
+
+    What is computed from it is then a part of the graph, and not of a trace's constants, which
+    tapes could not follow through batches that have ended when the graph runs.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        if active_graph.get() is not None:
+            inputs = tuple(_ENTER(x) for x in inputs)
+        return super().__call__(*inputs, **params)
+
+
+def in_trace(array: Any) -> Any:
+    """Return an array as a value of the graph that is traced; itself, if there is none."""
+    graph = active_graph.get()
+    return array if graph is None or is_transformed(array) else graph.adopt(array)
+
+
+def _enter(x: Any) -> Any:
+    graph = active_graph.get()
+    if graph is None or is_transformed(x):
+        return x
+    return graph.add(ops["identity"], (x,), {})
+
+
+_ENTER: Op = _Boundary(
+    "vmap_enter", _enter, inputs=("x",), jvp="linear", gradients={"x": lambda g: g}
+)
+
 #: Make the first axis of an array the hidden one of a level.
-HIDE: Op = _Boundary(
+HIDE: Op = _Hide(
     "vmap_hide",
     _hide,
     inputs=("x",),

@@ -135,9 +135,9 @@ class _Taker(Listener):
             return symbol
         symbol = branch.adopt(x.array)
         if symbol in branch.taken and not branch.taken[symbol].id:
-            branch.taken[symbol] = Tensor.with_id(x.array, x.id)
+            branch.taken[symbol] = x  # itself: what is known of it may live as long as it does
         elif symbol in branch.taken or is_differentiable(x.dtype):
-            symbol = branch.take(Tensor.with_id(x.array, x.id))
+            symbol = branch.take(x)
         self._symbols[x.id] = symbol
         return symbol
 
@@ -169,13 +169,18 @@ def trace_branch(
 
 def holding(trace: Callable[[list[Variable]], Sequence[Branch]]) -> tuple[Any, list[Variable]]:
     """Trace branches, and again with the variables that they turn out to assign."""
-    held: list[Variable] = []
+    held: dict[Variable, None] = {}
+    again = False
     while True:
-        branches = trace(held)
-        found = dict.fromkeys(v for branch in branches for v in branch.assigned)
-        if all(variable in held for variable in found):
-            return branches, held
-        held = list(dict.fromkeys([*held, *found]))
+        first = next_id()
+        branches = trace(list(held))
+        # a variable that is made anew each time is the branch's own
+        found = {
+            v: None for branch in branches for v in branch.assigned if v.id < first or not again
+        }
+        if found.keys() == held.keys():
+            return branches, list(held)
+        held, again = found, True
 
 
 def joined(branches: Sequence[Branch], explicit: int) -> tuple[list[Graph], list[Tensor]]:

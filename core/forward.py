@@ -52,7 +52,8 @@ class ForwardAccumulator:
     -----
     The semantics are those of ``tf.autodiff.ForwardAccumulator``. Accumulators and tapes nest in
     every order: one that was opened earlier sees the tangents of one that was opened later.
-    Assigning a variable passes no tangent on, as it passes no gradient back.
+    Assigning a variable passes no tangent on, as it passes no gradient back: the variable keeps the
+    tangent that it was given.
 
     Examples
     --------
@@ -166,9 +167,7 @@ class ForwardAccumulator:
             self._keep(outputs, found)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Forget the tangent of a variable that is assigned."""
-        for y in outputs:
-            self.records.pop(y.id, None)
+        """Ignore that gradients stop here: no tangent is passed on."""
 
     def _tangents(self, inputs: Sequence[Any]) -> list[Tensor | None] | None:
         known = self.records

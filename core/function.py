@@ -117,7 +117,13 @@ class Function:
         try:
             if isinstance(python_function, np.ufunc):
                 raise ValueError("its optional parameters do not all go together")
-            self.signature = inspect.signature(python_function)
+            named = inspect.signature(python_function)
+            # a transformed function tells arguments apart by how they are passed
+            self.signature = (
+                inspect.signature(python_function, follow_wrapped=False)
+                if getattr(python_function, "_as_given", False)
+                else named
+            )
         except ValueError:
             raise TypeError(
                 f"function: the parameters of {python_function!r} cannot be known; wrap it in a "
@@ -125,7 +131,7 @@ class Function:
             ) from None
         self._positional = [
             p.name
-            for p in self.signature.parameters.values()
+            for p in named.parameters.values()
             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         ]
         for leaf in flatten(self.input_signature or ()):

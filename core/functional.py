@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from math import prod
@@ -21,6 +20,7 @@ from .tensor import Tensor
 from .tree import flatten as leaves_of
 from .tree import pack_like, structure
 from .variable import Variable
+from .vmap import transform_of
 
 __all__ = [
     "flatten",
@@ -119,6 +119,11 @@ def _argument_key(key: Any, name: str) -> int | str:
 def _source(leaf: Any, name: str, key: Any) -> Any:
     if isinstance(leaf, Variable):
         tensor: Any = leaf
+    elif leaf is None:
+        raise TypeError(
+            f"{name}: argument {key!r} holds None, which has no derivative; leave it out, or "
+            "choose other arguments with argnums"
+        )
     else:
         tensor = as_tensor(leaf)
         if is_differentiable(tensor.dtype):
@@ -202,7 +207,7 @@ def value_and_grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) ->
     [2.0, 4.0]
     """
 
-    @functools.wraps(fn)
+    @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("grad", argnums, args, kwargs)
         with tape_of() as tape:
@@ -226,7 +231,7 @@ def grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
     """
     both = value_and_grad(fn, argnums, has_aux)
 
-    @functools.wraps(fn)
+    @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads

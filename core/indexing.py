@@ -14,6 +14,7 @@ import numpy as np
 
 from .backend import backend_of, to_numpy
 from .convert import as_tensor
+from .graph import Symbol
 from .op import SCALARS, is_transformed
 from .spec import broadcast_shapes
 from .table import F, ops
@@ -106,8 +107,15 @@ class Place:
         IndexError
             If the index does not fit.
         """
+        result: Tensor
+        if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
+            # picks another number of elements in each example; one value fits them all
+            self._check_kind(values, "at[...].set")
+            value = values if type(values) in SCALARS else ops["cast_like"](values, self._x)
+            result = ops["where"](self._index, value, self._x)
+            return result
         template, arrays, fitted = self._fit(values, "set")
-        result: Tensor = ops["index_set"](self._x, fitted, *arrays, index=template)
+        result = ops["index_set"](self._x, fitted, *arrays, index=template)
         return result
 
     def add(self, values: Any) -> Tensor:
@@ -220,13 +228,28 @@ class Place:
                 raise ValueError(
                     f"{name}: values of shape {values.shape} do not fit shape {picked.shape}"
                 )
-        kind = values if type(values) in SCALARS else values.dtype
+        self._check_kind(values, name)
+        return template, arrays, ops["broadcast_like"](values, Tensor(picked))
+
+    def _check_kind(self, values: Any, name: str) -> None:
+        x = self._x
+        kind = values if type(values) in SCALARS else as_tensor(values).dtype
         if not np.can_cast(np.result_type(kind, x.dtype), x.dtype, "same_kind"):
             raise TypeError(
                 f"{name}: values of dtype {np.result_type(kind)} do not go into a tensor of "
                 f"{x.dtype}; cast one with astype"
             )
-        return template, arrays, ops["broadcast_like"](values, Tensor(picked))
+
+    def _is_mask_per_example(self) -> bool:
+        mask = self._index
+        return (
+            type(mask) is Tensor
+            and is_transformed(mask.array)
+            and type(mask.array) is not Symbol
+            and mask.dtype.kind == "b"
+            and self._x.shape is not None
+            and mask.shape == self._x.shape
+        )
 
 
 def _bound(n: Any) -> int | None:

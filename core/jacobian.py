@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .backend import backend_for_type, current_backend
-from .batched import Batched, new_level, whole_shape
+from .batched import Batched, in_trace, new_level, whole_shape
 from .dtypes import is_differentiable
 from .errors import TraceError
 from .graph import Symbol, user_line
@@ -99,7 +99,7 @@ def batch_jacobian(
         stop = min(start + at_once, count)
         rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
         level = new_level()
-        seeds = Batched(beside(rows, target), level)
+        seeds = Batched(in_trace(beside(rows, target)), level)
         seed = F.broadcast_like(seeds, target.array)
         (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
         if found is None:
@@ -127,7 +127,7 @@ def pull_rows(
 ) -> list[Tensor | None]:
     """Send a stack of upstream gradients back at once; return stacks of gradients."""
     level = new_level()
-    return _pull_seed(tape, target, Batched(seeds, level), level, ids, keep)
+    return _pull_seed(tape, target, Batched(in_trace(seeds), level), level, ids, keep)
 
 
 def _pull_seed(

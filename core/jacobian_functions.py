@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from .convert import as_tensor
 from .errors import TraceError
 from .functional import ArgNums, Call, Function, grad, push, sizes_of, tape_of
 from .jacobian import beside, pull_rows
+from .op import is_transformed
 from .table import ops
 from .tape import GradientTape
 from .tensor import Tensor
 from .tree import flatten, pack_like
 from .variable import Variable
-from .vmap import vmap
+from .vmap import transform_of, vmap
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
@@ -59,7 +60,7 @@ def jacrev(
     [[2.0, 0.0], [0.0, 4.0]]
     """
 
-    @functools.wraps(fn)
+    @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacrev", argnums, args, kwargs)
         with tape_of(persistent=True) as tape:
@@ -97,7 +98,7 @@ def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Functio
         When called, if ``fn`` has a custom gradient that is not linear: it has no forward mode.
     """
 
-    @functools.wraps(fn)
+    @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacfwd", argnums, args, kwargs)
         columns: list[list[Any]] = []
@@ -195,7 +196,7 @@ def jacobian(
         )
     width = int(match[1] or 0)
 
-    @functools.wraps(fn)
+    @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacobian", argnums, args, kwargs)
         if len(call.sources) != 1:
@@ -204,6 +205,8 @@ def jacobian(
         with tape_of(persistent=True) as tape:
             tape.watch(source)
             result, aux = call.run(fn, has_aux)
+        if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
+            raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
         n = prod(sizes_of(source, "jacobian"))
         if not isinstance(result, Tensor) or prod(sizes_of(result, "jacobian")) != n:
             raise ValueError(

@@ -560,6 +560,10 @@ def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()
+    if method == "batch_jacobian":
+        raise TypeError(
+            f"batch_jacobian: {argument} must be one Tensor or Variable, got {type(leaf).__name__}"
+        )
     raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}")
 
 

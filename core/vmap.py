@@ -17,7 +17,7 @@ from .table import ops
 from .tensor import Tensor
 from .tree import flatten, pack_like, sorted_keys
 
-__all__ = ["batching", "check_randomness", "key_for_examples", "leave", "vmap"]
+__all__ = ["batching", "check_randomness", "key_for_examples", "leave", "transform_of", "vmap"]
 
 _RANDOMNESS = ("error", "different", "same")
 
@@ -123,7 +123,7 @@ def vmap(
     if randomness not in _RANDOMNESS:
         raise ValueError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}")
 
-    @functools.wraps(fn)
+    @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         axes = _axes(in_axes, args)
         given = flatten(args)
@@ -151,10 +151,24 @@ def vmap(
                 outputs.append(_shared(as_tensor(leaf), level))
                 continue
             y = leave(leaf, like, level)
-            outputs.append(y if axis == 0 else ops["moveaxis"](y, source=(0,), destination=(axis,)))
+            outputs.append(_axis_at(y, axis))
         return pack_like(result, outputs)
 
     return wrapper
+
+
+def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return ``functools.wraps`` for what tells arguments apart by how they are passed.
+
+    ``function`` then hands arguments on as they come, where it else fills in ``fn``'s defaults.
+    """
+
+    def mark(wrapper: Any) -> Any:
+        wrapper = functools.wraps(fn)(wrapper)
+        wrapper._as_given = True
+        return wrapper
+
+    return mark
 
 
 def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> list[Any]:
@@ -187,6 +201,19 @@ def _axis_first(x: Tensor, axis: int, position: int) -> Tensor:
     if axis == 0:
         return x
     result: Tensor = ops["moveaxis"](x, source=(axis,), destination=(0,))
+    return result
+
+
+def _axis_at(y: Tensor, axis: int) -> Tensor:
+    shape = y.shape
+    if shape is not None and not -len(shape) <= axis < len(shape):
+        raise ValueError(
+            f"vmap: out_axes={axis} is no axis of a result with {len(shape)} axes, the examples' "
+            "counted"
+        )
+    if axis == 0:
+        return y
+    result: Tensor = ops["moveaxis"](y, source=(0,), destination=(axis,))
     return result
 
 

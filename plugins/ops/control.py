@@ -199,6 +199,12 @@ def _assigned(found: Sequence[Any], held: list[Any]) -> list[Any]:
     """Assign the variables that an op's graphs assign; return the other results."""
     count = len(found) - len(held)
     for variable, value in zip(held, found[count:], strict=True):
+        if type(value.array) is Batched and type(variable.array) is not Batched:
+            raise TraceError(
+                f"variable {variable.name!r} is assigned where each example of a vmap goes a way "
+                "of its own, so it would have many values; return the value instead (random "
+                "numbers: draw them before, and pass them in)"
+            )
         variable.assign(value)
     return list(found[:count])
 

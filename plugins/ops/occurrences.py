@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batched import Shared, rank_of
+from ...core.batched import Shared, row_of
 from ...core.extend import NONDIFF, F, Op
-from .batching import split_first
 from .families import op
 
 __all__: list[str] = []
@@ -43,11 +42,7 @@ def _ones_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any
     x, occurrences = xs
     if batched[1]:
         occurrences = F.reshape(occurrences, shape=(-1,))
-    if not batched[0]:
-        return Shared(op.raw(x, occurrences))
-    x = F.flatten_last(x, count=rank_of(x, op) - 1)
-    columns = F.swapaxes(op.raw(x, occurrences), axis1=0, axis2=1)
-    return F.swapaxes(split_first(columns, x, op), axis1=1, axis2=2)
+    return Shared(op.raw(row_of(x) if batched[0] else x, occurrences))
 
 
 op(

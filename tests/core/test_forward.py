@@ -144,14 +144,19 @@ def test_stop_gradient_and_integers_pass_no_tangent() -> None:
     assert acc.jvp(w).tolist() == [1.0, 2.0]
 
 
-def test_an_assigned_variable_has_no_tangent() -> None:
+def test_an_assigned_variable_keeps_its_tangent_as_it_keeps_its_gradient() -> None:
     v, x = gt.Variable(2.0), gt.constant(3.0)
-    with gt.ForwardAccumulator([v, x], [gt.constant(1.0), gt.constant(1.0)]) as acc:
+    with (
+        gt.GradientTape() as tape,
+        gt.ForwardAccumulator([v, x], [gt.constant(1.0), gt.constant(1.0)]) as acc,
+    ):
+        tape.watch(x)
         y = v * v
         v.assign(x * 5.0)
         z = v * x
     assert acc.jvp(y).item() == 4.0
-    assert acc.jvp(z).item() == 15.0
+    assert acc.jvp(z).item() == 18.0
+    assert sum(g.item() for g in tape.gradient(z, [v, x])) == 18.0
 
 
 def test_tangents_of_results_that_are_gone_are_gone() -> None:

@@ -110,7 +110,7 @@ class Model(Layer):
             The shape of a batch, None for its size; or shapes in a list or a dictionary.
         """
         with gradtape.init_scope():
-            self.call(_zeros(input_shape))
+            self.call(_zeros(input_shape))  # type: ignore[attr-defined]
         self.built = True
 
     def _build_for(self, inputs: Any) -> None:

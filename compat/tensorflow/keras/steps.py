@@ -6,7 +6,7 @@ calls ``train_step``, ``test_step`` and ``predict_step`` of the model with one b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,12 @@ class _Examples:
         self.data = map_structure(gradtape.as_tensor, data)
         leaves = flatten(self.data)
         shapes = [leaf.shape for leaf in leaves]
-        lengths = {shape[0] if shape else None for shape in shapes}
-        if len(lengths) != 1 or not lengths - {None, 0}:
+        lengths = {shape[0] if shape else 0 for shape in shapes}
+        if len(lengths) != 1 or not any(lengths):
             raise ValueError(f"inputs and labels must have the same, positive lengths: {shapes}")
         if batch_size != int(batch_size) or batch_size < 1:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
-        (self.count,) = lengths
+        self.count: int = lengths.pop()
         self.length = -(-self.count // batch_size)
         self.batch_size = int(batch_size)
 
@@ -74,7 +74,7 @@ class _Ready:
                 f"data must be arrays or an iterable of batches, got {type(batches).__name__}"
             )
         self.source = batches
-        self.length = len(batches) if hasattr(batches, "__len__") else None
+        self.length = len(batches) if isinstance(batches, Sized) else None
 
     def batches(self, generator: Any = None) -> Iterator[Any]:
         """Yield the batches in their own order."""
@@ -134,7 +134,7 @@ def fit(
     if validation_data is not None:
         whole = isinstance(validation_data, tuple) and len(validation_data) == 2
         pair = validation_data if whole else (validation_data, None)
-        held_out = _dataset(*pair, batch_size)
+        held_out = _dataset(pair[0], pair[1], batch_size)
     elif validation_split:
         if isinstance(data, _Ready):
             raise ValueError("fit: validation_split needs data in arrays")
