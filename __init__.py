@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .plugins.ops.padding import *
     from .plugins.ops.polynomials import *
     from .plugins.ops.reductions import *
+    from .plugins.ops.row_loops import *
     from .plugins.ops.scans import *
     from .plugins.ops.selection import *
     from .plugins.ops.sequences import *
@@ -189,6 +190,7 @@ _FLAT = (
     "padding",
     "polynomials",
     "reductions",
+    "row_loops",
     "scans",
     "selection",
     "sequences",
