@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .ops import scans
 from .ops.families import cast_to, reduced_axes
+from .ops.like import size_over
 
 __all__ = ["KERNELS"]
 
@@ -70,6 +71,14 @@ def _var(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 
 def _std(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Any:
     return np.sqrt(_var(x, axis=axis, ddof=ddof, keepdims=keepdims))
+
+
+def _size_over(x: Array, *, axis: Axis = None) -> Array:
+    dtype = x.dtype
+    if dtype.char not in "fd":
+        count: Array = size_over(np, x, axis=axis)
+        return count
+    return np.array(_count(x, axis), dtype)
 
 
 def _zeros_like(x: Array) -> Array:
@@ -179,6 +188,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "prod": _reduction(np.multiply),
     "reshape_like": _reshape_like,
     "shift": _shift,
+    "size_over": _size_over,
     "std": _std,
     "sum": _reduction(np.add),
     "unbroadcast_like": _unbroadcast_like,
