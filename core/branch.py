@@ -13,11 +13,12 @@ from .batched import new_level
 from .closure import Listener
 from .convert import as_tensor
 from .dtypes import is_differentiable
-from .graph import Graph, Symbol
+from .graph import Graph, Node, Symbol
 from .op import SCALARS, is_transformed
 from .optimize import prune
 from .spec import TensorSpec
 from .state import Recorder, active_tapes, recording_to, tracing_into
+from .table import ops
 from .tensor import Tensor, next_id
 from .tree import flatten
 from .variable import Variable
@@ -45,6 +46,8 @@ class Branch(Graph):
         self.result: Any = None
         self.assigned: dict[Variable, None] = {}
         self._inside: dict[int, Symbol] = {}  # by the id of an array taken
+        self._held: dict[Variable, Symbol] = {}
+        self.assignments: set[Node] = set()
 
     def adopt(self, array: Any) -> Any:
         if type(array) in SCALARS or (type(array) is Symbol and array.graph is self):
@@ -71,11 +74,18 @@ class Branch(Graph):
 
     def hold(self, variable: Variable) -> None:
         """Add an input for the value of a variable that the function assigns."""
-        self._reads[variable] = self.input(TensorSpec(variable.shape, variable.dtype))
+        symbol = self.input(TensorSpec(variable.shape, variable.dtype))
+        self._reads[variable] = self._held[variable] = symbol
 
     def assign(self, variable: Variable, array: Any) -> None:
+        # from here on reads give the new value; gradients reach the variable, and not that value
         self.assigned[variable] = None
-        self._reads[variable] = self.adopt(array)
+        before = self._held.get(variable)
+        if before is None:
+            self._reads[variable] = self.add(ops["stop_gradient"], (array,), {})
+        else:
+            self._reads[variable] = self.add(ops["assigned"], (array, before), {})
+        self.assignments.add(self.nodes[-1])
 
 
 class _Taker(Listener):
@@ -98,7 +108,8 @@ class _Taker(Listener):
     def _note(
         self, method: str, arguments: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
     ) -> None:
-        nodes = self._branch.nodes[self._seen :]
+        assignments = self._branch.assignments  # of which nobody is told
+        nodes = [node for node in self._branch.nodes[self._seen :] if node not in assignments]
         self._seen = len(self._branch.nodes)
         if not is_transformed(outputs[0].array):
             # of constants alone: computed here, once, and outside for those who look on there

@@ -33,7 +33,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _NOT_USERS = (
     *(
         os.path.join(_ROOT, name, "")
-        for name in ("core", "layers", "plugins", "saving", "training")
+        for name in ("compat", "core", "layers", "plugins", "saving", "training")
     ),
     os.path.join(os.path.dirname(np.__file__), ""),
     contextlib.__file__,

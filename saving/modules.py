@@ -17,6 +17,7 @@ __all__ = [
     "LoadedModule",
     "attributes_of",
     "config_of",
+    "is_ordered",
     "restore_attributes",
     "restore_config",
     "signatures_of",
@@ -24,6 +25,7 @@ __all__ = [
 
 _CLASS = "_gradtape_class_name"
 _UNTRACED = "_gradtape_untraced"
+_ORDERED = "_gradtape_ordered"
 
 
 class LoadedModule(Module):
@@ -34,10 +36,13 @@ class LoadedModule(Module):
     were given to ``save(signatures=...)``.
     """
 
-    def __init__(self, name: str, class_name: str, untraced: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, class_name: str, untraced: Mapping[str, str], ordered: bool = False
+    ) -> None:
         super().__init__(name)
         vars(self)[_CLASS] = class_name
         vars(self)[_UNTRACED] = dict(untraced)
+        vars(self)[_ORDERED] = ordered
 
     @property
     def class_name(self) -> str:
@@ -55,6 +60,9 @@ class LoadedModule(Module):
         if call is None:
             raise TypeError(self._missing("__call__"))
         return call(*args, **kwargs)
+
+    def _attribute_order(self) -> list[str]:
+        return list(vars(self)) if vars(self)[_ORDERED] else super()._attribute_order()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copying and printing ask for; not worth a message
@@ -75,6 +83,13 @@ class LoadedModule(Module):
     def __repr__(self) -> str:
         count = len(self.variables)
         return f"<LoadedModule {self.name!r} of class {self.class_name}: {count} variables>"
+
+
+def is_ordered(module: Module) -> bool:
+    """Return whether a module lists variables in the order in which they were set, as layers do."""
+    if isinstance(module, LoadedModule):
+        return bool(vars(module)[_ORDERED])
+    return type(module)._attribute_order is not Module._attribute_order
 
 
 def signatures_of(module: Module) -> dict[str, RestoredFunction]:

@@ -238,7 +238,8 @@ def _module(record: Any, function: Any, where: str) -> Module:
     shown = take(record, "class_name", str, where)
     if class_name is None:
         untraced = take(record, "untraced", dict, where) if "untraced" in record else {}
-        return LoadedModule(name, shown, {str(k): str(v) for k, v in untraced.items()})
+        ordered = "ordered" in record and take(record, "ordered", bool, where)
+        return LoadedModule(name, shown, {str(k): str(v) for k, v in untraced.items()}, ordered)
     cls = registry().modules.get(class_name)
     if cls is None:
         raise MissingPlugin(f"{where}: no installed plugin provides the class {class_name[:80]!r}")

@@ -21,7 +21,7 @@ from ..core.variable import Variable
 from .errors import SaveError
 from .golden import evaluate, packed, sample_inputs, why
 from .graphs import GraphWriter, encode_signature, spec_record
-from .modules import LoadedModule, attributes_of, config_of, signatures_of
+from .modules import LoadedModule, attributes_of, config_of, is_ordered, signatures_of
 from .schema import (
     FORMAT,
     IDENTIFIER,
@@ -165,6 +165,8 @@ class _Contents:
             "attributes": attributes_of(module, self._number_of),
             "functions": {},
         }
+        if known is None and is_ordered(module):
+            record["ordered"] = True
         saved: list[SavedFunction] = []
         untraced = dict(module.untraced) if isinstance(module, LoadedModule) else {}
         if known is not None:

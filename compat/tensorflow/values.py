@@ -12,6 +12,7 @@ import numpy as np
 
 import gradtape
 
+from ...core.op import is_transformed
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
 
@@ -161,16 +162,25 @@ def plain(value: Any) -> Any:
 
 def sizes(shape: Any, op: str) -> tuple[int, ...]:
     """Return a shape, a tensor or a sequence of sizes (tensors too), as a tuple."""
+    parts = shape if isinstance(shape, (list, tuple)) else [shape]
+    if any(isinstance(n, gradtape.Tensor) and is_transformed(n.array) for n in parts):
+        raise TypeError(
+            f"{op}: a shape is a sequence of integers, and a size that is computed in a traced "
+            "function has no value yet; "
+            + (
+                "let -1 stand for it"
+                if op == "reshape"
+                else "make the result from what has that size (tf.zeros_like, tf.ones_like, "
+                "c + tf.zeros_like(x)), or trace with known sizes (docs/migration.md)"
+            )
+        )
     shape = plain(shape)
     if hasattr(shape, "__index__"):
         return (operator.index(shape),)
     try:
         return tuple(operator.index(n) for n in shape)
     except TypeError:
-        raise TypeError(
-            f"{op}: a shape is a sequence of integers, got {shape!r}; in a traced function, let -1 "
-            "stand for an unknown size"
-        ) from None
+        raise TypeError(f"{op}: a shape is a sequence of integers, got {shape!r}") from None
 
 
 def axes(axis: Any) -> Any:

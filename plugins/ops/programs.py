@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batched import Batched
+from ...core.batched import Batched, as_batched
 from ...core.branch import Branch, trace_branch
 from ...core.convert import as_tensor
 from ...core.errors import TraceError
-from ...core.extend import Graph, TensorSpec
+from ...core.extend import NONDIFF, Graph, Op, TensorSpec
 from ...core.state import active_graph
 from ...core.tensor import Tensor
 from ...core.tree import flatten, pack_like
-from .families import SCALARS
+from .families import SCALARS, op
 
 __all__: list[str] = []
 
@@ -117,3 +117,18 @@ def traced_step(
             TensorSpec(shape, x.dtype) for shape, x in zip(after, specs, strict=False)
         ]
     return body
+
+
+def _assigned_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    beside = xs[batched.index(True)]
+    return op.raw(*(x if b else as_batched(x, beside) for x, b in zip(xs, batched, strict=True)))
+
+
+op(
+    "assigned",
+    lambda xp, x, variable: x,
+    gradients={"x": NONDIFF, "variable": lambda g: g},
+    infer=lambda x, variable: (x.shape, x.dtype),
+    batch=_assigned_rule,
+    doc="Return ``x``, which was assigned to a variable: gradients reach the variable, not ``x``.",
+)

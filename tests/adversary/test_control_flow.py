@@ -181,3 +181,70 @@ def test_unknown_rank_in_a_batch_is_said() -> None:
     )
     with pytest.raises(TypeError, match="needs to know the number of axes"):
         f(gt.ones(3))
+
+
+def _cond_that_reads(v: gt.Variable, x: gt.Tensor) -> gt.Tensor:
+    return gt.cond(x > 0, lambda: [v.assign(v * x), v * x][1], lambda: x)
+
+
+def _loop_that_reads(v: gt.Variable, x: gt.Tensor) -> gt.Tensor:
+    def body(i: Any, total: Any) -> Any:
+        v.assign_sub(0.1 * v * x)
+        return i + 1, total + v * v * x
+
+    return gt.while_loop(lambda i, total: i < 2, body, (0, x * 0.0))[1]
+
+
+def _scan_that_reads(v: gt.Variable, x: gt.Tensor) -> gt.Tensor:
+    def step(total: Any, e: Any) -> Any:
+        v.assign(0.9 * v + 0.1 * e * x)
+        return total + (e * x - v) ** 2, v * x
+
+    total, rows = gt.scan(step, x * 0.0, gt.constant([1.0, 2.0, 3.0], "float64"))
+    return total + gt.sum(rows)
+
+
+def _own_variable(v: gt.Variable, x: gt.Tensor) -> gt.Tensor:
+    def made() -> gt.Tensor:
+        w = gt.Variable(1.0, dtype="float64")
+        w.assign(x * 2.0)
+        return x * w * v
+
+    return gt.cond(x > 0, made, lambda: x)
+
+
+@pytest.mark.parametrize("f", [_cond_that_reads, _loop_that_reads, _scan_that_reads, _own_variable])
+def test_gradients_stop_at_assignments_in_traced_branches_as_elsewhere(f: Any) -> None:
+    v = gt.Variable(2.0, dtype="float64")
+    found = []
+    for run in (f, gt.function(lambda x: f(v, x))):
+        v.assign(2.0)
+        x = gt.constant(3.0, "float64")
+        args = (v, x) if run is f else (x,)
+        with (
+            gt.GradientTape(persistent=True) as tape,
+            gt.ForwardAccumulator(x, gt.ones_like(x)) as acc,
+        ):
+            tape.watch(x)
+            y = run(*args)
+        found.append([*(g.item() for g in (y, *tape.gradient(y, [x, v]), acc.jvp(y))), v.item()])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+
+
+def test_a_saved_function_that_assigns_and_reads_proves_its_gradients(tmp_path: Path) -> None:
+    class Counts(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.v = gt.Variable(1.0)
+
+        @gt.function(input_signature=[gt.TensorSpec([])])
+        def __call__(self, x: gt.Tensor) -> gt.Tensor:
+            return _cond_that_reads(self.v, x)
+
+    gt.save(Counts(), tmp_path / "counts.h5")
+    loaded = gt.load(tmp_path / "counts.h5")
+    x = gt.constant(3.0)
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = loaded(x)
+    assert (y.item(), tape.gradient(y, x).item(), loaded.v.item()) == (9.0, 3.0, 3.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawing import real
+from drawing import complexes, real
 
 import gradtape as gt
 from gradtape.core.graph import Graph
@@ -18,7 +18,7 @@ def graph(f: Any, *shapes: Any) -> Graph:
     return gt.function(f).get_concrete_function(*specs).graph
 
 
-X = real(3)
+X, Z = real(3), complexes(3)
 TRUTH = np.array(True)
 BRANCHES = {
     "true": graph(lambda x: (gt.sin(x) * x, gt.sum(x)), [None]),
@@ -34,6 +34,7 @@ STEPS = {
     "carried": 1,
     "scanned": 1,
 }
+STRAIGHT = "its gradient is the variable's, as of any assignment: see tests/adversary"
 DTYPE = "its graphs are of one dtype"
 
 
@@ -44,6 +45,10 @@ def one_dtype(*inputs: Any, **params: Any) -> Sample:
 
 
 SAMPLES = {
+    "assigned": [
+        Sample(x, v).without("gradients", "second order", reason=STRAIGHT)
+        for x, v in ((X, X[::-1]), (X[0], X[1]), (Z, Z[::-1]))
+    ],
     "cond": [one_dtype(TRUTH, X, **BRANCHES), one_dtype(~TRUTH, X, **BRANCHES)],
     "while_loop": [
         one_dtype(X, np.array(0.7), **LOOP, most=None),

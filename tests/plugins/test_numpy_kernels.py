@@ -22,6 +22,8 @@ SAMPLES = [
     *((name, (M,), {**p, "ddof": 0.5}) for name in ("var", "std") for p in REDUCE),
     *((name, (M,), {}) for name in ("arcsin", "arccos", "arctan", "arcsinh", "arctanh", "exp2")),
     *((name, (M,), {}) for name in ("zeros_like", "ones_like")),
+    *(("size_over", (M,), p) for p in ({}, {"axis": 0}, {"axis": (-1, 0)})),
+    ("size_over", (M.astype("int32"),), {"axis": 1}),
     *((name, (M,), p) for name in ("cumsum", "cumprod") for p in SCAN),
     *(("shift", (M,), {**p, "fill": 3}) for p in SCAN),
     ("shift", (M[:0],), {"axis": 0, "fill": 1}),
