@@ -14,24 +14,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .core.backend import backend
-from .core.convert import as_tensor, constant
-from .core.custom import custom_gradient, register_gradient
-from .core.dtypes import default_dtype, set_default_dtype
-from .core.function import function
+from .core.base.context import init_scope
+from .core.base.dtypes import default_dtype, set_default_dtype
+from .core.base.spec import TensorSpec
+from .core.functions.custom import custom_gradient, register_gradient
+from .core.functions.function import function
 from .core.module import Module
-from .core.spec import TensorSpec
-from .core.state import init_scope
-from .core.tape import GradientTape, UnconnectedGradients
-from .core.tensor import Tensor
-from .core.variable import Variable
-from .core.vmap import vmap
+from .core.ops.backend import backend
+from .core.tape.tape import GradientTape, UnconnectedGradients
+from .core.tensors.convert import as_tensor, constant
+from .core.tensors.tensor import Tensor
+from .core.tensors.variable import Variable
+from .core.transforms.vmap import vmap
 
 if TYPE_CHECKING:
     from . import compat, datasets, layers, plot, saving, testing, training
-    from .core import debug
-    from .core.forward import ForwardAccumulator, register_jvp
-    from .core.functional import (
+    from .core.functions.recompute import recompute_grad
+    from .core.ops.hookspecs import hookimpl
+    from .core.ops.registry import disable_plugin, register_plugin, registry, unregister_plugin
+    from .core.tape import debug
+    from .core.tensors.standard import *
+    from .core.transforms.forward import ForwardAccumulator, register_jvp
+    from .core.transforms.functional import (
         flatten,
         grad,
         hvp,
@@ -40,39 +44,38 @@ if TYPE_CHECKING:
         value_and_grad,
         vjp,
     )
-    from .core.hookspecs import hookimpl
-    from .core.jacobian_functions import hessian, jacfwd, jacobian, jacrev
-    from .core.recompute import recompute_grad
-    from .core.registry import disable_plugin, register_plugin, registry, unregister_plugin
-    from .core.standard import *
-    from .plugins.ops import fft, linalg, nn, random
-    from .plugins.ops.arrangement import *
-    from .plugins.ops.calculus import *
-    from .plugins.ops.control import *
-    from .plugins.ops.counting import *
-    from .plugins.ops.covariance import *
-    from .plugins.ops.creation import *
-    from .plugins.ops.editing import *
-    from .plugins.ops.elementwise import *
-    from .plugins.ops.fitting import *
-    from .plugins.ops.floating import *
-    from .plugins.ops.indexing import *
-    from .plugins.ops.joining import *
-    from .plugins.ops.like import *
-    from .plugins.ops.linalg import *  # type: ignore[assignment]  # its cond is not at the top
-    from .plugins.ops.nan_statistics import *
-    from .plugins.ops.padding import *
-    from .plugins.ops.polynomials import *
-    from .plugins.ops.reductions import *
-    from .plugins.ops.row_loops import *
-    from .plugins.ops.scans import *
-    from .plugins.ops.selection import *
-    from .plugins.ops.sequences import *
-    from .plugins.ops.shape import *
-    from .plugins.ops.special import *
-    from .plugins.ops.statistics import *
-    from .plugins.ops.updates import *
-    from .plugins.ops.whole_numbers import *
+    from .core.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+    from .plugins.ops.analysis.calculus import *
+    from .plugins.ops.analysis.fitting import *
+    from .plugins.ops.analysis.polynomials import *
+    from .plugins.ops.control.control import *
+    from .plugins.ops.control.scan import *
+    from .plugins.ops.elementwise.arithmetic import *
+    from .plugins.ops.elementwise.floating import *
+    from .plugins.ops.elementwise.integers import *
+    from .plugins.ops.elementwise.special import *
+    from .plugins.ops.fourier import fft
+    from .plugins.ops.indexing.indexing import *
+    from .plugins.ops.indexing.selection import *
+    from .plugins.ops.indexing.updates import *
+    from .plugins.ops.linalg import namespace as linalg
+    from .plugins.ops.linalg.namespace import *  # type: ignore[assignment]  # its cond is not at the top
+    from .plugins.ops.network import nn
+    from .plugins.ops.random import random
+    from .plugins.ops.reductions.nan_statistics import *
+    from .plugins.ops.reductions.reductions import *
+    from .plugins.ops.reductions.scans import *
+    from .plugins.ops.shapes.arrangement import *
+    from .plugins.ops.shapes.creation import *
+    from .plugins.ops.shapes.editing import *
+    from .plugins.ops.shapes.joining import *
+    from .plugins.ops.shapes.like import *
+    from .plugins.ops.shapes.padding import *
+    from .plugins.ops.shapes.sequences import *
+    from .plugins.ops.shapes.shape import *
+    from .plugins.ops.statistics.covariance import *
+    from .plugins.ops.statistics.histograms import *
+    from .plugins.ops.statistics.statistics import *
     from .saving import load, save
 
 __all__ = [
@@ -133,7 +136,7 @@ _MODULES = {
     "compat": ".compat",
     "core": ".core",
     "datasets": ".datasets",
-    "debug": ".core.debug",
+    "debug": ".core.tape.debug",
     "layers": ".layers",
     "plot": ".plot",
     "saving": ".saving",
@@ -141,7 +144,7 @@ _MODULES = {
     "training": ".training",
 }
 _NAMES = {
-    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.forward"),
+    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.transforms.forward"),
     **dict.fromkeys(
         (
             "flatten",
@@ -152,17 +155,17 @@ _NAMES = {
             "value_and_grad",
             "vjp",
         ),
-        ".core.functional",
+        ".core.transforms.functional",
     ),
-    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.jacobian_functions"),
-    "disable_plugin": ".core.registry",
-    "hookimpl": ".core.hookspecs",
+    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.transforms.jacobians"),
+    "disable_plugin": ".core.ops.registry",
+    "hookimpl": ".core.ops.hookspecs",
     "load": ".saving",
-    "recompute_grad": ".core.recompute",
-    "register_plugin": ".core.registry",
-    "registry": ".core.registry",
+    "recompute_grad": ".core.functions.recompute",
+    "register_plugin": ".core.ops.registry",
+    "registry": ".core.ops.registry",
     "save": ".saving",
-    "unregister_plugin": ".core.registry",
+    "unregister_plugin": ".core.ops.registry",
 }
 # what the array API standard has beside ops
 _STANDARD = frozenset(
@@ -201,7 +204,7 @@ _FLAT = (
     "whole_numbers",
 )
 _FLAT_NAMES = {
-    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.forward"),
+    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.transforms.forward"),
     **dict.fromkeys(
         (
             "flatten",
@@ -212,9 +215,9 @@ _FLAT_NAMES = {
             "value_and_grad",
             "vjp",
         ),
-        ".core.functional",
+        ".core.transforms.functional",
     ),
-    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.jacobian_functions"),
+    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.transforms.jacobians"),
     "clip_by_norm": "nn",
     "cross": "linalg",
     "dot": "linalg",
@@ -240,7 +243,7 @@ def __getattr__(name: str) -> Any:
     elif name in _NAMES:
         value = getattr(import_module(_NAMES[name], __name__), name)
     elif name in _STANDARD:
-        value = getattr(import_module(".core.standard", __name__), name)
+        value = getattr(import_module(".core.tensors.standard", __name__), name)
     elif name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:

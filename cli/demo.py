@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from .. import saving, training
-from ..core.convert import constant
-from ..core.custom import custom_gradient
+from ..core.functions.custom import custom_gradient
 from ..core.module import Module
-from ..core.tensor import Tensor
+from ..core.tensors.convert import constant
+from ..core.tensors.tensor import Tensor
 from ..datasets import load_digits
 from ..layers import BatchNorm, Dense
-from ..plugins.ops import nn, random
+from ..plugins.ops.network import nn
+from ..plugins.ops.random import random
 from .curves import draw
 
 __all__ = ["Digits", "run"]

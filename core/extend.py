@@ -1,16 +1,16 @@
 """The names that plugin authors need: import them from here."""
 
-from .backend import Backend
+from .base.context import init_scope
+from .base.spec import TensorSpec, broadcast_shapes
+from .base.table import F, ops
 from .errors import BackendUnavailable, PluginError
-from .graph import Graph, Symbol
-from .hookspecs import hookimpl
-from .indexing import decode_index
+from .graphs.graph import Graph, Symbol
 from .module import Module
-from .op import NONDIFF, Op, register_array_type
-from .quick import BinaryOp, UnaryOp
-from .spec import TensorSpec, broadcast_shapes
-from .state import init_scope
-from .table import F, ops
+from .ops.backend import Backend
+from .ops.hookspecs import hookimpl
+from .ops.op import NONDIFF, Op, register_array_type
+from .ops.quick import BinaryOp, UnaryOp
+from .tensors.indexing import decode_index
 
 __all__ = [
     "NONDIFF",

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .function import Function, RestoredFunction
-from .spec import TensorSpec
-from .tensor import Tensor
-from .variable import Variable
+from .base.spec import TensorSpec
+from .functions.function import Function, RestoredFunction
+from .tensors.tensor import Tensor
+from .tensors.variable import Variable
 
 __all__ = ["Module"]
 
@@ -138,7 +138,7 @@ class Module:
 
     def to(self, where: str) -> Module:
         """Move every variable to a backend or device, in place: ``module.to("cupy:1")``."""
-        from .backend import transfer
+        from .ops.backend import transfer
 
         moved = [(v, transfer(Tensor(v.array), where).array) for v in self.variables]
         for variable, array in moved:  # all or nothing
@@ -224,7 +224,7 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs:
             key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
         if key not in calls and len(calls) < 64:
-            from .tree import map_structure
+            from .base.tree import map_structure
 
             calls[key] = map_structure(_spec_of, (args, kwargs))
         return result

@@ -6,8 +6,8 @@ import operator
 from typing import Any
 
 from ..core.extend import ops
-from ..core.tensor import Tensor
-from ..core.variable import Variable
+from ..core.tensors.tensor import Tensor
+from ..core.tensors.variable import Variable
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from ..core.extend import ops
-from ..core.variable import Variable
+from ..core.tensors.variable import Variable
 from . import activations, initializers
 from .layer import Layer
 

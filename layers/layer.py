@@ -7,14 +7,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from ..core.backend import backend, backend_of
-from ..core.convert import as_tensor
-from ..core.dtypes import as_dtype, default_dtype
+from ..core.base.dtypes import as_dtype, default_dtype
+from ..core.base.tree import flatten, map_structure
 from ..core.extend import Module, init_scope
-from ..core.function import Function
-from ..core.tensor import Tensor
-from ..core.tree import flatten, map_structure
-from ..core.variable import Variable
+from ..core.functions.function import Function
+from ..core.ops.backend import backend, backend_of
+from ..core.tensors.convert import as_tensor
+from ..core.tensors.tensor import Tensor
+from ..core.tensors.variable import Variable
 from . import initializers
 
 __all__ = ["Layer"]
@@ -169,7 +169,7 @@ def _as_inputs(inputs: Any) -> Any:
 
 def _place(leaves: list[Any]) -> str:
     """Return where the weights go: to the backend and device of the first input."""
-    from ..core.backend import current_backend, current_device
+    from ..core.ops.backend import current_backend, current_device
 
     array = leaves[0].array if leaves else None
     if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import ops
-from ..core.variable import Variable
-from ..core.vmap import key_for_examples
+from ..core.tensors.variable import Variable
+from ..core.transforms.vmap import key_for_examples
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer

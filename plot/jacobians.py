@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.tensor import Tensor
-from ..core.variable import Variable
+from ..core.tensors.tensor import Tensor
+from ..core.tensors.variable import Variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend, backend_of
-from ..core.convert import constant
-from ..core.dtypes import is_differentiable
+from ..core.base.context import init_scope, loop_limit
+from ..core.base.dtypes import is_differentiable
+from ..core.base.spec import TensorSpec
+from ..core.base.table import ops
+from ..core.base.tree import flatten, pack_like
 from ..core.errors import GradtapeError
-from ..core.function import ConcreteFunction
-from ..core.spec import TensorSpec
-from ..core.state import init_scope, loop_limit
-from ..core.table import ops
-from ..core.tape import GradientTape
-from ..core.tensor import Tensor
-from ..core.tree import flatten, pack_like
-from ..core.variable import Variable
+from ..core.functions.function import ConcreteFunction
+from ..core.ops.backend import backend, backend_of
+from ..core.tape.tape import GradientTape
+from ..core.tensors.convert import constant
+from ..core.tensors.tensor import Tensor
+from ..core.tensors.variable import Variable
 
 __all__ = ["evaluate", "frozen_state", "packed", "sample_inputs", "unpacked", "why"]
 

@@ -9,15 +9,24 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import to_numpy
-from ..core.dtypes import is_differentiable
-from ..core.function import ConcreteFunction, Output
-from ..core.graph import CustomGradient, Graph, Node, NotSaved, Read, Refusal, Symbol, Written
-from ..core.op import SCALARS, Op
-from ..core.registry import Registry
-from ..core.spec import Shape, TensorSpec
-from ..core.state import tracing_into
-from ..core.variable import Variable
+from ..core.base.context import tracing_into
+from ..core.base.dtypes import is_differentiable
+from ..core.base.spec import Shape, TensorSpec
+from ..core.functions.function import ConcreteFunction, Output
+from ..core.graphs.graph import (
+    CustomGradient,
+    Graph,
+    Node,
+    NotSaved,
+    Read,
+    Refusal,
+    Symbol,
+    Written,
+)
+from ..core.ops.backend import to_numpy
+from ..core.ops.op import SCALARS, Op
+from ..core.ops.registry import Registry
+from ..core.tensors.variable import Variable
 from .errors import DamagedFile, MissingOp, SaveError, UntraceableGradient
 from .schema import check_dtype, check_shape, decode, encode, tagged, take
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..core.registry import registry
-from ..core.spec import describe
+from ..core.base.spec import describe
+from ..core.ops.registry import registry
 from .errors import DamagedFile
 from .reader import Contents, open_contents
 from .safe import SafeFile

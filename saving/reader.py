@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.function import ConcreteFunction, RestoredFunction
+from ..core.base.context import init_scope
+from ..core.functions.function import ConcreteFunction, RestoredFunction
 from ..core.module import Module
-from ..core.registry import registry
-from ..core.state import init_scope
-from ..core.variable import Variable
+from ..core.ops.registry import registry
+from ..core.tensors.variable import Variable
 from .errors import (
     DamagedFile,
     MissingOp,

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend as select_backend
-from ..core.backend import current_backend
-from ..core.function import ConcreteFunction, RestoredFunction
-from ..core.spec import TensorSpec
-from ..core.state import init_scope
-from ..core.tree import flatten, pack_like
-from ..core.variable import Variable
+from ..core.base.context import init_scope
+from ..core.base.spec import TensorSpec
+from ..core.base.tree import flatten, pack_like
+from ..core.functions.function import ConcreteFunction, RestoredFunction
+from ..core.ops.backend import backend as select_backend
+from ..core.ops.backend import current_backend
+from ..core.tensors.variable import Variable
 from .golden import evaluate, why
 from .reader import Built, Contents, build, open_contents, read_case
 from .safe import SafeFile

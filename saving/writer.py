@@ -12,12 +12,12 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..core.function import ConcreteFunction, Function, RestoredFunction
+from ..core.base.context import init_scope
+from ..core.functions.function import ConcreteFunction, Function, RestoredFunction
 from ..core.module import Module
-from ..core.op import Op
-from ..core.registry import registry
-from ..core.state import init_scope
-from ..core.variable import Variable
+from ..core.ops.op import Op
+from ..core.ops.registry import registry
+from ..core.tensors.variable import Variable
 from .errors import SaveError
 from .golden import evaluate, packed, sample_inputs, why
 from .graphs import GraphWriter, encode_signature, spec_record

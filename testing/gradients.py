@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.convert import constant
-from ..core.spec import describe
-from ..core.tape import GradientTape
+from ..core.base.spec import describe
+from ..core.tape.tape import GradientTape
+from ..core.tensors.convert import constant
 
 __all__ = ["check_gradients"]
 

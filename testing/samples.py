@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.op import SCALARS
-from ..core.spec import describe
+from ..core.base.spec import describe
+from ..core.ops.op import SCALARS
 
 __all__ = ["CHECKS", "Sample"]
 

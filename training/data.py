@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend_of
-from ..core.convert import as_tensor
-from ..core.tensor import Tensor
+from ..core.ops.backend import backend_of
+from ..core.tensors.convert import as_tensor
+from ..core.tensors.tensor import Tensor
 
 __all__ = ["Arrays", "Batches", "as_dataset"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend_of, to_numpy
-from ..core.convert import as_tensor
 from ..core.extend import Module, ops
-from ..core.tape import GradientTape
-from ..core.tensor import Tensor
-from ..core.variable import Variable
+from ..core.ops.backend import backend_of, to_numpy
+from ..core.tape.tape import GradientTape
+from ..core.tensors.convert import as_tensor
+from ..core.tensors.tensor import Tensor
+from ..core.tensors.variable import Variable
 from ..layers.sequential import takes_training
 from . import losses
 from . import metrics as known_metrics

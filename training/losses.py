@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.convert import as_tensor
 from ..core.extend import ops
-from ..core.tensor import Tensor
+from ..core.tensors.convert import as_tensor
+from ..core.tensors.tensor import Tensor
 
 __all__ = [
     "get",

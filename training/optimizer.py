@@ -13,12 +13,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.backend import backend_of, check_same_backend
-from ..core.convert import as_tensor
+from ..core.base.context import active_graph
 from ..core.extend import Module, init_scope
-from ..core.state import active_graph
-from ..core.tensor import Tensor
-from ..core.variable import Variable
+from ..core.ops.backend import backend_of, check_same_backend
+from ..core.tensors.convert import as_tensor
+from ..core.tensors.tensor import Tensor
+from ..core.tensors.variable import Variable
 
 __all__ = ["Optimizer"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.extend import F
-from ..core.variable import Variable
+from ..core.tensors.variable import Variable
 from .optimizer import Optimizer
 
 __all__ = ["SGD", "Adam"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape.core import tree
+from gradtape.core.base import tree
 
 from .names import adapts, lookup
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradtape
+from gradtape.core.base.context import active_graph
 from gradtape.core.module import snake_case
-from gradtape.core.state import active_graph
 
 from .names import adapts
 from .values import Standing, scope
@@ -53,7 +53,7 @@ def function(
     """
     if func is None:
         return functools.partial(function, input_signature=input_signature)
-    return gradtape.core.function.Function(func, input_signature)
+    return gradtape.core.functions.function.Function(func, input_signature)
 
 
 @adapts("Module")

@@ -3,59 +3,44 @@
 from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
-from . import (
-    activations,
-    arrangement,
-    blocks,
-    calculus,
-    control,
-    convolution,
-    counting,
-    covariance,
-    creation,
+from .analysis import calculus, fitting, polynomials
+from .common.families import OPS
+from .control import control
+from .control import scan as row_loops
+from .elementwise import arithmetic as elementwise
+from .elementwise import floating, special
+from .elementwise import integers as whole_numbers
+from .fourier import fft
+from .indexing import indexing, occurrences, selection, updates
+from .linalg import (
     decompositions,
-    distributions,
-    editing,
     einsum,
-    elementwise,
     factorizations,
-    fft,
-    fitting,
-    floating,
-    images,
-    indexing,
-    joining,
     least_squares,
-    like,
-    linalg,
-    losses,
     matrices,
     matrix_functions,
-    nan_statistics,
+    norms,
+    products,
+    tensor_equations,
+)
+from .linalg import namespace as linalg
+from .network import (
+    activations,
+    blocks,
+    convolution,
+    images,
+    losses,
     nn,
     normalization,
-    norms,
-    occurrences,
-    padding,
-    polynomials,
     pooling,
-    products,
-    random,
-    reductions,
-    row_loops,
-    scans,
-    selection,
-    sequences,
-    shape,
     shrinkage,
-    special,
-    statistics,
-    tensor_equations,
-    updates,
-    whole_numbers,
     windows,
 )
-from .families import OPS
+from .random import distributions, random
+from .reductions import nan_statistics, reductions, scans
+from .shapes import arrangement, creation, editing, joining, like, padding, sequences, shape
+from .statistics import covariance, statistics
+from .statistics import histograms as counting
 
 __all__ = [
     "activations",

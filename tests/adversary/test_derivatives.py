@@ -148,7 +148,7 @@ def test_a_batch_jacobian_that_is_refused_leaves_the_tape_as_it_was() -> None:
 
 
 def test_the_memory_budget_knows_of_hidden_axes() -> None:
-    from gradtape.core import jacobian
+    from gradtape.core.tape import jacobian
 
     seen: list[int] = []
 

@@ -36,15 +36,15 @@ class Halves:
 
     @staticmethod
     @gt.hookimpl
-    def gradtape_ops() -> list[gt.core.op.Op]:
+    def gradtape_ops() -> list[gt.core.extend.Op]:
         return [
-            gt.core.op.Op(
+            gt.core.extend.Op(
                 "halves::halve",
                 lambda xp, x: x / 2,
                 gradients={"x": lambda g: g / 2},
                 infer=lambda x: (x.shape, x.dtype),
             ),
-            gt.core.op.Op(
+            gt.core.extend.Op(
                 "halves::floor_half",
                 lambda xp, x: xp.floor(x / 2),
                 gradients={"x": None},
@@ -112,11 +112,11 @@ def test_a_broken_plugin_is_listed_with_its_cause(capsys: pytest.CaptureFixture[
     class Broken:
         @staticmethod
         @gt.hookimpl
-        def gradtape_ops() -> list[gt.core.op.Op]:
+        def gradtape_ops() -> list[gt.core.extend.Op]:
             raise OSError("the disk is on fire")
 
-    gt.core.registry._by_hand["broken"] = Broken()
-    gt.core.registry._rebuild()
+    gt.core.ops.registry._by_hand["broken"] = Broken()
+    gt.core.ops.registry._rebuild()
     try:
         assert main(["plugins"]) == 0
         out = " ".join(capsys.readouterr().out.split())

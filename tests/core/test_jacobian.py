@@ -131,7 +131,7 @@ def test_memory_is_in_proportion_to_the_rows_at_once() -> None:
 
 
 def test_the_budget_bounds_the_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradtape.core import jacobian
+    from gradtape.core.tape import jacobian
 
     seen: list[int] = []
     pull = jacobian.pull_rows

@@ -33,7 +33,7 @@ def is_recording(x: gt.Tensor) -> bool:
     with gt.GradientTape() as inner:
         inner.watch(x)
         y = probe(x)
-    from gradtape.core.state import active_tapes
+    from gradtape.core.base.context import active_tapes
 
     inner.gradient(y, x)
     return bool(active_tapes.get())

@@ -62,9 +62,9 @@ def public_functions() -> dict[str, Any]:
     modules = {"": gt, **{f"{name}.": getattr(gt, name) for name in gt._OP_MODULES}}
     sources = (
         "gradtape.plugins.ops",
-        "gradtape.core.op",
-        "gradtape.core.quick",
-        "gradtape.core.standard",
+        "gradtape.core.ops.op",
+        "gradtape.core.ops.quick",
+        "gradtape.core.tensors.standard",
     )
     found: dict[str, Any] = {}
     for prefix, module in modules.items():
@@ -90,7 +90,7 @@ def composed() -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     for name, function in functions.items():
-        if not isinstance(function, gt.core.op.Op) and id(function) not in taken:
+        if not isinstance(function, gt.core.extend.Op) and id(function) not in taken:
             taken.add(id(function))
             found[name] = function
     return found

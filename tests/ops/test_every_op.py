@@ -12,7 +12,7 @@ import gradtape as gt
 from gradtape.testing import check_op
 
 
-def own_ops() -> dict[str, gt.core.op.Op]:
+def own_ops() -> dict[str, gt.core.extend.Op]:
     """Return the ops that ship with gradtape."""
     return {
         name: op for name, op in gt.registry().ops.items() if gt.registry().owner("op", name).ours

@@ -9,7 +9,7 @@ from gradcheck import check_gradients
 
 import gradtape as gt
 from gradtape.core.extend import ops
-from gradtape.plugins.numpy_convolution_kernels import KERNELS
+from gradtape.plugins.numpy.convolution_kernels import KERNELS
 
 RNG = np.random.default_rng(0)
 

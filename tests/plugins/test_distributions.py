@@ -7,7 +7,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.extend import ops
-from gradtape.plugins.ops.distributions import gamma_slope
+from gradtape.plugins.ops.random.distributions import gamma_slope
 
 MANY = (200, 200)
 

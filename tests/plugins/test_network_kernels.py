@@ -8,7 +8,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.extend import ops
-from gradtape.plugins.numpy_network_kernels import KERNELS
+from gradtape.plugins.numpy.network_kernels import KERNELS
 
 RNG = np.random.default_rng(0)
 M = RNG.standard_normal((3, 4))

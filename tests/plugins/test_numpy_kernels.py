@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.plugins.numpy_kernels import KERNELS
+from gradtape.plugins.numpy.kernels import KERNELS
 
 M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
 ROW, COLUMN = M[:1], M[:, :1]

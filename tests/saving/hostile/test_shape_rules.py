@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import gradtape as gt
-from gradtape.core.graph import Graph
-from gradtape.core.state import tracing_into
+from gradtape.core.base.context import tracing_into
+from gradtape.core.graphs.graph import Graph
 
 HUGE = 2**45
 PARAMETERS: tuple[Any, ...] = (

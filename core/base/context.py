@@ -1,0 +1,89 @@
+"""What surrounds the running code: the active tapes and the graph being traced.
+
+Both follow ``contextvars``: an asyncio task or ``copy_context().run`` sees the tapes of the code
+that started it; a bare new thread starts with none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from ..graphs.graph import Graph
+    from ..ops.op import Op
+    from ..tensors.tensor import Tensor
+    from ..tensors.variable import Variable
+
+
+class Recorder(Protocol):
+    """What ops and variables tell of themselves to; a gradient tape is one."""
+
+    records: dict[int, Any]
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None: ...
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None: ...
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None: ...
+    def record_break(
+        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str
+    ) -> None: ...
+    def accessed(self, variable: Variable) -> None: ...
+
+
+active_tapes: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_tapes", default=())
+active_graph: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
+
+
+class Batching(NamedTuple):
+    """A batch that is running: its level, a tensor as long as it, and what random numbers do."""
+
+    level: int
+    like: Tensor
+    randomness: str
+
+
+#: The batches around the running code, the outermost first.
+active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
+
+
+#: How many steps a loop may take; None for any number.
+loop_limit: ContextVar[int | None] = ContextVar("gradtape_loop_limit", default=None)
+
+
+@contextmanager
+def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
+    """Make ``tapes`` the active ones for a block, whatever was active before."""
+    token = active_tapes.set(tapes)
+    try:
+        yield
+    finally:
+        active_tapes.reset(token)
+
+
+@contextmanager
+def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
+    """Trace a block into ``graph`` with no tape or batch of the surrounding code looking on."""
+    graph_token = active_graph.set(graph)
+    tapes_token = active_tapes.set(recorders)
+    batches_token = active_batches.set(())
+    try:
+        yield
+    finally:
+        active_batches.reset(batches_token)
+        active_tapes.reset(tapes_token)
+        active_graph.reset(graph_token)
+
+
+@contextmanager
+def init_scope() -> Iterator[None]:
+    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded."""
+    with tracing_into(None):
+        yield

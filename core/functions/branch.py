@@ -1,0 +1,219 @@
+"""``trace_branch``: a function as a graph of its own, for ops that run graphs (``cond``, ``scan``).
+
+A branch is self-contained: whatever it takes from its surroundings, be it a tensor that is traced,
+batched or watched by a tape, or a variable, becomes an input of it, and of the op that runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.context import Recorder, active_tapes, recording_to, tracing_into
+from ..base.dtypes import is_differentiable
+from ..base.spec import TensorSpec
+from ..base.table import ops
+from ..base.tree import flatten
+from ..batches.batched import new_level
+from ..graphs.graph import Graph, Node, Symbol
+from ..graphs.optimize import prune
+from ..ops.op import SCALARS, is_transformed
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor, next_id
+from ..tensors.variable import Variable
+from .closure import Listener
+
+__all__ = ["Branch", "trace_branch"]
+
+
+class Branch(Graph):
+    """A graph that takes what it finds around it as further inputs.
+
+    Attributes
+    ----------
+    taken
+        The tensors that its inputs after the explicit ones stand for, with their symbols.
+    result
+        What the function returned, in its structure; outputs are its leaves that are not None.
+    assigned
+        The variables that the function assigns.
+    """
+
+    def __init__(self, name: str, parent: Graph | None) -> None:
+        super().__init__(name, parent)
+        self.level = new_level()
+        self.taken: dict[Symbol, Tensor] = {}
+        self.result: Any = None
+        self.assigned: dict[Variable, None] = {}
+        self._inside: dict[int, Symbol] = {}  # by the id of an array taken
+        self._held: dict[Variable, Symbol] = {}
+        self.assignments: set[Node] = set()
+
+    def adopt(self, array: Any) -> Any:
+        if type(array) in SCALARS or (type(array) is Symbol and array.graph is self):
+            return array
+        if not is_transformed(array):
+            return self.constant(array)
+        known = self._inside.get(id(array))
+        if known is None:
+            known = self._inside[id(array)] = self.take(Tensor.with_id(array, 0))
+        return known
+
+    def take(self, tensor: Tensor) -> Symbol:
+        """Add an input that stands for a tensor from outside."""
+        symbol = self.input(TensorSpec(tensor.array.shape, tensor.array.dtype))
+        self.taken[symbol] = tensor
+        return symbol
+
+    def read(self, variable: Variable) -> Symbol:
+        symbol = self._reads.get(variable)
+        if symbol is None:
+            array = variable.array if self.parent is None else self.parent.read(variable)
+            symbol = self._reads[variable] = self.take(Tensor.with_id(array, variable.id))
+        return symbol
+
+    def hold(self, variable: Variable) -> None:
+        """Add an input for the value of a variable that the function assigns."""
+        symbol = self.input(TensorSpec(variable.shape, variable.dtype))
+        self._reads[variable] = self._held[variable] = symbol
+
+    def assign(self, variable: Variable, array: Any) -> None:
+        # from here on reads give the new value; gradients reach the variable, and not that value
+        self.assigned[variable] = None
+        before = self._held.get(variable)
+        if before is None:
+            self._reads[variable] = self.add(ops["stop_gradient"], (array,), {})
+        else:
+            self._reads[variable] = self.add(ops["assigned"], (array, before), {})
+        self.assignments.add(self.nodes[-1])
+
+
+class _Taker(Listener):
+    """Stands among the tapes and makes inputs of the tensors from outside that ops are given."""
+
+    def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
+        super().__init__()
+        self._branch = branch
+        self._around = around
+        self._first = next_id()
+        self._derived: set[int] = set()
+        self._symbols: dict[int, Symbol] = {}  # by a tensor's id: an array may be of several
+        self._seen = 0
+
+    def accessed(self, variable: Variable) -> None:
+        """Tell those who look on outside that a variable is read."""
+        for recorder in self._around:
+            recorder.accessed(variable)
+
+    def _note(
+        self, method: str, arguments: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
+    ) -> None:
+        assignments = self._branch.assignments  # of which nobody is told
+        nodes = [node for node in self._branch.nodes[self._seen :] if node not in assignments]
+        self._seen = len(self._branch.nodes)
+        if not is_transformed(outputs[0].array):
+            # of constants alone: computed here, once, and outside for those who look on there
+            with recording_to(self._around):
+                for recorder in self._around:
+                    getattr(recorder, method)(*arguments)
+            self._derived.update(y.id for y in outputs)
+            return
+        # a custom gradient's node has the results before the arguments
+        offset = len(outputs) if method == "record_call" else 0
+        single = len(nodes) == 1 and len(nodes[0].inputs) >= offset + len(inputs)
+        for place, x in enumerate(inputs, offset):
+            if not self._is_outside(x):
+                continue
+            known = self._branch.adopt(x.array)
+            symbol = self.symbol(x)
+            for node in nodes:
+                node.inputs = tuple(
+                    symbol if given is known and (not single or i == place) else given
+                    for i, given in enumerate(node.inputs)
+                )
+
+    def _is_outside(self, x: Any) -> bool:
+        return type(x) is Tensor and (0 < x.id < self._first or x.id in self._derived)
+
+    def symbol(self, x: Tensor) -> Symbol:
+        """Return what stands for a tensor in the branch: an input, if tapes may follow it."""
+        branch = self._branch
+        if not self._is_outside(x) or (type(x.array) is Symbol and x.array.graph is branch):
+            own: Symbol = branch.adopt(x.array)
+            return own
+        symbol = self._symbols.get(x.id)
+        if symbol is not None:
+            return symbol
+        symbol = branch.adopt(x.array)
+        if symbol in branch.taken and not branch.taken[symbol].id:
+            branch.taken[symbol] = x  # itself: what is known of it may live as long as it does
+        elif symbol in branch.taken or is_differentiable(x.dtype):
+            symbol = branch.take(x)
+        self._symbols[x.id] = symbol
+        return symbol
+
+
+def trace_branch(
+    name: str,
+    fn: Callable[..., Any],
+    inputs: Sequence[TensorSpec],
+    parent: Graph | None,
+    held: Sequence[Variable] = (),
+) -> Branch:
+    """Return a function of tensors (flat) as a graph; its results are the graph's outputs.
+
+    Variables that are ``held`` have an input after the explicit ones, and an output after the
+    results: what they are assigned.
+    """
+    branch = Branch(name, parent)
+    taker = _Taker(branch, active_tapes.get())
+    with tracing_into(branch, taker):
+        given = [Tensor(branch.input(spec)) for spec in inputs]
+        for variable in held:
+            branch.hold(variable)
+        branch.result = fn(*given)
+        leaves = [as_tensor(leaf) for leaf in flatten(branch.result) if leaf is not None]
+        branch.outputs = [taker.symbol(leaf) for leaf in leaves]
+        branch.outputs += [branch.read(variable) for variable in held]
+    return prune(branch)  # type: ignore[return-value]
+
+
+def holding(trace: Callable[[list[Variable]], Sequence[Branch]]) -> tuple[Any, list[Variable]]:
+    """Trace branches, and again with the variables that they turn out to assign."""
+    held: dict[Variable, None] = {}
+    again = False
+    while True:
+        first = next_id()
+        branches = trace(list(held))
+        # a variable that is made anew each time is the branch's own
+        found = {
+            v: None for branch in branches for v in branch.assigned if v.id < first or not again
+        }
+        if found.keys() == held.keys():
+            return branches, list(held)
+        held, again = found, True
+
+
+def joined(branches: Sequence[Branch], explicit: int) -> tuple[list[Graph], list[Tensor]]:
+    """Give branches the same inputs after the explicit ones; return them, and what those are."""
+    taken: dict[tuple[int, int], Tensor] = {}
+    for branch in branches:
+        for tensor in branch.taken.values():
+            taken.setdefault((id(tensor.array), tensor.id), tensor)
+    graphs: list[Graph] = []
+    for branch in branches:
+        graph = Graph(branch.name)
+        graph.nodes, graph.outputs, graph.constants = (
+            branch.nodes,
+            branch.outputs,
+            branch.constants,
+        )
+        graph.inputs = branch.inputs[:explicit]
+        own = {(id(x.array), x.id): symbol for symbol, x in branch.taken.items()}
+        for key, tensor in taken.items():
+            symbol = own.get(key)
+            if symbol is None:
+                symbol = Symbol(graph, tensor.array.shape, tensor.array.dtype)
+            graph.inputs.append(symbol)
+        graphs.append(graph)
+    return graphs, list(taken.values())

@@ -1,0 +1,422 @@
+"""``function``: a Python function traced into a graph, once per signature of its arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from ..base.context import active_batches, active_graph, active_tapes, tracing_into
+from ..base.spec import TensorSpec, describe
+from ..base.tree import flatten, map_structure, pack_like, structure
+from ..graphs.graph import Graph
+from ..graphs.optimize import prune
+from ..graphs.replay import replay
+from ..ops.op import SCALARS, is_transformed
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+from .closure import Closure
+
+__all__ = ["ConcreteFunction", "Function", "RestoredFunction", "function"]
+
+_STORE = "_gradtape_functions"
+
+
+class ConcreteFunction:
+    """One trace of a function: a graph with the structure of its arguments and results.
+
+    Attributes
+    ----------
+    graph
+        What was traced.
+    arguments
+        ``(args, kwargs)`` with a :class:`TensorSpec` for each tensor and the value itself for each
+        Python argument that the trace depends on.
+    results
+        The structure of what is returned: the index of an output of the graph for each tensor, any
+        other value as it is.
+    """
+
+    def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
+        self.name = name
+        self.graph = graph
+        self.arguments = arguments
+        self.results = results
+        self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
+        self._run: Callable[[Sequence[Any]], list[Any]] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arguments of the traced structure."""
+        return self.call_flat(self.fitted(args, kwargs))
+
+    def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
+        """Return the tensors among the arguments, or raise if this trace is not for them."""
+        args = _as_declared(tuple(args), self.arguments[0])
+        leaves = flatten((args, kwargs))
+        specs = flatten(self.arguments)
+        if structure((args, kwargs)) != structure(self.arguments):
+            raise TypeError(
+                f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}"
+            )
+        tensors = []
+        for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
+            if isinstance(spec, TensorSpec):
+                tensors.append(fit(leaf, spec, self.name, i))
+            elif not same_value(leaf, spec):
+                raise TypeError(f"{self.name}: argument {i} was traced as {spec!r}, got {leaf!r}")
+        return tensors
+
+    def call_flat(self, tensors: Sequence[Tensor]) -> Any:
+        """Run on the flat list of input tensors."""
+        direct = active_graph.get() is None and not active_tapes.get()
+        if direct and not any(is_transformed(x.array) for x in tensors):
+            if self._run is None:
+                from ..ops.registry import registry
+
+                self._run = registry().executor()(self.graph)
+            outputs = [Tensor(array) for array in self._run([x.array for x in tensors])]
+        else:
+            outputs = replay(self.graph, tensors)
+        return map_structure(
+            lambda leaf: outputs[leaf.index] if isinstance(leaf, Output) else leaf, self.results
+        )
+
+    def __repr__(self) -> str:
+        return f"<ConcreteFunction {self.name}({', '.join(str(spec) for spec in self.specs)})>"
+
+
+class Output:
+    """Stands for an output of the graph in the structure of a function's results."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+class Function:
+    """A callable that is traced into a graph the first time it meets a signature."""
+
+    def __init__(
+        self,
+        python_function: Callable[..., Any],
+        input_signature: Sequence[Any] | None = None,
+        name: str | None = None,
+    ) -> None:
+        functools.update_wrapper(self, python_function, updated=())
+        self.python_function = python_function
+        self.input_signature = None if input_signature is None else tuple(input_signature)
+        self.name = name or str(getattr(python_function, "__name__", "function"))
+        self._concrete: dict[Any, ConcreteFunction] = {}
+        # by the shapes and dtypes of calls with tensors alone, which are the most
+        self._quick: dict[Any, ConcreteFunction] = {}
+        try:
+            if isinstance(python_function, np.ufunc):
+                raise ValueError("its optional parameters do not all go together")
+            named = inspect.signature(python_function)
+            # a transformed function tells arguments apart by how they are passed
+            self.signature = (
+                inspect.signature(python_function, follow_wrapped=False)
+                if getattr(python_function, "_as_given", False)
+                else named
+            )
+        except ValueError:
+            raise TypeError(
+                f"function: the parameters of {python_function!r} cannot be known; wrap it in a "
+                "Python function (and use gradtape's op in place of NumPy's)"
+            ) from None
+        self._positional = [
+            p.name
+            for p in named.parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        for leaf in flatten(self.input_signature or ()):
+            if not isinstance(leaf, TensorSpec):
+                raise TypeError(
+                    f"function {self.name!r}: input_signature holds TensorSpecs, got {leaf!r}"
+                )
+
+    @property
+    def concrete_functions(self) -> list[ConcreteFunction]:
+        """The traces made so far."""
+        return list(self._concrete.values())
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        if isinstance(instance, type) or not hasattr(instance, "__dict__"):
+            # nowhere to keep traces of its own: the instance is one more Python argument
+            return functools.partial(self, instance)
+        # by descriptor, not by name: a method and the one that it overrides are two functions
+        store: tuple[int, dict[Function, Function]] = vars(instance).get(_STORE, (0, {}))
+        if store[0] != id(instance):  # none yet, or what copy.copy took along from another
+            store = vars(instance)[_STORE] = (id(instance), {})
+        bound = store[1]
+        if self not in bound:
+            method = self.python_function.__get__(instance)
+            bound[self] = Function(method, self.input_signature, self.name)
+        return bound[self]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        quick = None
+        if not kwargs and not any(type(x) is not Tensor for x in args):
+            quick = tuple([(x.array.shape, x.array.dtype) for x in args])
+            known = self._quick.get(quick)
+            if known is not None and active_graph.get() is None and not active_batches.get():
+                return known.call_flat(args)
+        args, kwargs, tensors, key = self._canonical(args, kwargs)
+        if active_graph.get() is not None or active_batches.get():  # a part of what is around it
+            given = iter(tensors)
+            leaves = flatten((args, kwargs))
+            leaves = [next(given) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+            args, kwargs = pack_like((args, kwargs), leaves)
+            return self.python_function(*args, **kwargs)
+        concrete = self._concrete.get(key)
+        if concrete is None:
+            concrete = self._concrete[key] = self._trace(args, kwargs)
+        if quick is not None and len(quick) == len(tensors):
+            self._quick[quick] = concrete
+        return concrete.call_flat(tensors)
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
+
+        With an ``input_signature``, no arguments are needed.
+        """
+        if self.input_signature is not None and not args and not kwargs:
+            args = self.input_signature
+        args, kwargs, _, key = self._canonical(args, kwargs)
+        if key not in self._concrete:
+            self._concrete[key] = self._trace(args, kwargs)
+        return self._concrete[key]
+
+    def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
+        """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
+        # defaults are filled in, so that a call with them and one without share a trace
+        if kwargs or len(args) != len(self.signature.parameters):
+            try:
+                bound = self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}: {error}") from None
+            bound.apply_defaults()
+            args, kwargs = bound.args, bound.kwargs
+        signature = self.input_signature
+        declared: list[Any] = []
+        if signature is not None:
+            matched = _as_declared(args[: len(signature)], signature)
+            if structure(matched) != structure(signature):
+                raise TypeError(
+                    f"{self.name}: the arguments do not have the structure of input_signature "
+                    f"{signature}"
+                )
+            args = (*matched, *args[len(signature) :])
+            declared = flatten(signature)
+        tensors: list[Tensor] = []
+        leaves: list[Any] = []
+        key: list[Any] = []
+        for i, leaf in enumerate(flatten((args, kwargs))):
+            if i < len(declared):
+                spec = declared[i]
+                if not isinstance(leaf, TensorSpec):
+                    tensors.append(fit(leaf, spec, self.name, i))
+                leaves.append(spec)
+                key.append(None)
+            elif isinstance(leaf, (Tensor, np.ndarray, np.generic)):
+                tensor = as_tensor(leaf)
+                shape, dtype = tensor.array.shape, tensor.array.dtype
+                tensors.append(tensor)
+                leaves.append(TensorSpec(shape, dtype))
+                key.append((shape, dtype))
+            elif isinstance(leaf, TensorSpec):
+                leaves.append(leaf)
+                key.append((leaf.shape, leaf.dtype))
+            else:
+                leaves.append(leaf)
+                key.append(self._static_key(leaf, i))
+        tree = (args, kwargs)
+        args, kwargs = pack_like(tree, leaves)
+        return args, kwargs, tensors, (structure(tree), tuple(key))
+
+    def _static_key(self, leaf: Any, position: int) -> Any:
+        # 2 and 2.0 are different arguments; so are True and 1, and 0.0 and -0.0
+        if type(leaf) in (float, complex):
+            return repr(leaf)
+        try:
+            hash(leaf)
+        except TypeError:
+            raise TypeError(
+                f"{self.name}: argument {position} of type {type(leaf).__name__} is neither a "
+                "tensor nor hashable, so it cannot select a trace"
+            ) from None
+        return (type(leaf), leaf)
+
+    def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
+        graph = Graph(self.name)
+        closure = Closure(graph)
+        names = self._positional
+        with tracing_into(graph, closure):
+            symbolic = []
+            for i, leaf in enumerate(flatten((args, kwargs))):
+                if isinstance(leaf, TensorSpec):
+                    name = leaf.name or (names[i] if i < len(names) else None)
+                    leaf = Tensor(graph.input(TensorSpec(leaf.shape, leaf.dtype, name)))
+                symbolic.append(leaf)
+            traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
+            returned = self.python_function(*traced_args, **traced_kwargs)
+            results = map_structure(lambda leaf: _output(leaf, closure), returned)
+        if closure.tensors:
+            graph.closure = closure
+        return ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name}, {len(self._concrete)} traces>"
+
+
+def _as_declared(args: Any, signature: Any) -> Any:
+    """Turn a list of numbers that stands where a tensor is declared into a tensor."""
+    if isinstance(signature, TensorSpec):
+        return as_tensor(args, signature.dtype) if isinstance(args, (list, tuple)) else args
+    if isinstance(signature, tuple) and isinstance(args, tuple) and len(args) == len(signature):
+        return tuple(_as_declared(a, s) for a, s in zip(args, signature, strict=True))
+    return args
+
+
+def _output(leaf: Any, closure: Closure) -> Any:
+    if isinstance(leaf, Variable):
+        leaf = leaf.value
+    if not isinstance(leaf, Tensor):
+        return leaf
+    graph = closure.graph
+    graph.outputs.append(closure.symbol(leaf, graph.adopt(leaf.array)))
+    return Output(len(graph.outputs) - 1)
+
+
+class RestoredFunction:
+    """A function whose Python code is gone: it runs the trace that fits its arguments.
+
+    Parameters
+    ----------
+    name
+        The function's name.
+    signature
+        The parameters that it had, to bind keyword arguments and defaults.
+    concrete_functions
+        Its traces.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signature: inspect.Signature,
+        concrete_functions: Sequence[ConcreteFunction],
+    ) -> None:
+        self.name = self.__name__ = name
+        self.signature = self.__signature__ = signature
+        self.concrete_functions = list(concrete_functions)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}: {error}") from None
+        bound.apply_defaults()
+        chosen = self.select(bound.args, bound.kwargs)
+        return chosen(*bound.args, **bound.kwargs)
+
+    def select(self, args: Any, kwargs: Any) -> ConcreteFunction:
+        """Return the first trace that fits the arguments.
+
+        Raises
+        ------
+        TypeError
+            If none does; the message lists the traces.
+        """
+        reason: Exception | None = None
+        for concrete in self.concrete_functions:
+            try:
+                concrete.fitted(args, kwargs)
+            except (TypeError, ValueError) as error:
+                reason = error
+            else:
+                return concrete
+        if len(self.concrete_functions) == 1 and reason is not None:
+            raise reason
+        traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
+        raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
+
+    def __repr__(self) -> str:
+        return f"<restored function {self.name}{self.signature}>"
+
+
+def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
+    """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
+    tensor = as_tensor(leaf)
+    if tensor.dtype != spec.dtype:
+        weak = type(leaf) in SCALARS or isinstance(leaf, (list, tuple))
+        if not weak:
+            raise TypeError(
+                f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "
+                f"cast it with .astype({spec.dtype.name!r})"
+            )
+        tensor = as_tensor(leaf, spec.dtype)
+    if not spec.admits(tensor.shape):
+        raise ValueError(
+            f"{name}: argument {position} must be {spec}, "
+            f"got {describe(tensor.shape, tensor.dtype)}"
+        )
+    return tensor
+
+
+def same_value(a: Any, b: Any) -> bool:
+    """Return whether two Python arguments select the same trace."""
+    if type(a) is not type(b):
+        return False
+    return repr(a) == repr(b) if type(a) in (float, complex) else bool(a == b)
+
+
+@overload
+def function(fn: Callable[..., Any]) -> Function: ...
+@overload
+def function(
+    fn: None = None, *, input_signature: Sequence[Any] | None = None
+) -> Callable[[Callable[..., Any]], Function]: ...
+
+
+def function(
+    fn: Callable[..., Any] | None = None, *, input_signature: Sequence[Any] | None = None
+) -> Any:
+    """Trace a Python function into a graph, once per signature.
+
+    Parameters
+    ----------
+    fn
+        A function or method of tensors, in any nested containers, and of Python values. Each
+        distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
+        of its own. Python side effects happen while tracing only; assignments to variables happen
+        on every call.
+    input_signature
+        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One
+        trace then serves all calls. Further arguments are Python values.
+
+    Returns
+    -------
+    A :class:`Function`; calls of it may be recorded by tapes, to any order.
+
+    Raises
+    ------
+    TraceError
+        On the first call, if Python code reads a value that is not there while tracing.
+
+    Examples
+    --------
+    >>> @gt.function(input_signature=[gt.TensorSpec([None])])
+    ... def mean_square(x):
+    ...     return gt.mean(x * x)
+    """
+    if fn is None:
+        return lambda f: Function(f, input_signature)
+    return Function(fn, input_signature)

@@ -1,0 +1,227 @@
+"""``Program``: an op that runs graphs, with gradients of every order from one description.
+
+``forward`` says in tensors what the op does. Its gradient is what a tape finds that watches
+``forward`` run; and that gradient is the same op with ``order`` one higher. So the op and its
+gradients can be traced, batched and saved like any other.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.context import recording_to, tracing_into
+from ..base.dtypes import is_differentiable
+from ..base.spec import TensorSpec
+from ..base.table import F
+from ..batches.batched import HIDE, UNHIDE, Batched, Composed, as_batched, new_level, outermost
+from ..graphs.graph import Graph
+from ..graphs.replay import replay
+from ..ops.op import Op, is_transformed
+from ..tape.tape import GradientTape
+from ..tensors.tensor import Tensor
+
+__all__ = ["Program", "batched_graph", "compiled"]
+
+_compiled: weakref.WeakKeyDictionary[Graph, Any] = weakref.WeakKeyDictionary()
+
+
+def compiled(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return the executor of a graph, made on first use."""
+    run = _compiled.get(graph)
+    if run is None:
+        from ..ops.registry import registry
+
+        run = _compiled[graph] = registry().executor()(graph)
+    result: Callable[[Sequence[Any]], list[Any]] = run
+    return result
+
+
+class Program(Op):
+    """An op with graphs for parameters; subclasses say what it does.
+
+    Parameters
+    ----------
+    name, doc
+        As for :class:`Op`.
+    params
+        The parameters with their defaults; ``inspect.Parameter.empty`` for one that must be given.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str, params: dict[str, Any], doc: str) -> None:
+        defaults = {k: v for k, v in params.items() if v is not inspect.Parameter.empty}
+
+        def kernel(xp: Any, *arrays: Any, order: int = 0, **given: Any) -> list[Any]:
+            settings = {**defaults, **given}
+            if order == 0:
+                return self.quick_run(xp, arrays, **settings)
+            with recording_to(()):
+                found = self.eager([Tensor(x) for x in arrays], order, settings)
+            return [y.array for y in found]
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        kernel.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter("xp", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+                inspect.Parameter("arrays", inspect.Parameter.VAR_POSITIONAL),
+                *(inspect.Parameter(key, keyword, default=v) for key, v in params.items()),
+                inspect.Parameter("order", keyword, default=0),
+            ]
+        )
+        super().__init__(
+            name,
+            kernel,
+            vjp=self._pull,
+            infer=self._infer,
+            batch=Composed(self._batch),
+            doc=doc,
+        )
+
+    # -- what a subclass says --------------------------------------------------------------------
+
+    def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
+        """Run on raw arrays."""
+        raise NotImplementedError
+
+    def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
+        """Run on tensors, as other ops do."""
+        raise NotImplementedError
+
+    def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
+        """Return the shapes and dtypes of the results; raise if inputs do not fit the graphs."""
+        raise NotImplementedError
+
+    def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
+        """Return for each input, and each result, whether its first axis counts steps."""
+        raise NotImplementedError
+
+    def result_dtypes(self, **params: Any) -> list[Any]:
+        """Return the dtypes of the results."""
+        raise NotImplementedError
+
+    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
+        """Return the parameters for inputs with a further leading axis, those of :attr:`fixed` not.
+
+        None if what differs from example to example decides what runs: ``forward`` is then run on
+        batches.
+        """
+        raise NotImplementedError
+
+    #: How many inputs come first that never have a leading axis.
+    fixed = 0
+
+    # -- orders ----------------------------------------------------------------------------------
+
+    def _orders(
+        self, specs: Sequence[Any], order: int, params: dict[str, Any]
+    ) -> list[tuple[list[bool], list[int], list[bool]]]:
+        """Return for orders up to one: its inputs' layout, its differentiable results, and theirs.
+
+        The inputs of an order are those of the order before, and the gradients of its results; its
+        results are the gradients of the differentiable ones of the inputs before.
+        """
+        inputs, results = self.layout(**params)
+        followed = [i for i, t in enumerate(self.result_dtypes(**params)) if is_differentiable(t)]
+        steps = [(inputs, followed, results)]
+        for _ in range(order):
+            before, followed, results = steps[-1]
+            wanted = [i for i in range(len(before)) if is_differentiable(specs[i].dtype)]
+            steps.append(
+                (
+                    [*before, *(results[i] for i in followed)],
+                    list(range(len(wanted))),
+                    [before[i] for i in wanted],
+                )
+            )
+            if len(steps[-1][0]) > len(specs):
+                break
+        if len(steps) <= order or len(steps[order][0]) != len(specs):
+            raise ValueError(f"{self.name}: {len(specs)} inputs do not fit its graphs")
+        return steps
+
+    def eager(self, tensors: list[Tensor], order: int, params: dict[str, Any]) -> list[Tensor]:
+        """Run the gradient of an order on tensors, each of an identity of its own."""
+        if order == 0:
+            return self.forward(tensors, **params)
+        followed = self._orders(tensors, order, params)[order - 1][1]
+        count = len(tensors) - len(followed)
+        xs, gs = tensors[:count], tensors[count:]
+        sources = [x for x in xs if is_differentiable(x.dtype)]
+        with GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(sources)
+            ys = self.eager(xs, order - 1, params)
+        found: list[Tensor] = tape.gradient(
+            [ys[i] for i in followed],
+            sources,
+            output_gradients=gs,
+            unconnected_gradients="zero",
+        )
+        return found
+
+    def _pull(
+        self, gs: Any, inputs: Any, outputs: Any, needed: Any, order: int = 0, **params: Any
+    ) -> list[Any]:
+        given = [g for g, y in zip(gs, outputs, strict=True) if is_differentiable(y.dtype)]
+        found = iter(F[self.name](*inputs, *given, order=order + 1, **params))
+        return [next(found) if is_differentiable(x.dtype) else None for x in inputs]
+
+    def _infer(self, *specs: Any, order: int = 0, **params: Any) -> list[tuple[Any, Any]]:
+        count = len(self.layout(**params)[0])
+        if len(specs) < count or type(order) is not int or not 0 <= order <= 8:
+            raise ValueError(f"{self.name}: {len(specs)} inputs do not fit its graphs")
+        results = self.results(specs[:count], **params)
+        if order == 0 and len(specs) == count:
+            return results
+        before = len(self._orders(specs, order, params)[order - 1][0])
+        return [(x.shape, x.dtype) for x in specs[:before] if is_differentiable(x.dtype)]
+
+    # -- batches ---------------------------------------------------------------------------------
+
+    def _batch(self, *arrays: Any, order: int = 0, **params: Any) -> list[Any]:
+        level = outermost(arrays)
+        decides = arrays[: len(self.layout(**params)[0])]
+        # what runs is the same for all examples if only gradients on their way back differ
+        alike = not any(map(is_transformed, decides))
+        inside = None if alike else self.in_batch(arrays, level, **params)
+        if inside is None:
+            with recording_to(()):
+                return [y.array for y in self.eager([Tensor(x) for x in arrays], order, params)]
+        steps = self._orders(arrays, order, params)
+        like = next(x.array for x in arrays if type(x) is Batched and x.level == level)
+        given = []
+        for i, (x, counts) in enumerate(zip(arrays, steps[order][0], strict=True)):
+            if i < self.fixed:
+                given.append(x)
+                continue
+            x = x.array if type(x) is Batched and x.level == level else as_batched(x, like)
+            given.append(F.swapaxes(x, axis1=0, axis2=1) if counts else x)
+        return [
+            Batched(F.swapaxes(y, axis1=0, axis2=1) if counts else y, level)
+            for y, counts in zip(
+                self.raw(*given, order=order, **inside), steps[order][2], strict=True
+            )
+        ]
+
+
+def batched_graph(
+    graph: Graph, size: int | None, run: Callable[[list[Tensor]], list[Tensor]] | None = None
+) -> Graph:
+    """Return a graph whose inputs and outputs have a leading axis for examples.
+
+    ``run(inputs)`` is what it does for one example: the graph itself, if not given.
+    """
+    result = Graph(graph.name)
+    level = new_level()
+    with tracing_into(result):
+        inputs = [
+            result.input(TensorSpec(None if x.shape is None else (size, *x.shape), x.dtype))
+            for x in graph.inputs
+        ]
+        given = [Tensor(HIDE.raw(x, level=level)) for x in inputs]
+        found = replay(graph, given) if run is None else run(given)
+        result.outputs = [result.adopt(UNHIDE.raw(y.array, inputs[0], level=level)) for y in found]
+    return result

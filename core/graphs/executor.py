@@ -1,0 +1,145 @@
+"""The plain executor: a graph's nodes as one straight-line Python function on raw arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..ops.backend import Backend, backend_for_type, current_backend
+from ..ops.op import Op, unsure
+from ..ops.quick import BinaryOp
+from ..tensors.tensor import Tensor
+from .graph import Graph, Node, Read, Symbol
+from .optimize import forward_only
+from .replay import local_constants, replay
+
+__all__ = ["plain"]
+
+
+def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
+    """Compile ``graph`` to a function from raw input arrays to raw output arrays.
+
+    Variables are read when it runs, and change together after the last node. Kernels are looked up
+    once for each backend that the arrays are on.
+    """
+    program = forward_only(graph)
+    variables = program.variables
+    compiled: dict[str, Callable[..., list[Any]]] = {}
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        some = arrays[0] if arrays else variables[0].array if variables else None
+        owner = current_backend() if some is None else backend_for_type(type(some))
+        function = compiled.get(owner.name)
+        if function is None:
+            function = compiled[owner.name] = _compile(program, owner, arrays)
+        try:
+            return function(*arrays)
+        except (IndexError, TypeError, ValueError):
+            # one op at a time, the failing one names itself; nothing is assigned on this way
+            replay(program.without_updates(), [Tensor(x) for x in arrays])
+            raise
+
+    return run
+
+
+def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., list[Any]]:
+    """Write the program as Python source with numbered names only, and compile it."""
+    scope: dict[str, Any] = {}
+    names: dict[Symbol, str] = {}
+    for symbol, array in local_constants(program, arrays).items():
+        names[symbol] = _bind(scope, "c", array)
+    for symbol in program.inputs:
+        names[symbol] = f"x{len(names)}"
+    lines = [f"def run({', '.join(names[symbol] for symbol in program.inputs)}):"]
+    kept = {*program.outputs, *program.updates.values(), *program.constants}
+    last_use: dict[Symbol, int] = {}
+    for i, node in enumerate(program.nodes):
+        used = [x for x in (*node.inputs, *node.outputs) if type(x) is Symbol and x not in kept]
+        last_use.update(dict.fromkeys(used, i))
+    known = local_constants(program, arrays)
+    for i, node in enumerate(program.nodes):
+        value = _folded(node, known, owner)
+        if value is not None:
+            (symbol,) = node.outputs
+            known[symbol] = value
+            names[symbol] = _bind(scope, "c", value)
+            continue
+        for symbol in node.outputs:
+            names[symbol] = f"v{len(names)}"
+        targets = ", ".join(names[symbol] for symbol in node.outputs)
+        targets += "," if node.several else ""
+        lines.append(f"    {targets} = {_expression(node, names, scope, owner)}")
+        here = dict.fromkeys((*node.inputs, *node.outputs))
+        free = [names[x] for x in here if last_use.get(x) == i and x not in known]
+        if free:
+            lines.append(f"    del {', '.join(free)}")
+    for variable, symbol in program.updates.items():
+        if unsure(symbol.shape):
+            lines.append(f"    {_bind(scope, 'a', variable.check_shape)}({names[symbol]}.shape)")
+    for variable, symbol in program.updates.items():
+        lines.append(f"    {_bind(scope, 'w', variable.set_array)}({names[symbol]})")
+    lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")
+    exec(compile("\n".join(lines), f"<{program.name!r}>", "exec"), scope)
+    return scope["run"]
+
+
+# what depends on its input's shape and dtype alone
+_OF_SHAPES = frozenset({"ones_like", "size_over", "zeros_like"})
+# larger values are computed when they are needed: a program is not to hold more memory than a run
+_LARGEST_FOLDED = 2**16
+
+
+def _folded(node: Node, known: dict[Symbol, Any], owner: Backend) -> Any:
+    """Return a node's value if it is the same in every run, and cheap to keep."""
+    op = node.op
+    if not isinstance(op, Op) or node.graphs or node.several or len(node.outputs) != 1:
+        return None
+    (symbol,) = node.outputs
+    if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
+        return None
+    given = []
+    for x in node.inputs:
+        if type(x) is not Symbol:
+            given.append(x)
+        elif x in known:
+            given.append(known[x])
+        elif op.name in _OF_SHAPES and not unsure(x.shape):
+            given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
+        else:
+            return None
+    if not node.inputs or all(type(x) is not Symbol for x in node.inputs):
+        return None
+    try:
+        with np.errstate(all="raise"):
+            return op.kernel_for(owner)(*given, **node.params)
+    except Exception:  # it is raised, or warned of, by the runs that come to it
+        return None
+
+
+def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend) -> str:
+    if isinstance(node.op, Read):
+        return f"{_bind(scope, 'r', node.op.variable)}.array"
+    op = node.op
+    assert isinstance(op, Op)
+    kernel = op.kernel_for(owner)
+    if node.params:
+        kernel = functools.partial(kernel, **node.params)
+    dtypes = [x.dtype for x in node.inputs if type(x) is Symbol]
+    arguments = []
+    for x in node.inputs:
+        if type(x) is Symbol:
+            arguments.append(names[x])
+        else:  # a weak scalar; as an array, made once, where the op does that when it runs eagerly
+            value = owner.weak_scalar(x, dtypes[0]) if isinstance(op, BinaryOp) else x
+            arguments.append(_bind(scope, "s", value))
+    return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
+
+
+def _bind(scope: dict[str, Any], letter: str, value: Any) -> str:
+    name = f"{letter}{len(scope)}"
+    scope[name] = value
+    return name

@@ -1,0 +1,368 @@
+"""Traced programs: ``Symbol``, the array type that computes nothing, and ``Graph``, what it builds.
+
+A graph is a pure function: inputs and the variables' values on entry go in, outputs and the
+variables' values on exit come out. Its nodes are in the order in which Python ran them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.context import active_graph
+from ..base.operators import ArrayOperators
+from ..base.spec import Shape, TensorSpec, describe
+from ..errors import TraceError
+from ..ops.op import SCALARS, Op, is_transformed, register_array_type
+
+if TYPE_CHECKING:
+    from ..functions.closure import Closure
+    from ..tensors.variable import Variable
+
+__all__ = ["CustomGradient", "Graph", "Node", "NotSaved", "Read", "Refusal", "Symbol", "Written"]
+
+# Folders whose frames are not the user's line: this package's own, NumPy's and contextlib.
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_NOT_USERS = (
+    *(
+        os.path.join(_ROOT, name, "")
+        for name in ("compat", "core", "layers", "plugins", "saving", "training")
+    ),
+    os.path.join(os.path.dirname(np.__file__), ""),
+    contextlib.__file__,
+)
+
+
+class Symbol(ArrayOperators):
+    """One value of a graph: an array type whose ops append nodes instead of computing."""
+
+    __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
+
+    def __init__(self, graph: Graph, shape: Shape, dtype: Any, name: str | None = None) -> None:
+        self.graph = graph
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"
+
+
+def not_known(array: Any, what: str) -> Exception:
+    """Return the error for Python asking an array without values for what only a run can know."""
+    if type(array) is not Symbol:
+        return TraceError(
+            f"{user_line()}: {what} is not known inside vmap, where it may differ from example to "
+            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where or "
+            "gradtape.cond for a choice), or loop over the examples."
+        )
+    return TraceError(
+        f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
+        "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "
+        "gradtape.while_loop to repeat, gradtape.stop_gradient to stop gradients), or call this "
+        "outside gradtape.function."
+    )
+
+
+def user_line() -> str:
+    """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
+        frame = frame.f_back
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Read:
+    """The node kind that reads a variable's value on entry to the graph."""
+
+    __slots__ = ("variable",)
+    name = "read"
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+
+class Written(Read):
+    """The node kind for a variable read after an assignment: its input is the value assigned."""
+
+    __slots__ = ()
+    name = "written"
+
+
+class Refusal:
+    """Why a backward function could not be traced."""
+
+    __slots__ = ("function", "line", "reason")
+
+    def __init__(self, function: str, line: str, reason: str) -> None:
+        self.function = function
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        reason = self.reason.rstrip(".")  # what to do follows, in a sentence of its own
+        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {reason}"
+
+
+class NotSaved(Refusal):
+    """The backward function is not there: the file was saved without custom gradients."""
+
+    __slots__ = ()
+
+    def __init__(self, function: str) -> None:
+        super().__init__(function, "", "")
+
+    def __str__(self) -> str:
+        return f"no gradient is defined for {self.function!r}: its file was saved without it"
+
+
+class CustomGradient:
+    """The node kind that replaces a gradient.
+
+    Inputs are ``results + arguments + saved``. Outputs are the results, unchanged; gradients reach
+    the arguments through ``backward``, a graph from ``saved + upstream`` to a gradient for each
+    argument that has one (``connected`` says which).
+    """
+
+    __slots__ = ("arguments", "backward", "connected", "label", "results")
+    name = "custom_gradient"
+
+    def __init__(
+        self,
+        label: str,
+        results: int,
+        arguments: int,
+        backward: Graph | Refusal,
+        connected: tuple[bool, ...],
+    ) -> None:
+        self.label = label
+        self.results = results
+        self.arguments = arguments
+        self.backward = backward
+        self.connected = connected
+
+
+class Node:
+    """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
+
+    __slots__ = ("inputs", "op", "outputs", "params", "several")
+
+    def __init__(
+        self,
+        op: Op | Read | CustomGradient,
+        inputs: tuple[Any, ...],
+        params: dict[str, Any],
+        outputs: tuple[Symbol, ...],
+        several: bool = False,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.params = params
+        self.outputs = outputs
+        # whether the kernel returns a sequence, which may have a single item
+        self.several = several
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs inside: a custom gradient's backward, or those that an op runs."""
+        if isinstance(self.op, CustomGradient):
+            return [self.op.backward] if isinstance(self.op.backward, Graph) else []
+        return [value for value in self.params.values() if isinstance(value, Graph)]
+
+
+class Graph:
+    """A traced program.
+
+    Attributes
+    ----------
+    name
+        The traced function's name.
+    inputs
+        Symbols of the inputs; what a nested graph took from its surroundings (``captures``) first.
+    nodes
+        The steps, in order; an input of a node is a symbol or a weak Python scalar.
+    outputs
+        Symbols of the results.
+    constants
+        Symbol -> array, for arrays that Python code brought in.
+    updates
+        Variable -> symbol of the value that it has on exit.
+    closure
+        Where constants came from that tapes may follow; ``None`` if there are no such.
+    """
+
+    #: Batches of lower levels are values from outside, which a branch takes as inputs.
+    level = 0
+
+    def __init__(self, name: str = "graph", parent: Graph | None = None) -> None:
+        self.name = name
+        self.parent = parent
+        if parent is not None:
+            self.level = parent.level
+        self.inputs: list[Symbol] = []
+        self.nodes: list[Node] = []
+        self.outputs: list[Symbol] = []
+        self.constants: dict[Symbol, Any] = {}
+        self.captures: list[Symbol] = []
+        self.updates: dict[Variable, Symbol] = {}
+        self.closure: Closure | None = None
+        self._captured: dict[Symbol, Symbol] = {}
+        self._constant_of: dict[int, Symbol] = {}
+        self._reads: dict[Variable, Symbol] = {}
+
+    # -- building --------------------------------------------------------------------------------
+
+    def input(self, spec: TensorSpec) -> Symbol:
+        """Add an input."""
+        symbol = Symbol(self, spec.shape, spec.dtype, spec.name)
+        self.inputs.append(symbol)
+        return symbol
+
+    def adopt(self, array: Any) -> Any:
+        """Return ``array`` as a value of this graph: its own symbol, a capture or a constant."""
+        if type(array) in SCALARS:
+            return array
+        if type(array) is Symbol and array.graph is self:
+            return array
+        if type(array) is Symbol or (self.level and is_transformed(array)):
+            if array not in self._captured:
+                if self.parent is None:
+                    raise TraceError(
+                        f"{user_line()}: {array!r} was made while {array.graph.name!r} was traced "
+                        "and is used after it; return it from the function instead"
+                    )
+                self.captures.append(self.parent.adopt(array))
+                name = getattr(array, "name", None)
+                self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, name))
+            return self._captured[array]
+        return self.constant(array)
+
+    def constant(self, array: Any) -> Symbol:
+        """Add an array as a constant."""
+        known = self._constant_of.get(id(array))
+        if known is None:
+            known = self._constant_of[id(array)] = self.another_constant(array)
+        return known
+
+    def another_constant(self, array: Any) -> Symbol:
+        """Add an array as a constant of its own, whether it is one already or not."""
+        if is_transformed(array):
+            raise TraceError(
+                f"{user_line()}: the traced function {self.name!r} uses {array!r} from outside it: "
+                "a value that differs from example to example; pass it as an argument"
+            )
+        symbol = Symbol(self, tuple(array.shape), array.dtype)
+        self.constants[symbol] = array
+        return symbol
+
+    def add(self, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Append a run of ``op``; return its output symbol, or a list of them."""
+        if op.infer is None:
+            raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
+        inputs = tuple(self.adopt(array) for array in arrays)
+        settings = {**op.defaults, **params}
+        specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
+        inferred = op.infer(*specs, **settings)
+        several = isinstance(inferred, list)
+        outputs = tuple(
+            Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
+        )
+        self.nodes.append(Node(op, inputs, settings, outputs, several))
+        return list(outputs) if several else outputs[0]
+
+    def read(self, variable: Variable) -> Symbol:
+        """Return the variable's value at this point of the program."""
+        symbol = self._reads.get(variable)
+        if symbol is None:
+            symbol = Symbol(self, variable.shape, variable.dtype)
+            self.nodes.append(Node(Read(variable), (), {}, (symbol,)))
+            self._reads[variable] = symbol
+        return symbol
+
+    def assign(self, variable: Variable, array: Any) -> None:
+        """Give the variable a new value from this point on."""
+        if self.parent is not None:
+            raise TraceError(
+                f"{user_line()}: variable {variable.name!r} is assigned inside a gradient "
+                "function; assign it in the function itself"
+            )
+        value = self.adopt(array)
+        symbol = Symbol(self, variable.shape, variable.dtype)
+        self.nodes.append(Node(Written(variable), (value,), {}, (symbol,)))
+        self._reads[variable] = symbol
+        self.updates[variable] = symbol
+
+    def custom(
+        self,
+        kind: CustomGradient,
+        results: Sequence[Any],
+        arguments: Sequence[Any],
+        saved: Sequence[Any],
+    ) -> list[Symbol]:
+        """Append a custom gradient around ``results``; return the symbols that stand for them."""
+        inputs = tuple(self.adopt(x) for x in (*results, *arguments, *saved))
+        outputs = tuple(Symbol(self, x.shape, x.dtype) for x in inputs[: kind.results])
+        self.nodes.append(Node(kind, inputs, {}, outputs))
+        return list(outputs)
+
+    def without_updates(self) -> Graph:
+        """Return the same program, assigning no variable when it ends."""
+        twin = copy.copy(self)
+        twin.updates = {}
+        return twin
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables read or assigned, in the order of first use; nested graphs included."""
+        found: dict[Variable, None] = {}
+        for node in self.nodes:
+            if isinstance(node.op, Read):
+                found.setdefault(node.op.variable)
+            for graph in node.graphs:
+                found.update(dict.fromkeys(graph.variables))
+        return list(found)
+
+    @property
+    def custom_gradients(self) -> list[CustomGradient]:
+        """The custom gradients, nested ones included."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node.op, CustomGradient):
+                found.append(node.op)
+            for graph in node.graphs:
+                found += graph.custom_gradients
+        return found
+
+    def __str__(self) -> str:
+        from .text import graph_text
+
+        return graph_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
+
+
+def _trace(op: Op) -> Any:
+    def append(*arrays: Any, **params: Any) -> Any:
+        graph = active_graph.get()
+        if graph is None:
+            symbol = next(x for x in arrays if type(x) is Symbol)
+            raise TraceError(
+                f"{user_line()}: {symbol!r} was made while {symbol.graph.name!r} was traced and is "
+                "used after it; return it from the function instead"
+            )
+        return graph.add(op, arrays, params)
+
+    return append
+
+
+register_array_type(Symbol, 10, _trace)

@@ -1,0 +1,73 @@
+"""Rewriting graphs: dead nodes removed, common subexpressions merged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ops.op import Op
+from .graph import CustomGradient, Graph, Node, Read, Symbol, Written
+
+__all__ = ["forward_only", "prune"]
+
+
+def prune(graph: Graph) -> Graph:
+    """Remove the nodes and constants on which neither an output nor an update depends, in place."""
+    needed: set[Symbol] = {*graph.outputs, *graph.updates.values()}
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if any(symbol in needed for symbol in node.outputs):
+            kept.append(node)
+            needed.update(x for x in node.inputs if type(x) is Symbol)
+    graph.nodes = kept[::-1]
+    graph.constants = {s: array for s, array in graph.constants.items() if s in needed}
+    return graph
+
+
+# what returns its input: it matters to tapes alone
+_SAME = frozenset({"identity", "stop_gradient"})
+
+
+def forward_only(graph: Graph) -> Graph:
+    """Return what computes the same values when nobody differentiates.
+
+    Custom gradients become what they are in the forward direction: nothing. Equal subexpressions
+    are computed once. Gradients of the original must not be taken through the result: merging
+    changes the order in which they would be summed.
+    """
+    result = Graph(graph.name, graph.parent)
+    result.inputs, result.constants = list(graph.inputs), dict(graph.constants)
+    alias: dict[Symbol, Symbol] = {}
+    seen: dict[Any, tuple[Symbol, ...]] = {}
+
+    def look(x: Any) -> Any:
+        return alias.get(x, x) if type(x) is Symbol else x
+
+    for node in graph.nodes:
+        inputs = tuple(look(x) for x in node.inputs)
+        if isinstance(node.op, CustomGradient):
+            alias.update(zip(node.outputs, inputs[: node.op.results], strict=True))
+            continue
+        same = isinstance(node.op, Op) and node.op.name in _SAME and type(inputs[0]) is Symbol
+        if same or isinstance(node.op, Written):
+            alias[node.outputs[0]] = inputs[0]
+            continue
+        key = (
+            _identity(node.op),
+            tuple(id(x) if type(x) is Symbol else (type(x), repr(x)) for x in inputs),
+            tuple((name, _identity(value)) for name, value in sorted(node.params.items())),
+        )
+        if key in seen:
+            alias.update(zip(node.outputs, seen[key], strict=True))
+        else:
+            seen[key] = node.outputs
+            result.nodes.append(Node(node.op, inputs, node.params, node.outputs, node.several))
+    result.outputs = [look(symbol) for symbol in graph.outputs]
+    result.updates = {variable: look(symbol) for variable, symbol in graph.updates.items()}
+    return prune(result)
+
+
+def _identity(value: Any) -> Any:
+    """Return what tells ops, and values of parameters, apart."""
+    if isinstance(value, Read):
+        return ("read", value.variable)
+    return value if isinstance(value, (Op, CustomGradient, Graph)) else repr(value)

@@ -1,0 +1,67 @@
+"""The readable form of a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..base.spec import describe
+from .graph import CustomGradient, Graph, Read, Refusal, Symbol, Written
+
+__all__ = ["graph_text"]
+
+
+def graph_text(graph: Graph, indent: str = "") -> str:
+    """Return the graph as text, one line a node, nested graphs indented below their node."""
+    names: dict[Symbol, str] = {}
+    arguments = []
+    for i, symbol in enumerate(graph.inputs):
+        names[symbol] = f"%{symbol.name or f'arg{i}'}"
+        arguments.append(f"{names[symbol]}: {describe(symbol.shape, symbol.dtype)}")
+    lines = [f"{indent}graph {graph.name}({', '.join(arguments)}):"]
+
+    def show(x: Any) -> str:
+        return names[x] if type(x) is Symbol else repr(x)
+
+    for symbol, array in graph.constants.items():
+        names[symbol] = f"%c{len(names)}"
+        lines.append(f"{indent}  {_typed(names[symbol], symbol)} = constant {_short(array)}")
+    for node in graph.nodes:
+        for symbol in node.outputs:
+            names[symbol] = f"%{len(names)}"
+        left = ", ".join(_typed(names[symbol], symbol) for symbol in node.outputs)
+        inputs = [show(x) for x in node.inputs]
+        op = node.op
+        if isinstance(op, CustomGradient):
+            n, m = op.results, op.results + op.arguments
+            right = (
+                f"custom_gradient {op.label}({', '.join(inputs[:n])}; of {', '.join(inputs[n:m])}"
+                + (f"; saved {', '.join(inputs[m:])})" if inputs[m:] else ")")
+            )
+        elif isinstance(op, Written):
+            right = f"assign {op.variable.name!r}, {inputs[0]}"
+        elif isinstance(op, Read):
+            right = f"read {op.variable.name!r}"
+        else:
+            plain = {k: v for k, v in node.params.items() if not isinstance(v, Graph)}
+            settings = [f"{key}={value!r}" for key, value in plain.items()]
+            right = f"{op.name}({', '.join(inputs + settings)})"
+        lines.append(f"{indent}  {left} = {right}")
+        if isinstance(op, CustomGradient) and isinstance(op.backward, Refusal):
+            lines.append(f"{indent}    {op.backward}")
+        lines += [graph_text(inner, indent + "    ") for inner in node.graphs]
+    lines.append(f"{indent}  return {', '.join(show(x) for x in graph.outputs)}")
+    return "\n".join(lines)
+
+
+def _typed(name: str, symbol: Symbol) -> str:
+    return f"{name}: {describe(symbol.shape, symbol.dtype)}"
+
+
+def _short(array: Any) -> str:
+    if int(np.prod(array.shape)) > 6:
+        return "..."
+    from ..ops.backend import to_numpy
+
+    return np.array2string(to_numpy(array), separator=", ").replace("\n", "")

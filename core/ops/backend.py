@@ -1,0 +1,219 @@
+"""``Backend``: the owner of one array type; which one makes new tensors; moving between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BackendMismatch, BackendUnavailable
+from ..tensors.tensor import Tensor
+
+__all__ = ["Backend", "backend", "backend_of", "current_backend", "to_numpy", "transfer"]
+
+_selected: ContextVar[tuple[str, str | None]] = ContextVar(
+    "gradtape_backend", default=("numpy", None)
+)
+
+
+class Backend:
+    """Base class of backends: subclass it, and return an instance from ``gradtape_backends``.
+
+    Attributes
+    ----------
+    name
+        The name that users select, for instance ``"numpy"``.
+    array_module
+        The top-level module that defines the backend's array types; an array belongs to the backend
+        if its type was defined there.
+    """
+
+    name: str = ""
+    array_module: str = ""
+    #: The array type beside which Python scalars are turned into arrays once; None to leave them.
+    scalar_array_type: type | None = None
+    provider: Any = None
+
+    @property
+    def xp(self) -> Any:
+        """The array namespace that kernels are bound to; imported on first use.
+
+        Raises
+        ------
+        BackendUnavailable
+            If the library or the device is missing, with what to install.
+        """
+        raise NotImplementedError
+
+    def unavailable(self) -> str | None:
+        """Return why the backend cannot be used here, or ``None`` if it can."""
+        try:
+            self.xp  # noqa: B018 - the import is what is tried
+        except BackendUnavailable as error:
+            return str(error)
+        return None
+
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        """Return a new array with ``value`` (a NumPy array, a number, nested lists)."""
+        raise NotImplementedError
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """Return the array's value in host memory, sharing memory where possible."""
+        raise NotImplementedError
+
+    def device(self, array: Any) -> str:
+        """Return the device of ``array``, as in ``tensor.to("<backend>:<device>")``."""
+        return "cpu"
+
+    def shape_witness(self, array: Any) -> Any:
+        """Return an array of the same shape and dtype that keeps ``array``'s memory free to go."""
+        return array
+
+    def weak_scalar(self, value: Any, dtype: Any) -> Any:
+        """Return a Python scalar as an array that promotes with ``dtype`` as the scalar would."""
+        return value
+
+    def bind(self, kernel: Any) -> Any:
+        """Return a portable kernel as a function of this backend's arrays."""
+        xp = self.xp
+        if isinstance(kernel, str):
+            target = xp
+            for part in kernel.split("."):
+                target = getattr(target, part)
+            return target
+
+        def bound(*arrays: Any, **params: Any) -> Any:
+            return kernel(xp, *arrays, **params)
+
+        return bound
+
+
+_by_type: dict[type, Backend] = {}
+
+
+def backend_for_type(array_type: type, asker: str = "this operation") -> Backend:
+    """Return the backend that owns ``array_type``."""
+    found = _by_type.get(array_type)
+    if found is None:
+        from .registry import registry
+
+        root = array_type.__module__.partition(".")[0]
+        for candidate in registry().backends.values():
+            if root == candidate.array_module:
+                found = _by_type[array_type] = candidate
+                break
+        else:
+            raise TypeError(
+                f"{asker}: {array_type.__module__}.{array_type.__qualname__} is no array of a "
+                f"backend known here ({', '.join(registry().backends)})"
+            )
+    return found
+
+
+def forget() -> None:
+    """Forget which backend owns which type, after the registry changed."""
+    _by_type.clear()
+
+
+def backend_of(array: Any) -> Backend:
+    """Return the backend that owns ``array``."""
+    if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
+        from ..graphs.graph import not_known
+
+        raise not_known(array, "its backend")
+    return backend_for_type(type(array))
+
+
+def to_numpy(array: Any) -> NDArray[Any]:
+    """Return any backend's array as a NumPy array."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return np.asarray(array)
+    if not hasattr(array, "__dlpack__"):
+        from ..graphs.graph import not_known
+
+        raise not_known(array, "its value")
+    return backend_of(array).to_numpy(array)
+
+
+def shape_witness(tensor: Any) -> Any:
+    """Return a tensor that stands for another's shape and dtype without keeping its value."""
+    if type(tensor) is not Tensor:
+        return tensor
+    array = tensor.array
+    owner = _by_type.get(type(array))
+    return tensor if owner is None else Tensor.with_id(owner.shape_witness(array), 0)
+
+
+def current_backend() -> Backend:
+    """Return the backend on which new tensors are made."""
+    from .registry import registry
+
+    return registry().backend(_selected.get()[0])
+
+
+def current_device() -> str | None:
+    """Return the device selected for new tensors; ``None`` for the backend's default."""
+    return _selected.get()[1]
+
+
+@contextmanager
+def backend(name: str) -> Iterator[Backend]:
+    """Make new tensors on another backend for a block.
+
+    Parameters
+    ----------
+    name
+        ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+
+    Raises
+    ------
+    LookupError
+        If no plugin provides the backend.
+    BackendUnavailable
+        If it cannot be used here; the message has the ``pip install`` line.
+    """
+    selected = _parse(name)
+    from .registry import registry
+
+    chosen = registry().backend(selected[0])
+    _ = chosen.xp  # fail here, with the reason, rather than at the first op
+    token = _selected.set(selected)
+    try:
+        yield chosen
+    finally:
+        _selected.reset(token)
+
+
+def _parse(name: str) -> tuple[str, str | None]:
+    head, _, device = name.partition(":")
+    return head, device or None
+
+
+def transfer(tensor: Tensor, where: str) -> Tensor:
+    """Return ``tensor`` on the backend and device named by ``where``; recorded by tapes."""
+    name, device = _parse(where)
+    owner = backend_of(tensor.array)
+    if owner.name == name and device in (None, owner.device(tensor.array)):
+        return tensor
+    from ..functions.custom import record_identity
+    from .registry import registry
+
+    target = registry().backend(name)
+    value = owner.to_numpy(tensor.array) if owner.name != name else tensor.array
+    moved = target.asarray(value, device=device)
+    source = f"{owner.name}:{owner.device(tensor.array)}"
+    return record_identity("to", tensor, moved, lambda g: transfer(g, source))
+
+
+def check_same_backend(array: Any, like: Any, what: str) -> None:
+    """Raise if ``array`` is on another backend than ``like``."""
+    mine, theirs = backend_of(array), backend_of(like)
+    if mine is not theirs:
+        raise BackendMismatch(
+            f"{what}: the value is on backend {mine.name}, it must be on {theirs.name}; "
+            f"move it with tensor.to({theirs.name!r})"
+        )

@@ -1,0 +1,78 @@
+"""A look at the gradients that come back from rules which this project does not test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import GradientError
+from .backend import shape_witness
+from .op import Op, Rule, unsure
+
+__all__ = ["check_rules"]
+
+
+def check_rules(op: Op) -> None:
+    """Let the rules of ``op`` raise when a gradient has not the shape of its input.
+
+    Otherwise it would be broadcast on the way back, and give wrong numbers without a word.
+    """
+    for name, rule in zip(op.inputs, op.rules or (), strict=False):
+        if rule is not None and not rule.checked:
+            _check_rule(op, name, rule)
+    op.rules = op.rules  # the quick paths look at them again
+    if op.vjp is not None and not hasattr(op.vjp, "checks"):
+        op.replace_vjp(_checked_vjp(op, op.vjp))
+
+
+def _check_rule(op: Op, name: str, rule: Rule) -> None:
+    pick, position = rule.pick, op.inputs.index(name)
+    same = rule.fn_complex is rule.fn
+    rule.pick = lambda values: (*pick(values), shape_witness(values[position]))
+    rule.fn = _checked(op, name, rule.fn)
+    rule.fn_complex = rule.fn if same else _checked(op, name, rule.fn_complex)
+    rule.only = None
+    rule.checked = True
+
+
+def _checked(op: Op, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(g: Any, *picked: Any, **keywords: Any) -> Any:
+        gradient = fn(g, *picked[:-1], **keywords)
+        # where inputs broadcast, the sum back to the input's shape is still to come
+        _check(op, name, gradient, g if op.broadcasts else picked[-1])
+        return gradient
+
+    return rule
+
+
+def _checked_vjp(op: Op, vjp: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(
+        gs: Any, inputs: Sequence[Any], outputs: Any, needed: Sequence[bool], **params: Any
+    ) -> Any:
+        gradients = vjp(gs, inputs, outputs, needed, **params)
+        if len(gradients) != len(inputs):
+            raise GradientError(
+                f"op {op.name!r}: its gradient rule returned {len(gradients)} gradients for "
+                f"{len(inputs)} inputs"
+            )
+        for i, (gradient, x, wanted) in enumerate(zip(gradients, inputs, needed, strict=True)):
+            if wanted and gradient is not None:
+                _check(op, op.inputs[min(i, len(op.inputs) - 1)], gradient, x)
+        return gradients
+
+    checked.checks = vjp  # type: ignore[attr-defined]
+    return checked
+
+
+def _check(op: Op, name: str, gradient: Any, like: Any) -> None:
+    if not hasattr(gradient, "shape"):
+        raise GradientError(
+            f"op {op.name!r}: the gradient rule of {name!r} returned {gradient!r}, not an array; "
+            "write NONDIFF in a rule's place for an input without gradient"
+        )
+    got, want = gradient.shape, like.shape
+    if got != want and not unsure(got) and not unsure(want):
+        raise GradientError(
+            f"op {op.name!r}: the gradient rule of {name!r} returned shape {got} where {want} is "
+            "needed"
+        )

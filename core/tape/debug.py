@@ -1,0 +1,200 @@
+"""Tools for finding out what went wrong; they cost nothing while they are not in use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from ..base.context import active_tapes
+from ..base.spec import describe
+from ..base.tree import flatten
+from ..batches.batched import Batched
+from ..errors import NonFiniteError
+from ..functions.closure import Everything
+from ..graphs.graph import user_line
+from ..ops.backend import backend_of, to_numpy
+from ..ops.op import SCALARS, Op, is_transformed
+from ..tensors.tensor import Tensor
+from . import backward
+
+__all__ = ["nan_guard"]
+
+# The guard knows the source lines of so many ops, the latest ones.
+_REMEMBERED = 100_000
+
+
+@contextmanager
+def nan_guard(infinities: bool = True) -> Iterator[None]:
+    """Raise an error at the first op that makes a NaN or an infinity out of finite numbers.
+
+    Both what runs forward in the block and what gradients run there is looked at, op by op: inside
+    functions made by :func:`gradtape.function` too, which run one op at a time meanwhile.
+
+    Parameters
+    ----------
+    infinities
+        Whether infinities count. If not, only NaN is an error, wherever infinities led to it.
+
+    Raises
+    ------
+    NonFiniteError
+        (A ``FloatingPointError``.) It names the op, the user's line, and the ranges of the op's
+        inputs; for an op of a gradient also the op that is differentiated, and its line.
+
+    Notes
+    -----
+    An op that is given what is not finite already is not to blame, and passes: data may hold NaN,
+    and masks infinities. What is computed on raw arrays (an optimizer's step, a custom gradient in
+    NumPy) is not looked at, nor is what runs in a new thread.
+
+    Every element of every result is read, so the block is slower; outside it nothing is.
+
+    Examples
+    --------
+    >>> x = gt.constant([0.0, 1.0])
+    >>> with gt.debug.nan_guard():
+    ...     y = gt.log(x)
+    Traceback (most recent call last):
+    gradtape.core.errors.NonFiniteError: <stdin>:2: op 'log' makes -inf (1 of 2 elements) ...
+    """
+    guard = _Guard(infinities)
+    active_tapes.set((*active_tapes.get(), guard))
+    try:
+        yield
+    finally:
+        # by identity, as tapes do: they may be closed in any order
+        active_tapes.set(tuple(other for other in active_tapes.get() if other is not guard))
+
+
+class _Guard:
+    """Stands among the tapes and looks at what every op makes.
+
+    While it does, gradients run on tensors as they do for a second tape, so it sees their ops too.
+    """
+
+    def __init__(self, infinities: bool) -> None:
+        self.records: dict[int, Any] = Everything()
+        self._infinities = infinities
+        # id of a result -> the op that made it and the user's line
+        self._made: dict[int, str] = {}
+
+    def accessed(self, variable: Any) -> None:
+        """Ignore that a variable was read."""
+
+    def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
+        self._look(op.name, op.inputs, inputs, [output], params)
+
+    def record_joint(
+        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self._look(op.name, op.inputs, inputs, outputs, params)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        self._look(name, (), inputs, outputs, {})
+
+    def record_break(self, inputs: Any, outputs: Any, why: str) -> None:
+        """Ignore an assignment: it computes nothing."""
+
+    def _look(
+        self,
+        op: str,
+        names: tuple[str, ...],
+        inputs: Sequence[Any],
+        outputs: Sequence[Tensor],
+        params: dict[str, Any],
+    ) -> None:
+        where = user_line()
+        for y in outputs:
+            if len(self._made) >= _REMEMBERED:
+                del self._made[next(iter(self._made))]
+            self._made[y.id] = f"op {op!r} ({where})"
+        for y in outputs:
+            if self._passes(y):
+                continue
+            if all(map(self._passes, (*inputs, *flatten(list(params.values()))))):
+                given = [_range(name, x) for name, x in _named(names, inputs)]
+                around = self._surroundings()
+                host = np.asarray(to_numpy(_all_examples(y.array)))
+                what = _what(host, self._faults(np, host))
+                raise NonFiniteError(
+                    f"{where}: op {op!r} makes {what}{around} out of {', '.join(given)}"
+                )
+
+    def _passes(self, value: Any) -> bool:
+        """Return whether a value is free of what is looked for."""
+        array = _all_examples(value.array if type(value) is Tensor else value)
+        if type(array) in SCALARS:
+            return not self._faults(np, array)
+        dtype = getattr(array, "dtype", None)
+        if dtype is None or is_transformed(array) or np.dtype(_dtype_name(dtype)).kind not in "fc":
+            return True
+        xp = backend_of(array).xp
+        return not bool(xp.any(self._faults(xp, array)))
+
+    def _faults(self, xp: Any, array: Any) -> Any:
+        return ~xp.isfinite(array) if self._infinities else xp.isnan(array)
+
+    def _surroundings(self) -> str:
+        """Say which gradient and which traced function the running op is part of."""
+        from ..graphs.replay import replay
+
+        told = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code is backward.run_backward.__code__:
+                made = self._made.get(frame.f_locals["output"], "an op that ran before the guard")
+                told.append(f" in the gradient of {made}")
+            elif frame.f_code is replay.__code__:
+                told.append(f" in the traced function {frame.f_locals['graph'].name!r}")
+            frame = frame.f_back
+        return ",".join(told)
+
+
+def _all_examples(array: Any) -> Any:
+    """Return the array that holds the values: inside vmap, those of all examples."""
+    while type(array) is Batched:
+        array = array.array
+    return array
+
+
+def _dtype_name(dtype: Any) -> str:
+    """Return the name of a dtype of any array library."""
+    return str(dtype).rpartition(".")[2]
+
+
+def _named(names: tuple[str, ...], inputs: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Return an op's inputs with their names; those of a variadic op are counted."""
+    if len(names) == len(inputs) and not any(name.startswith("*") for name in names):
+        return list(zip(names, inputs, strict=True))
+    return [(f"input {i}", x) for i, x in enumerate(inputs)]
+
+
+def _range(name: str, value: Any) -> str:
+    """Return an input's name, type and range."""
+    array = _all_examples(value.array if type(value) is Tensor else value)
+    if type(array) in SCALARS:
+        return f"{name} = {array!r}"
+    text = f"{name}: {describe(array.shape, _dtype_name(array.dtype))}"
+    host = np.asarray(to_numpy(array))
+    if not host.size:
+        return f"{text} without elements"
+    if host.size == 1:
+        return f"{text} = {host.item()!r}"
+    if host.dtype.kind == "c":
+        sizes = np.abs(host)
+        return f"{text} of magnitude {sizes.min():.6g} to {sizes.max():.6g}"
+    return f"{text} from {host.min():.6g} to {host.max():.6g}"
+
+
+def _what(host: Any, faults: Any) -> str:
+    """Return what is wrong in a result, how often, and where first."""
+    first = tuple(int(i) for i in np.argwhere(faults)[0])
+    at = f", the first at {first}" if first else ""
+    return f"{host[first]} ({np.count_nonzero(faults)} of {host.size} elements{at})"

@@ -1,0 +1,190 @@
+"""Why a gradient is what it is: the answer of ``GradientTape.explain``."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..base.context import recording_to
+from ..base.dtypes import is_differentiable
+from ..base.spec import describe
+from ..base.table import F
+from ..ops.backend import to_numpy
+from ..ops.op import is_transformed
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+from .backward import Joint, reachable, run_backward
+from .tape import ELSEWHERE
+
+if TYPE_CHECKING:
+    from .tape import GradientTape
+
+#: How many names a sentence lists.
+SHOWN = 8
+
+
+def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -> str:
+    """Return one sentence or more on the path from ``source`` to ``target``."""
+    name = f"variable {original.name!r}" if isinstance(original, Variable) else "the source"
+    for what, tensor in (("target", target), (name, source)):
+        if not is_differentiable(tensor.dtype):
+            return f"None: {what} has dtype {tensor.dtype}; only floats and complex have gradients."
+    if target.id == source.id:
+        return "Connected: the target is the source itself, so its gradient is 1."
+    reached = reachable(tape._all, {source.id})
+    if target.id in reached:
+        depends = f"the target depends on {name} through differentiable ops"
+        try:
+            why = _why_zero(tape, target, source, reached)
+        except Exception as error:  # of a rule that somebody wrote; gradient() will raise it again
+            return f"Connected: {depends}, but a rule raises {type(error).__name__}: {error}."
+        return f"Zero: {depends}, but {why}." if why else f"Connected: {depends}."
+    used = tape._used and not tape._persistent
+    broken = _on_the_way(tape, target, reached)
+    if broken:
+        return f"None: a path from {name} ends: {'; '.join(broken)}."
+    reasons: list[str] = []
+    if not tape._entered:
+        return "None: the tape was never entered; use it in a with statement."
+    if used:
+        reasons.append(
+            "this tape is not persistent and gradient() has freed its records; "
+            "call explain() first, or make it with persistent=True"
+        )
+    if tape._was_reset:
+        reasons.append("the tape was reset, and forgot what it had watched and recorded before")
+    if not used and source.id not in tape._roots and source.id not in tape._all:
+        reasons.append(
+            f"{name} was never watched{' since' if tape._was_reset else ''}; call tape.watch(...) "
+            f"before using it (watched: {_watched(tape)})"
+        )
+        if isinstance(original, Variable) and not original.trainable:
+            reasons.append(f"{name} has trainable=False, so reading it does not watch it")
+        elif isinstance(original, Variable):
+            reasons.append("reading its value with .numpy() does not watch it")
+        if not tape._watch_accessed:
+            reasons.append("the tape was made with watch_accessed_variables=False")
+    if tape._stops:
+        reasons.append(f"recording was stopped at {', '.join(dict.fromkeys(tape._stops))}")
+    if tape._thread != threading.get_ident():
+        reasons.append("the tape was entered in another thread; a new thread records on no tape")
+    if not reasons:
+        found = "what was recorded from it leads elsewhere" if len(reached) > 1 else "no op used it"
+        reasons.append(
+            f"no recorded op connects {name} to the target ({found}); what ran outside the tape's "
+            "with block, or in a new thread (unless by contextvars.copy_context().run), is not "
+            "recorded, and an array or a Python number enters as a constant"
+        )
+    return f"None: {'; '.join(reasons)}."
+
+
+def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[str]:
+    """Return why paths end that may have led to the target, without repeating a reason.
+
+    Where a path ends in the target itself, the others are not asked. Otherwise what was made
+    after the target is not on the way to it; ids are given in the order of creation.
+    """
+    broken = [b for b in tape._breaks if b.input in reached]
+    ends = [b for b in broken if b.output == target.id]
+    if not ends:
+        ends = [b for b in broken if b.output < target.id and b.input < target.id]
+        ends.sort(key=lambda b: b.output == ELSEWHERE)  # the less certain ones last
+    return list(dict.fromkeys(b.reason for b in ends))
+
+
+def _watched(tape: GradientTape) -> str:
+    """Say what the tape watches: variables by name, tensors by shape and dtype.
+
+    The tape knows ids alone, so as not to keep tensors alive. They are looked for in all of memory.
+    """
+    variables, tensors = {v.id: v.name for v in tape.watched_variables()}, {}
+    for thing in gc.get_objects():
+        if type(thing) is Tensor and thing.id in tape._roots:
+            tensors[thing.id] = describe(thing.array.shape, thing.array.dtype)
+        elif issubclass(type(thing), Variable) and thing.id in tape._roots:
+            variables[thing.id] = thing.name
+    found = [f"variable {name!r}" for _, name in sorted(variables.items())]
+    found += [f"a tensor {text}" for id, text in sorted(tensors.items()) if id not in variables]
+    gone = len(tape._roots) - len(found)
+    if gone:
+        found.append(f"{gone} that {'is' if gone == 1 else 'are'} no longer there")
+    more = len(found) - SHOWN
+    return ", ".join(found[:SHOWN]) + (f" and {more} more" if more > 0 else "") or "nothing"
+
+
+# -- gradients of zero -----------------------------------------------------------------------------
+
+
+def _why_zero(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int]) -> str | None:
+    """Say where the gradient became all zeros on its way back, None if it did not.
+
+    The records are walked with the true gradient, all of it kept: this costs a backward pass and
+    its memory.
+    """
+    if is_transformed(target.array) or is_transformed(source.array):
+        return None
+    records = tape._all
+    grads = {target.id: F.ones_like(target.array)}
+    with recording_to(()):
+        run_backward(records.copy(), grads, set(records), True, reached)
+        if source.size == 0 or not _vanished(grads.get(source.id)):
+            return None
+        blocked, cancelled = _ends(records, grads, reached)
+    said = []
+    if blocked:
+        said.append(f"at these values {_listed(blocked)} made its gradient all zeros")
+    if cancelled:
+        said.append(f"the gradients that come back through {_listed(cancelled)} cancel")
+    return " and ".join(said) or None
+
+
+def _ends(
+    records: dict[int, Any], grads: dict[int, Any], reached: set[int]
+) -> tuple[list[str], list[str]]:
+    """Return the ops that turned a gradient into zeros, and those whose gradients cancelled."""
+    blocked: dict[str, None] = {}
+    cancelled: dict[str, None] = {}
+    for output, record in reversed(records.items()):
+        outputs = record.outputs if type(record) is Joint else (output,)
+        coming = {id: grads[id] for id in outputs if id in grads}
+        if all(map(_vanished, coming.values())):
+            continue
+        for id, name, piece in _pieces(record):
+            if id in reached and _vanished(grads.get(id)):
+                alone = dict(coming)
+                run_backward({output: piece}, alone, {id}, True, None)
+                (blocked if _vanished(alone.get(id)) else cancelled)[name] = None
+    return list(blocked), list(cancelled)
+
+
+def _pieces(record: Any) -> Iterator[tuple[int, str, Any]]:
+    """Yield what a record does for each of its inputs: (input id, op, a record of that alone)."""
+    if type(record) is Joint:
+        yield from ((id, record.name, record) for id in record.inputs if id is not None)
+    elif type(record) is tuple:
+        yield record[0], _op_of(record[1]), record
+    elif record is not None:
+        yield from ((edge[0], _op_of(edge[1]), [edge]) for edge in record)
+
+
+def _op_of(rule: Any) -> str:
+    """Return the name of the op that a gradient rule belongs to: records do not keep it."""
+    from ..ops.registry import registry
+
+    for op in registry().ops.values():
+        for known in op.rules or ():
+            if known is not None and (known.fn is rule or known.fn_complex is rule):
+                return op.name
+    return getattr(rule, "__qualname__", repr(rule))
+
+
+def _vanished(gradient: Any) -> bool:
+    return gradient is not None and not to_numpy(gradient).any()
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    kind = "op" if len(names) == 1 else "ops"
+    return f"{kind} {', '.join(map(repr, names[:SHOWN]))}{more}"

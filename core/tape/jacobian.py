@@ -1,0 +1,241 @@
+"""Jacobians in one backward pass: the rows of the identity go back together, as a batch."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.context import active_batches, active_tapes
+from ..base.dtypes import is_differentiable
+from ..base.table import F, ops
+from ..batches.batched import Batched, in_trace, new_level, whole_shape
+from ..errors import TraceError
+from ..graphs.graph import Symbol, user_line
+from ..ops.backend import backend_for_type, current_backend
+from ..ops.op import is_transformed
+from ..tensors.tensor import Tensor
+from ..transforms.vmap import batching, leave
+
+if TYPE_CHECKING:
+    from .tape import GradientTape
+
+__all__ = ["batch_jacobian", "beside", "check_examples", "jacobian", "pull_rows"]
+
+#: How many bytes the gradients on their way back may take, by estimate, if nobody says otherwise.
+MEMORY_BUDGET = 2**30
+
+
+def jacobian(
+    tape: GradientTape,
+    target: Tensor,
+    sources: list[Tensor],
+    parallel_iterations: int | None,
+    vectorized: bool,
+) -> list[Tensor | None]:
+    """Return the derivative of ``target`` by every source, ``target.shape + source.shape`` each."""
+    shape = _known(target, "jacobian")
+    count = prod(shape)
+    if not is_differentiable(target.dtype):
+        return [None] * len(sources)
+    ids = [x.id for x in sources]
+    at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
+    if not vectorized:
+        at_once = 1
+    blocks: list[list[Tensor | None]] = []
+    for start in range(0, count, at_once) if count else [0]:
+        stop = min(start + at_once, count)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, *shape)
+        keep = stop < count
+        if stop - start == 1:  # one row needs no batch
+            seed = Tensor(beside(rows[0], target))
+            found = tape._backward([target], [seed], ids, keep)
+            blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
+        else:
+            blocks.append(pull_rows(tape, target, beside(rows, target), ids, keep))
+    results: list[Tensor | None] = []
+    for source, *parts in zip(sources, *blocks, strict=True):
+        present = [part for part in parts if part is not None]
+        if not present:
+            results.append(None)
+            continue
+        rows_ = present[0] if len(present) == 1 else ops["concatenate"](*present, axis=0)
+        results.append(_reshaped(rows_, shape, source, "jacobian"))
+    return results
+
+
+def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bool) -> None:
+    """Raise if a batch Jacobian has no meaning; nothing of the tape is used up."""
+    for what, x in (("target", target), ("source", source)):
+        if x.shape is None or len(x.shape) < 1:
+            raise ValueError(
+                f"batch_jacobian: the {what} needs a first axis that counts examples, "
+                f"got shape {x.shape}"
+            )
+    batch, *inner = target.shape or ()
+    also = (source.shape or ())[0]
+    if None not in (batch, also) and batch != also:
+        raise ValueError(
+            "batch_jacobian: target and source must have the same number of examples, "
+            f"got shapes {target.shape} and {source.shape}"
+        )
+    if None in inner:
+        raise TraceError(f"batch_jacobian: the shape of one target is unknown: {target.shape}")
+    if check and is_differentiable(target.dtype):
+        _check_independent(tape, target, source)
+
+
+def batch_jacobian(
+    tape: GradientTape, target: Tensor, source: Tensor, parallel_iterations: int | None
+) -> Tensor:
+    """Return the derivative of ``target[i]`` by ``source[i]`` for every ``i``, stacked."""
+    batch, *inner = target.shape or ()
+    _, *given = source.shape or ()
+    count = prod(inner)
+    at_once = parallel_iterations or _rows_that_fit(tape, target, [source])
+    blocks = []
+    for start in range(0, count, at_once) if is_differentiable(target.dtype) else []:
+        stop = min(start + at_once, count)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
+        level = new_level()
+        seeds = Batched(in_trace(beside(rows, target)), level)
+        seed = F.broadcast_like(seeds, target.array)
+        (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
+        if found is None:
+            break
+        blocks.append(found)
+    if not blocks:
+        tape._backward([target], [None], [source.id])  # the tape is used up all the same
+        zeros = F.zeros_like(F.cast_like(target.array, source.array))
+        for _ in given:
+            zeros = F.expand_dims(zeros, axis=-1)
+        others = F.zeros_like(source.array)
+        for _ in inner:
+            others = F.expand_dims(others, axis=1)
+        return Tensor(zeros + others)
+    rows_ = blocks[0] if len(blocks) == 1 else ops["concatenate"](*blocks, axis=0)
+    turned = ops["moveaxis"](rows_, source=(0,), destination=(1,))
+    if len(inner) == 1:
+        return turned
+    shape = (batch, *inner, *given)
+    return _reshape_with_unknowns(turned, shape, "batch_jacobian")
+
+
+def pull_rows(
+    tape: GradientTape, target: Tensor, seeds: Any, ids: list[int], keep: bool
+) -> list[Tensor | None]:
+    """Send a stack of upstream gradients back at once; return stacks of gradients."""
+    level = new_level()
+    return _pull_seed(tape, target, Batched(in_trace(seeds), level), level, ids, keep)
+
+
+def _pull_seed(
+    tape: GradientTape, target: Tensor, seed: Any, level: int, ids: list[int], keep: bool
+) -> list[Tensor | None]:
+    like = Tensor.with_id(_inside(seed, level), 0)
+    if not active_tapes.get() and not active_batches.get():  # nobody to tell of the batch
+        found = tape._backward([target], [Tensor(seed)], ids, keep)
+        return [None if g is None else _left(g, like, level) for g in found]
+    with batching(level, like, "same"):  # a gradient function that draws, draws once
+        found = tape._backward([target], [Tensor(seed)], ids, keep)
+    return [None if g is None else leave(g, like, level) for g in found]
+
+
+def _left(g: Tensor, like: Tensor, level: int) -> Tensor:
+    array = g.array
+    if type(array) is Batched and array.level == level:
+        return Tensor(array.array)
+    return leave(g, like, level)
+
+
+def _inside(seed: Any, level: int) -> Any:
+    while seed.level != level:
+        seed = seed.array
+    return seed.array
+
+
+def beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
+    """Return host values as an array where the target is, of its dtype or another."""
+    dtype = dtype or target.dtype
+    array = target.array
+    while type(array) is Batched:
+        array = array.array
+    if type(array) is Symbol or is_transformed(array):
+        return current_backend().asarray(rows, dtype=dtype)
+    owner = backend_for_type(type(array))
+    return owner.asarray(rows, dtype=dtype, device=owner.device(array))
+
+
+def _known(target: Tensor, name: str) -> tuple[int, ...]:
+    shape = target.shape
+    if shape is None or None in shape:
+        raise TraceError(
+            f"{user_line()}: {name}: the number of targets is unknown in this trace (shape "
+            f"{shape}); give the TensorSpec its sizes"
+        )
+    return shape
+
+
+def _rows_that_fit(tape: GradientTape, target: Tensor, sources: list[Tensor]) -> int:
+    """Return how many rows go back at once within the memory budget."""
+    shapes = {whole_shape(x.array) for x in (target, *sources)} | tape._saved_shapes()
+    largest = max(
+        (prod(shape) for shape in shapes if shape is not None and None not in shape), default=1
+    )
+    # the upstream gradient, what comes out, and temporaries of rules, in double precision
+    return max(1, MEMORY_BUDGET // (6 * 8 * max(largest, 1)))
+
+
+def _reshaped(rows: Tensor, shape: tuple[int, ...], source: Tensor, name: str) -> Tensor:
+    if len(shape) == 1:
+        return rows
+    if source.shape is None:
+        raise TraceError(f"{name}: the rank of a source is unknown in this trace")
+    return _reshape_with_unknowns(rows, (*shape, *source.shape), name)
+
+
+def _reshape_with_unknowns(x: Tensor, shape: tuple[Any, ...], name: str) -> Tensor:
+    if shape.count(None) > 1:
+        raise TraceError(f"{name}: more than one size of {shape} is unknown in this trace")
+    sizes = tuple(-1 if n is None else n for n in shape)
+    if -1 in sizes and 0 in sizes:
+        raise TraceError(f"{name}: the result of shape {shape} is empty in a trace")
+    result: Tensor = ops["reshape"](x, shape=sizes)
+    return result
+
+
+# -- help with structure ---------------------------------------------------------------------------
+
+
+def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> None:
+    """Raise if one example's target depends on another example's source.
+
+    If it does not, changing the sign of an example's upstream gradient changes the sign of that
+    example's gradient, and nothing else.
+    """
+    if is_transformed(target.array) or is_transformed(source.array):
+        raise TraceError("batch_jacobian: check=True needs values, and a trace or vmap has none")
+    rng = np.random.default_rng(0)
+    shape = target.shape or ()
+    signs = rng.choice([-1.0, 1.0], (2, shape[0])) if shape[0] > 1 else np.ones((2, shape[0]))
+    if shape[0] > 1:
+        signs[0, :2] = 1.0, -1.0  # neither all alike
+        signs[1, :2] = 1.0, 1.0
+    probe = rng.standard_normal(shape)
+    spread = (slice(None), *(None,) * (len(shape) - 1))
+    seeds = np.stack([probe, *(probe * s[spread] for s in signs)])
+    (found,) = pull_rows(tape, target, beside(seeds, target), [source.id], keep=True)
+    if found is None or not prod(found.shape or ()):
+        return
+    host = np.asarray(found.numpy())
+    plain, flipped = host[0], host[1:]
+    axes = (slice(None), slice(None), *(None,) * (plain.ndim - 1))
+    # changing signs rounds nothing; the order of a sum may. nan is no evidence of independence
+    allowed = 1e3 * float(np.finfo(host.dtype).eps) * np.abs(plain)
+    if not (np.abs(flipped - plain * signs[axes]) <= allowed).all():
+        raise ValueError(
+            "batch_jacobian: the examples are not independent: some target depends on another "
+            "example's source (batch normalization in training does that), or its gradient is nan. "
+            "Use jacobian, which gives all pairs of examples"
+        )

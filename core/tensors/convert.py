@@ -1,0 +1,226 @@
+"""Turning what users have (numbers, lists, arrays, variables) into tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.dtypes import as_dtype, default_complex_dtype, default_dtype
+from ..base.tree import flatten
+from ..ops.backend import backend_for_type, current_backend, current_device
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..ops.op import Op
+
+__all__ = ["among", "as_tensor", "beside", "constant", "operand"]
+
+# Python's numbers, the narrowest first.
+_NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
+    """Make a tensor on the current backend.
+
+    Parameters
+    ----------
+    value
+        A number, nested lists of numbers, an array, or a tensor. The value is copied.
+    dtype
+        The dtype. If not given, arrays keep theirs, Python floats become the default dtype
+        (``float32``) and Python integers ``int64``.
+    shape
+        If given, the result has this shape; a single number fills it.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+    ValueError
+        If nested lists are ragged, or the value does not fit ``shape``.
+
+    Examples
+    --------
+    >>> gt.constant([1.0, 2.0])
+    <Tensor shape=(2,) dtype=float32 value=[1., 2.]>
+    """
+    from .variable import Variable
+
+    if isinstance(value, Variable):
+        value = value.value
+    if isinstance(value, Tensor):
+        result = value if dtype is None else value.astype(as_dtype(dtype))
+    elif _has_tensors(value):
+        from ..base.table import ops
+
+        items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
+        result = ops["stack"](*items, axis=0)
+    else:
+        owner = current_backend()
+        if not isinstance(value, (np.ndarray, np.generic)) and _is_device_array(value):
+            owner = backend_for_type(type(value))
+        else:
+            value = host_array(value, dtype)
+        wanted = None if dtype is None else as_dtype(dtype)
+        result = Tensor(owner.asarray(value, dtype=wanted, device=current_device()))
+    if shape is None:
+        return result
+    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if result.size == 1:
+        from ..base.table import ops
+
+        filled: Tensor = ops["broadcast_to"](ops["reshape"](result, shape=()), shape=shape)
+        return filled
+    if result.size != int(np.prod(shape)):
+        raise ValueError(
+            f"constant: a value of shape {result.shape} does not fill the shape {shape}"
+        )
+    return result.reshape(shape)
+
+
+def as_tensor(value: Any, dtype: Any = None) -> Tensor:
+    """Return ``value`` as a tensor, itself if it is one.
+
+    An array is copied: a tensor never changes, and the array's owner may.
+    """
+    if type(value) is Tensor and dtype is None:
+        return value
+    from .variable import Variable
+
+    if isinstance(value, Variable):
+        return as_tensor(value.value, dtype)
+    if isinstance(value, (np.ndarray, np.generic)) and dtype is None:
+        if value.dtype.kind not in "biufc":
+            as_dtype(value.dtype)
+        if current_backend().name == "numpy":
+            return Tensor(_native(np.array(value)))
+    return constant(value, dtype)
+
+
+def among(values: Sequence[Any]) -> list[Tensor]:
+    """Return values that meet in one function as tensors, Python's numbers in the others' dtype.
+
+    A list of Python numbers is weak, as a single one is: ``float64`` beside ``float64`` tensors,
+    unrounded, and ``float32`` beside ``float32`` ones. Integers beside integers are NumPy's.
+    """
+    if set(map(type, values)) == {Tensor}:
+        return list(values)
+    dtypes = _dtypes(flatten(list(values)))
+    return [_as_weak(value, dtypes) for value in values]
+
+
+def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
+    """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
+    dtype = _weak_dtype(value, dtypes)
+    weak = dtype is not None and dtype.kind in "fc"
+    return as_tensor(_rectangular(value, dtype) if weak else value)
+
+
+def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
+    found = [getattr(value, "dtype", None) for value in values]
+    return [dtype for dtype in found if isinstance(dtype, np.dtype) and dtype.kind in "biufc"]
+
+
+def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
+    """Return the dtype of Python numbers beside those dtypes; None for what has its own."""
+    if not dtypes or not (type(value) in _NUMBERS or isinstance(value, (list, tuple))):
+        return None
+    kinds = set(map(type, flatten(value)))
+    if not kinds or not kinds <= _NUMBERS.keys():
+        return None
+    widest = max(kinds, key=_NUMBERS.__getitem__)
+    return None if widest is bool else np.result_type(*dtypes, widest())
+
+
+def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
+    """Return ``value`` as a tensor where ``tensor`` is, if it is a number, a list or on the host.
+
+    What a function makes itself has no backend of its own: it goes where the user's tensor is.
+    Python's numbers take a floating dtype from it, unless they are indices and not ``weak``.
+    """
+    from ..ops.op import is_transformed
+    from .variable import Variable
+
+    made = _as_weak(value, [tensor.dtype]) if weak else as_tensor(value)
+    if isinstance(value, (Tensor, Variable)) or is_transformed(tensor.array):
+        return made
+    if is_transformed(made.array) or type(made.array) is type(tensor.array):
+        return made
+    owner = backend_for_type(type(tensor.array))
+    host = backend_for_type(type(made.array)).to_numpy(made.array)
+    return Tensor(owner.asarray(host, device=owner.device(tensor.array)))
+
+
+def operand(value: Any, op: Op, position: int, inputs: Sequence[Any]) -> Tensor:
+    """Return one of an op's inputs as a tensor; name op and argument if it is none."""
+    try:
+        if value is None:
+            raise TypeError("expected a tensor or a number, got None")
+        dtype = None
+        if isinstance(value, (list, tuple)):
+            dtype = _weak_dtype(value, _dtypes(inputs))
+            # an input without a gradient, beside others that have one, is an index or a condition
+            if op.rules is not None and op.rules[position] is None and op.differentiable:
+                dtype = None
+        return as_tensor(value if dtype is None else _rectangular(value, dtype))
+    except (TypeError, ValueError, OverflowError) as error:
+        if op.variadic or position >= len(op.inputs):
+            argument = f"argument {position}"
+        else:
+            argument = f"argument {op.inputs[position]!r}"
+        raise type(error)(f"{op.name}: {argument}: {error}") from error
+
+
+def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Return a NumPy array of ``value``, Python floats in the default dtype."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+    else:
+        array = _rectangular(value)
+        if dtype is None and array.dtype.kind in "fc" and _made_of_python_numbers(value):
+            small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
+            array = array.astype(small)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(
+            f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
+        )
+    return _native(array)
+
+
+def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(value, dtype)
+    except ValueError as error:
+        raise ValueError(f"nested lists must be rectangular: {error}") from error
+
+
+def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return ``array`` with NumPy's own dtype object: native byte order, and quick to compare."""
+    plain = np.dtype(array.dtype.type)
+    return array if array.dtype is plain else array.astype(plain)
+
+
+def _made_of_python_numbers(value: Any) -> bool:
+    return all(
+        type(leaf) in (bool, int, float, complex)
+        for leaf in flatten(value if isinstance(value, (list, tuple)) else [value])
+    )
+
+
+def _has_tensors(value: Any) -> bool:
+    from .variable import Variable
+
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(leaf, (Tensor, Variable)) for leaf in flatten(value)
+    )
+
+
+def _is_device_array(value: Any) -> bool:
+    try:
+        backend_for_type(type(value))
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,306 @@
+"""``x[index]`` as an op: integers, slices, ``None``, ``...``, integer and boolean arrays.
+
+``x.at[index]`` changes the same elements, in a new tensor.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..base.spec import broadcast_shapes
+from ..base.table import F, ops
+from ..graphs.graph import Symbol
+from ..ops.backend import backend_of, to_numpy
+from ..ops.op import SCALARS, is_transformed
+from .convert import as_tensor
+from .tensor import Tensor
+from .variable import Variable
+
+__all__ = ["At", "Place", "decode_index", "getitem"]
+
+
+def getitem(x: Any, index: Any) -> Tensor:
+    """Return ``x[index]``: basic and advanced indexing with NumPy's meaning.
+
+    Raises
+    ------
+    IndexError
+        If an index is of another kind, too many are given, or one is out of range.
+    """
+    template, arrays = _encode_index(x, index)
+    try:
+        result: Tensor = ops["getitem"](x, *arrays, index=template)
+    except IndexError as error:
+        raise _misfit(x, index, error) from None
+    return result
+
+
+def _misfit(x: Any, index: Any, error: IndexError) -> IndexError:
+    reason = str(error).removeprefix("getitem: ")
+    return IndexError(f"getitem: index {index!r} does not fit shape {x.shape}: {reason}")
+
+
+def _encode_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Tensor]]:
+    """Return an index as a parameter of ops, and the arrays in it."""
+    parts = index if isinstance(index, tuple) else (index,)
+    template: list[Any] = []
+    arrays: list[Tensor] = []
+    for part in parts:
+        if part is None:
+            template.append("newaxis")
+        elif part is Ellipsis:
+            template.append("...")
+        elif isinstance(part, slice):
+            template.append(("slice", *(_bound(n) for n in (part.start, part.stop, part.step))))
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            template.append(int(part))
+        else:
+            array = _index_array(part, x.array)
+            template.append(("array", len(arrays)))
+            arrays.append(array)
+    return tuple(template), arrays
+
+
+class At:
+    """``x.at``: index it to say which elements to change."""
+
+    __slots__ = ("_x",)
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+
+    def __getitem__(self, index: Any) -> Place:
+        return Place(as_tensor(self._x), index)
+
+
+class Place:
+    """Elements of a tensor; each method returns a new tensor in which they are changed.
+
+    Values broadcast to the shape of ``x[index]`` and take the dtype of ``x``. Gradients reach
+    them, and the elements that stay.
+    """
+
+    __slots__ = ("_index", "_x")
+
+    def __init__(self, x: Tensor, index: Any) -> None:
+        self._x = x
+        self._index = index
+
+    def get(self) -> Tensor:
+        """Return the elements: ``x[index]``."""
+        return getitem(self._x, self._index)
+
+    def set(self, values: Any) -> Tensor:
+        """Replace the elements; where an index is repeated, the last value stays.
+
+        Raises
+        ------
+        ValueError
+            If the values do not broadcast to the shape of ``x[index]``.
+        TypeError
+            If they are of a higher kind than ``x``: floats for integers, say.
+        IndexError
+            If the index does not fit.
+        """
+        result: Tensor
+        if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
+            # picks another number of elements in each example; one value fits them all
+            self._check_kind(values, "at[...].set")
+            value = values if type(values) in SCALARS else ops["cast_like"](values, self._x)
+            result = ops["where"](self._index, value, self._x)
+            return result
+        template, arrays, fitted = self._fit(values, "set")
+        result = ops["index_set"](self._x, fitted, *arrays, index=template)
+        return result
+
+    def add(self, values: Any) -> Tensor:
+        """Add to the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        template, arrays, fitted = self._fit(values, "add")
+        return self._x + ops["index_add_like"](fitted, self._x, *arrays, index=template)
+
+    def subtract(self, values: Any) -> Tensor:
+        """Subtract from the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        template, arrays, fitted = self._fit(values, "subtract")
+        return self._x - ops["index_add_like"](fitted, self._x, *arrays, index=template)
+
+    def multiply(self, values: Any) -> Tensor:
+        """Multiply the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        return self._combine(values, "multiply", "prod")
+
+    def divide(self, values: Any) -> Tensor:
+        """Divide the elements, once more for each time that an index is repeated.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`; integers have no quotients.
+        """
+        if self._x.dtype.kind not in "fc":
+            raise TypeError(
+                f"at[...].divide: quotients do not go into a tensor of {self._x.dtype}; cast it "
+                "with astype"
+            )
+        return self._combine(values, "divide", "prod")
+
+    def max(self, values: Any) -> Tensor:
+        """Replace the elements by ``values`` where these are larger; the largest stays.
+
+        Where several are the largest, they share the gradient.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
+        return self._combine(values, "maximum", "max")
+
+    def min(self, values: Any) -> Tensor:
+        """Replace the elements by ``values`` where these are smaller; as :meth:`max`."""
+        return self._combine(values, "minimum", "min")
+
+    def apply(self, fn: Callable[[Tensor], Any]) -> Tensor:
+        """Replace the elements by ``fn(x[index])``; a repeated index makes no difference."""
+        return self.set(fn(self.get()))
+
+    def _combine(self, values: Any, pair: str, reduction: str) -> Tensor:
+        """Combine elements with values: in pairs, or by a reduction where an index may repeat."""
+        x = self._x
+        method = {"maximum": "max", "minimum": "min"}.get(pair, pair)
+        template, arrays, fitted = self._fit(values, method)
+        result: Tensor
+        if all(array.dtype.kind == "b" for array in arrays):
+            changed = ops[pair](ops["getitem"](x, *arrays, index=template), fitted)
+            result = ops["index_set"](x, ops["cast_like"](changed, x), *arrays, index=template)
+            return result
+        # a column for each element of x: its own value, and below those that go there
+        places = ops["getitem"](ops["numbered_like"](x), *arrays, index=template)
+        place = ops["reshape"](places, shape=(-1,))
+        turn = ops["occurrences"](place)
+        own = ops["reshape"](x, shape=(1, -1))
+        ones = ops["one_per_occurrence"](x, turn)
+        filled = ones if reduction == "prod" else ops["broadcast_like"](own, ones)
+        table = ops["index_set"](
+            filled,
+            ops["reshape"](fitted, shape=(-1,)),
+            *(turn, place),
+            index=(("array", 0), ("array", 1)),
+        )
+        if pair == "divide":
+            return x / ops["reshape_like"](ops["prod"](table, axis=0), x)
+        whole = ops[reduction](ops["concatenate"](own, table, axis=0), axis=0)
+        result = ops["cast_like"](ops["reshape_like"](whole, x), x)
+        return result
+
+    def _fit(self, values: Any, method: str) -> tuple[tuple[Any, ...], list[Tensor], Tensor]:
+        x, name = self._x, f"at[...].{method}"
+        template, arrays = _encode_index(x, self._index)
+        try:  # on bare arrays: only the shape of what is picked matters, which no tape need follow
+            picked = F.getitem(x.array, *[part.array for part in arrays], index=template)
+        except IndexError as error:
+            raise _misfit(x, self._index, error) from None
+        if type(values) not in SCALARS:
+            values = as_tensor(values)
+            shape = broadcast_shapes(values.shape, picked.shape, op=name)
+            if None not in (shape, picked.shape) and len(shape or ()) > len(picked.shape):
+                raise ValueError(
+                    f"{name}: values of shape {values.shape} do not fit shape {picked.shape}"
+                )
+        self._check_kind(values, name)
+        return template, arrays, ops["broadcast_like"](values, Tensor(picked))
+
+    def _check_kind(self, values: Any, name: str) -> None:
+        x = self._x
+        kind = values if type(values) in SCALARS else as_tensor(values).dtype
+        if not np.can_cast(np.result_type(kind, x.dtype), x.dtype, "same_kind"):
+            raise TypeError(
+                f"{name}: values of dtype {np.result_type(kind)} do not go into a tensor of "
+                f"{x.dtype}; cast one with astype"
+            )
+
+    def _is_mask_per_example(self) -> bool:
+        mask = self._index
+        return (
+            type(mask) is Tensor
+            and is_transformed(mask.array)
+            and type(mask.array) is not Symbol
+            and mask.dtype.kind == "b"
+            and self._x.shape is not None
+            and mask.shape == self._x.shape
+        )
+
+
+def _bound(n: Any) -> int | None:
+    return None if n is None else operator.index(n)
+
+
+def _index_array(part: Any, beside: Any) -> Tensor:
+    if not isinstance(part, (Tensor, Variable, np.ndarray, np.generic, list, bool)):
+        raise IndexError(
+            "getitem: an index is an integer, a slice, ..., None, or an integer or boolean array; "
+            f"got {type(part).__name__}"
+        )
+    if isinstance(part, list) and not part:
+        part = np.zeros(0, np.int64)
+    array = as_tensor(part)
+    if isinstance(part, (list, bool)) and not is_transformed(beside):
+        # a list has no backend of its own: it goes where the indexed array is
+        owner = backend_of(beside)
+        array = Tensor(owner.asarray(to_numpy(array.array), device=owner.device(beside)))
+    if array.dtype.kind not in "biu":
+        raise IndexError(
+            f"getitem: an index array holds integers or booleans, got dtype {array.dtype}"
+        )
+    return array
+
+
+@lru_cache(maxsize=1024)
+def _static_index(template: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    return None if _uses_arrays(template) else tuple(_part(part, ()) for part in template)
+
+
+def _uses_arrays(template: tuple[Any, ...]) -> bool:
+    return any(isinstance(part, tuple) and part[0] == "array" for part in template)
+
+
+def decode_index(template: tuple[Any, ...], arrays: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the index that a kernel applies, from an op's ``index`` parameter and array inputs."""
+    if not arrays:
+        static = _static_index(template)
+        if static is not None:
+            return static
+    return tuple(_part(part, arrays) for part in template)
+
+
+def _part(part: Any, arrays: tuple[Any, ...]) -> Any:
+    if part == "newaxis":
+        return None
+    if part == "...":
+        return Ellipsis
+    if isinstance(part, int):
+        return part
+    if part[0] == "slice":
+        return slice(*part[1:])
+    return arrays[part[1]]

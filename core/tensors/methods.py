@@ -1,0 +1,320 @@
+"""``Methods``: NumPy's array methods for tensors and variables, each a call of the function."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ..base.dtypes import as_dtype
+from ..base.spec import as_shape
+from ..base.table import ops
+
+if TYPE_CHECKING:
+    from .indexing import At
+    from .tensor import Tensor
+
+__all__ = ["Methods"]
+
+
+def _public(name: str) -> Any:
+    import gradtape
+
+    return getattr(gradtape, name)
+
+
+def _never_changes(name: str, instead: str) -> TypeError:
+    return TypeError(
+        f"{name}: NumPy's method changes an array in place, and a tensor never changes; "
+        f"{instead} returns another"
+    )
+
+
+def _check_order(method: str, order: str) -> None:
+    """Refuse the orders of elements that NumPy has beside that of C, the one that tensors have."""
+    if order in ("F", "A", "K"):
+        raise ValueError(
+            f"{method}: order={order!r} is not supported; elements go by rows (order='C'). Use .T "
+            "before (and after) to go by columns"
+        )
+    if order != "C":
+        raise ValueError(f"{method}: order must be 'C', got {order!r}")
+
+
+class Methods:
+    """NumPy's methods of arrays, apart from operators; the functions of these names tell more."""
+
+    __slots__ = ()
+
+    @property
+    def at(self) -> At:
+        """Elements to change in a new tensor: ``x.at[index].set(values)``, ``.add(values)``, ..."""
+        from .indexing import At
+
+        return At(self)
+
+    # -- reductions ------------------------------------------------------------------------------
+    # options: dtype=, initial= and where=, as the functions take them
+
+    def sum(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Sum over ``axis`` (all axes by default)."""
+        if options:
+            return _public("sum")(self, axis, keepdims, **options)
+        return ops["sum"](self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Mean over ``axis`` (all axes by default)."""
+        if options:
+            return _public("mean")(self, axis, keepdims, **options)
+        return ops["mean"](self, axis=axis, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Product over ``axis`` (all axes by default)."""
+        if options:
+            return _public("prod")(self, axis, keepdims, **options)
+        return ops["prod"](self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Maximum over ``axis`` (all axes by default)."""
+        if options:
+            return _public("max")(self, axis, keepdims, **options)
+        return ops["max"](self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Minimum over ``axis`` (all axes by default)."""
+        if options:
+            return _public("min")(self, axis, keepdims, **options)
+        return ops["min"](self, axis=axis, keepdims=keepdims)
+
+    def ptp(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Largest less smallest element over ``axis`` (all axes by default)."""
+        return _public("ptp")(self, axis, keepdims)
+
+    def var(
+        self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
+    ) -> Tensor:
+        """Variance over ``axis`` (all axes by default)."""
+        if options:
+            return _public("var")(self, axis, ddof, keepdims, **options)
+        return ops["var"](self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def std(
+        self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
+    ) -> Tensor:
+        """Standard deviation over ``axis`` (all axes by default)."""
+        if options:
+            return _public("std")(self, axis, ddof, keepdims, **options)
+        return ops["std"](self, axis=axis, ddof=ddof, keepdims=keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Whether any element is true, over ``axis`` (all axes by default)."""
+        if options:
+            return _public("any")(self, axis, keepdims, **options)
+        return ops["any"](self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
+        """Whether all elements are true, over ``axis`` (all axes by default)."""
+        if options:
+            return _public("all")(self, axis, keepdims, **options)
+        return ops["all"](self, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Index of the largest element along ``axis`` (in the flattened tensor by default)."""
+        return ops["argmax"](self, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
+        """Index of the smallest element along ``axis`` (in the flattened tensor by default)."""
+        return ops["argmin"](self, axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None) -> Tensor:
+        """Running sum along ``axis`` (of the flattened tensor by default)."""
+        return _public("cumsum")(self, axis, dtype)
+
+    def cumprod(self, axis: int | None = None, dtype: Any = None) -> Tensor:
+        """Running product along ``axis`` (of the flattened tensor by default)."""
+        return _public("cumprod")(self, axis, dtype)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+        """Sum of a diagonal."""
+        return _public("trace")(self, offset, axis1, axis2, dtype)
+
+    def dot(self, other: Any) -> Tensor:
+        """Dot product with another array."""
+        return _public("dot")(self, other)
+
+    # -- shape -----------------------------------------------------------------------------------
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
+        """Return the same elements in another shape; one dimension may be -1.
+
+        ``copy`` changes nothing: a tensor never changes, so that none can tell.
+        """
+        if order != "C":
+            _check_order("reshape", order)
+        new = shape[0] if len(shape) == 1 else shape
+        return ops["reshape"](self, shape=as_shape(new, "reshape"))
+
+    def ravel(self, order: str = "C") -> Tensor:
+        """Return the elements along one axis."""
+        _check_order("ravel", order)
+        return ops["reshape"](self, shape=(-1,))
+
+    def flatten(self, order: str = "C") -> Tensor:
+        """Return the elements along one axis."""
+        _check_order("flatten", order)
+        return ops["reshape"](self, shape=(-1,))
+
+    def squeeze(self, axis: Any = None) -> Tensor:
+        """Return the tensor without axes of size 1 (those of ``axis``, or all)."""
+        return _public("squeeze")(self, axis)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Tensor:
+        """Return the tensor with two axes exchanged."""
+        return _public("swapaxes")(self, axis1, axis2)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """Permute the axes (reverse them by default)."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        return ops["transpose"](self, axes=tuple(order) if order else None)
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its axes reversed."""
+        return ops["transpose"](self, axes=None)
+
+    @property
+    def mT(self) -> Tensor:
+        """The tensor with its last two axes exchanged."""
+        return ops["swapaxes"](self, axis1=-1, axis2=-2)
+
+    # -- selection -------------------------------------------------------------------------------
+
+    def take(self, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Tensor:
+        """Return entries picked by index along ``axis`` (of the flattened tensor by default)."""
+        return _public("take")(self, indices, axis, mode)
+
+    def choose(self, choices: Any, mode: str = "raise") -> Tensor:
+        """Return elements of ``choices``, picked by these indices."""
+        return _public("choose")(self, choices, mode=mode)
+
+    def compress(self, condition: Any, axis: int | None = None) -> Tensor:
+        """Return the entries along ``axis`` for which a condition holds."""
+        return _public("compress")(condition, self, axis)
+
+    def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
+        """Return the tensor with each element several times in a row."""
+        return _public("repeat")(self, repeats, axis)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+        """Return a diagonal, as the last axis."""
+        return _public("diagonal")(self, offset, axis1, axis2)
+
+    def nonzero(self) -> tuple[Tensor, ...]:
+        """Return the indices of the elements that are not 0, a vector per axis."""
+        return _public("nonzero")(self)
+
+    def argsort(self, axis: int = -1) -> Tensor:
+        """Return the indices that sort along ``axis``; equal elements keep their order."""
+        return ops["argsort"](self, axis=axis)
+
+    def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
+        """Return where values would go into this sorted vector."""
+        return _public("searchsorted")(self, values, side, sorter)
+
+    # -- elements --------------------------------------------------------------------------------
+
+    def copy(self, order: str = "C") -> Tensor:
+        """Return the same values as a tensor of its own; gradients reach this one.
+
+        ``order``, that of the elements in memory, shows nowhere, and changes nothing.
+        """
+        return ops["identity"](self)
+
+    def astype(
+        self: Any, dtype: Any, order: str = "K", casting: Any = "unsafe", *, copy: bool = True
+    ) -> Tensor:
+        """Return the tensor cast to ``dtype``.
+
+        ``order`` and ``copy`` change nothing. What ``casting`` does not allow is a ``TypeError``.
+        """
+        try:
+            wanted = as_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"astype: {error}") from error
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
+            raise TypeError(
+                f"astype: {self.dtype} cannot become {wanted} according to the rule {casting!r}"
+            )
+        return ops["cast"](self, dtype=wanted.name)
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        """Limit the elements to an interval; ``None`` is no bound."""
+        return _public("clip")(self, min, max)
+
+    def round(self, decimals: int = 0) -> Tensor:
+        """Round the elements, halves to even."""
+        return ops["round"](self, decimals=decimals)
+
+    def __round__(self, decimals: int | None = None) -> Tensor:
+        return self.round(decimals or 0)
+
+    def conj(self) -> Tensor:
+        """Return the complex conjugate."""
+        return ops["conj"](self)
+
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugate."""
+        return ops["conj"](self)
+
+    @property
+    def nbytes(self: Any) -> int:
+        """The memory that the elements take, in bytes."""
+        return self.size * self.itemsize
+
+    @property
+    def itemsize(self: Any) -> int:
+        """The memory that an element takes, in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def real(self) -> Tensor:
+        """The real part."""
+        return ops["real"](self)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part."""
+        return ops["imag"](self)
+
+    # -- in place, which a tensor never is -------------------------------------------------------
+
+    def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to sort in place, as NumPy's method does; ``gradtape.sort`` returns a tensor."""
+        raise _never_changes("sort", "gradtape.sort(x, axis)")
+
+    def partition(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to change the order in place; ``gradtape.partition`` returns a tensor."""
+        raise _never_changes("partition", "gradtape.partition(x, kth, axis)")
+
+    def fill(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to fill in place; ``gradtape.full_like`` returns a tensor."""
+        raise _never_changes("fill", "gradtape.full_like(x, value)")
+
+    def put(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to write in place; ``x.at[index].set(values)`` returns a tensor."""
+        raise _never_changes("put", "x.ravel().at[indices].set(values).reshape(x.shape)")
+
+    def resize(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse to change the shape in place; ``gradtape.resize`` returns a tensor."""
+        raise _never_changes("resize", "gradtape.resize(x, shape)")
+
+
+def named_for_users(cls: type) -> None:
+    """Let Python's messages on wrong arguments say ``Tensor.sum()``, for methods of a base."""
+    for name, member in vars(cls).items():
+        if isinstance(member, FunctionType):
+            member.__qualname__ = f"Tensor.{name}"
+
+
+named_for_users(Methods)

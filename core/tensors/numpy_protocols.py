@@ -1,0 +1,472 @@
+"""NumPy's functions and ufuncs on tensors: which of ours runs, with which arguments, or why none.
+
+``Tensor.__array_ufunc__`` and ``__array_function__`` come here. Arguments are matched by NumPy's
+names for them, so what NumPy takes fourth and we take second arrives where it belongs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..base.table import ops
+from ..base.tree import flatten, map_structure
+from ..ops.op import Op
+
+__all__ = ["call_function", "call_ufunc", "counterpart"]
+
+# The array API's name for each ufunc whose NumPy name differs from ours.
+_UFUNCS = {
+    "true_divide": "divide",
+    "conjugate": "conj",
+    "absolute": "abs",
+    "invert": "bitwise_invert",
+    "left_shift": "bitwise_left_shift",
+    "right_shift": "bitwise_right_shift",
+}
+# What a ufunc's methods are called as functions.
+_METHODS = {
+    ("add", "reduce"): "sum",
+    ("multiply", "reduce"): "prod",
+    ("maximum", "reduce"): "max",
+    ("minimum", "reduce"): "min",
+    ("logical_and", "reduce"): "all",
+    ("logical_or", "reduce"): "any",
+    ("logaddexp", "reduce"): "logsumexp",
+    ("add", "accumulate"): "cumsum",
+    ("multiply", "accumulate"): "cumprod",
+    ("fmax", "reduce"): "nanmax",
+    ("fmin", "reduce"): "nanmin",
+    ("maximum", "accumulate"): "cumulative_max",
+    ("minimum", "accumulate"): "cumulative_min",
+}
+# What to use in place of the methods that tensors do not have.
+_IN_PLACE_OF = {
+    "at": "x.at[index].{at}(values), which makes another tensor",
+    "reduce": "gradtape.{name} on slices",
+    "accumulate": "gradtape.{name} on slices",
+    "reduceat": "a reduction of slices, or gradtape.nn.segment_sum",
+    "outer": "gradtape.{name}(x[..., None], y)",
+}
+# NumPy functions that tell something about values, and make no array that gradients would follow.
+_ABOUT = frozenset(
+    "allclose array2string array_equal array_equiv array_repr array_str diag_indices_from digitize "
+    "iscomplex isreal ix_ lexsort may_share_memory min_scalar_type ravel_multi_index save savetxt "
+    "savez savez_compressed shares_memory size tril_indices_from triu_indices_from "
+    "unravel_index".split()
+)
+# Those that only look at dtypes, which a trace knows.
+_ABOUT_DTYPES = frozenset("can_cast common_type iscomplexobj isrealobj result_type".split())
+_IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
+_RENAMED = {"a_min": "min", "a_max": "max", "correction": "ddof"}
+_OTHER_NAMES = {"identity": "eye", "array": "asarray", "asanyarray": "asarray"}
+# Made with like=, these are of NumPy's default dtype, which is not ours.
+_FLOAT64 = frozenset({"empty", "eye", "identity", "ones", "zeros"})
+_VALUES = {
+    "arange": ("start_or_stop", "stop", "step"),
+    "array": ("object",),
+    "asanyarray": ("a",),
+    "asarray": ("a",),
+    "full": ("fill_value",),
+}
+# Functions of several arrays, each of which keeps its own dtype: a Python number has NumPy's.
+_EACH_AS_IT_IS = frozenset(
+    {"atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "meshgrid"}
+)
+_ANY_LAYOUT = frozenset({"array", "asanyarray", "asarray", "copy"})
+_JOINS = frozenset({"concat", "concatenate", "hstack", "stack", "vstack"})
+_MISSING = object()  # stands for "any value"
+# Arguments that ask for nothing: with these values they may be left out.
+_NEUTRAL: dict[str, Any] = {
+    "out": (None,),
+    "where": (True, np._NoValue),
+    "initial": (np._NoValue,),
+    "mean": (np._NoValue,),
+    "ddof": (np._NoValue,),
+    "keepdims": (np._NoValue,),
+    "dtype": (None,),
+    "shape": (None,),
+    "device": (None, "cpu"),
+    "casting": ("same_kind",),
+    "order": (None, "C"),
+    "subok": (True, False),
+    "mode": ("raise",),
+    "returned": (False,),
+    "retstep": (False,),
+    "sparse": (False,),
+    "upper": (False,),
+    "axis": (None,),
+    "method": ("linear",),
+    "weights": (None,),
+    "fweights": (None,),
+    "aweights": (None,),
+    # how NumPy is to compute, not what
+    "kind": _MISSING,
+    "stable": _MISSING,
+    "optimize": _MISSING,
+    "overwrite_input": _MISSING,
+    "assume_unique": _MISSING,
+    "copy": _MISSING,
+    "like": _MISSING,
+}
+_INSTEAD = {
+    "out": "; a tensor never changes, so take the result",
+    "where": "; choose with gradtape.where(condition, result, otherwise)",
+    "dtype": "; cast with x.astype(dtype)",
+    "casting": "; cast with x.astype(dtype)",
+    "initial": "; combine the result with it afterwards",
+    "order": "; a tensor has C order",
+}
+
+
+def counterpart(function: Any) -> Callable[..., Any]:
+    """Return our function of the same name and place as one of NumPy's.
+
+    That is a public function of gradtape, or a plugin's op ``"<package>::<name>"``.
+
+    Raises
+    ------
+    TypeError
+        If there is none, with near names and how to register one.
+    """
+    import gradtape  # its functions are found when they are first used
+
+    family = _family(function)
+    module = getattr(gradtape, family) if family else gradtape
+    name = _OTHER_NAMES.get(function.__name__, function.__name__)
+    ours = getattr(module, name, None)
+    if callable(ours):
+        return ours
+    from ..ops.registry import registry
+
+    plugins = [op for full, op in registry().ops.items() if full.partition("::")[2] == name]
+    if len(plugins) == 1:
+        return plugins[0]
+    raise TypeError(_no_counterpart(function, name, module))
+
+
+def _family(function: Any) -> str:
+    """Return ``"fft"`` or ``"linalg"`` for NumPy's functions there, else nothing."""
+    family = (getattr(function, "__module__", None) or "").rpartition(".")[2]
+    return family if family in ("fft", "linalg") else ""
+
+
+def _no_counterpart(function: Any, name: str, module: Any) -> str:
+    family = _family(function)
+    theirs = getattr(np, family) if family else np
+    kernel = f"{family}.{name}" if family else name
+    shared = ((n, getattr(theirs, n, None)) for n in dir(module))
+    known = [n for n, one in shared if callable(one) and not isinstance(one, type)]
+    near = difflib.get_close_matches(name, known, 3)
+    inputs = ("x", "y", "z")[: function.nin] if isinstance(function, np.ufunc) else ("x",)
+    rules = ", ".join(f"{x!r}: rule" for x in inputs)
+    return (
+        f"numpy.{kernel} has no gradtape counterpart"
+        + (f" (near names: {', '.join(near)})" if near else "")
+        + "; use .numpy() to compute it outside the tape, or register it, with rule(g, x) its "
+        "gradient (or None):\n"
+        "    from types import SimpleNamespace as Plugin\n"
+        f"    op = gradtape.core.extend.Op('mine::{name}', {kernel!r}, inputs={inputs}, "
+        f"gradients={{{rules}}})\n"
+        "    gradtape.register_plugin(Plugin(gradtape_ops=gradtape.hookimpl(lambda: [op])), 'mine')"
+    )
+
+
+def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run our op of a ufunc's name, or our function of one of its methods.
+
+    Raises
+    ------
+    TypeError
+        For the ufunc's methods that have no such function, and for ``out=``, for ``where=`` and
+        ``dtype=`` of a call; it says what to use.
+    """
+    name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
+    if method != "__call__":
+        return _call_method(ufunc, name, method, inputs, kwargs)
+    if kwargs:
+        if name == "vecdot" and kwargs.keys() == {"axis"}:
+            return counterpart(ufunc)(*inputs, **kwargs)
+        _refuse(f"numpy.{ufunc.__name__}", name, kwargs)
+    try:
+        function: Any = ops[name]
+    except LookupError:  # another name for an op, or a function made of several
+        function = counterpart(ufunc)
+    return function(*inputs)
+
+
+def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:
+    """Raise for arguments that ask for something."""
+    refused = [key for key, value in kwargs.items() if not _is_neutral(key, value)]
+    if refused:
+        raise TypeError(
+            f"{place} with {refused} does not work on tensors"
+            f"{_INSTEAD.get(refused[0], f'; use gradtape.{name}')}"
+        )
+
+
+def _call_method(
+    ufunc: Any, name: str, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run ``numpy.add.reduce`` and the like: a reduction, a running one, or all pairs."""
+    place = f"numpy.{ufunc.__name__}.{method}"
+    if method == "outer" and ufunc.nin == 2:
+        _refuse(place, name, kwargs)
+        return _outer(ufunc, *inputs)
+    if (name, method) not in _METHODS:
+        instead = _IN_PLACE_OF.get(method, "gradtape.{name}")
+        instead = instead.format(name=name, at=name if name in ("add", "subtract") else "set")
+        raise TypeError(f"{place} does not work on tensors; use {instead}")
+    import gradtape
+
+    function = getattr(gradtape, _METHODS[name, method])
+    takes = _parameters(function) or {}
+    options = {"axis": 0, **kwargs}
+    _refuse(place, function.__name__, {k: v for k, v in options.items() if k not in takes})
+    if "out" in options:
+        _refuse(place, function.__name__, {"out": options.pop("out")})
+    given = {k: v for k, v in options.items() if k in takes and v is not np._NoValue}
+    if method == "accumulate" and given["axis"] is None:
+        raise ValueError(f"{place}: an axis is needed, got None")
+    return function(*inputs, **given)
+
+
+def _outer(ufunc: Any, x: Any, y: Any) -> Any:
+    """Apply a ufunc to each element of ``x`` with each of ``y``."""
+    from .convert import as_tensor
+
+    x, y = as_tensor(x), as_tensor(y)
+    if y.shape is None:
+        raise ValueError(
+            f"numpy.{ufunc.__name__}.outer: the rank of the second array is unknown in this trace; "
+            "give its TensorSpec a rank"
+        )
+    if y.shape:
+        x = ops["expand_dims"](x, axis=tuple(range(-len(y.shape), 0)))
+    return call_ufunc(ufunc, "__call__", (x, y), {})
+
+
+def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run our function of one of NumPy's, or NumPy's own if it only tells about values.
+
+    Raises
+    ------
+    TypeError
+        If there is no such function here, or it does not take what NumPy's takes.
+    """
+    name = function.__name__
+    if name in ("ndim", "shape", "size") and len(args) + len(kwargs) == 1:
+        (x,) = (*args, *kwargs.values())
+        return getattr(x, name)
+    if name in _ABOUT:
+        return _of_values(function, np.asarray, args, kwargs)
+    if name in _ABOUT_DTYPES:
+        return _of_values(function, lambda x: np.empty(0, x.dtype), args, kwargs)
+    if name in _IN_PLACE:
+        raise TypeError(
+            f"numpy.{name} writes into an array, and a tensor never changes: make another with "
+            "x.at[index].set(values), or gradtape.where"
+        )
+    if name == "where" and len(args) == 1:
+        function, name = np.nonzero, "nonzero"
+    ours = counterpart(function)
+    places, names = _straight(function, ours)
+    if len(args) <= places and names.keys() >= kwargs.keys():  # nothing to look at, most often
+        return ours(*args, **{names[key]: x for key, x in kwargs.items() if x is not np._NoValue})
+    theirs, takes = _parameters(function), _parameters(ours)
+    if theirs is None or takes is None:
+        return ours(*args, **{key: x for key, x in kwargs.items() if not _is_neutral(key, x)})
+    if _variadic(theirs) or _variadic(takes):
+        # positions are the arrays' own: only what has a name may be another's
+        given: dict[str, Any] = dict(kwargs)
+        if name in _EACH_AS_IT_IS:
+            args = tuple(_as_numpy_would(x) for x in args)
+    else:
+        args, given = (), _by_name(theirs, args, kwargs)
+    if name in _FLOAT64 and given.get("dtype") is None:
+        given["dtype"] = np.float64
+    for key in _VALUES.get(name, ()):
+        if key in given:
+            given[key] = _as_numpy_would(given[key])
+    wanted: dict[str, Any] = {}
+    further: dict[str, Any] = {}
+    for key, value in given.items():
+        target = _target(key, theirs, takes)
+        if target is None:
+            if not _is_neutral(key, value) and not (key == "order" and _keeps_layout(name, value)):
+                further[key] = value
+        elif value is not np._NoValue:
+            wanted[target] = value
+    finish: Callable[[Any], Any] | None = None
+    if "dtype" in further and name in _JOINS:
+        finish = _cast_within_kind(name, further.pop("dtype"))
+    elif "dtype" in further and _reduces(name):
+        first = next(iter(takes))
+        wanted[first] = _cast(further.pop("dtype"))(wanted[first])
+    elif further == {"order": "F"} and name in ("ravel", "reshape"):
+        return _in_fortran_order(ours, **wanted)
+    for key, value in further.items():
+        place = f"{_family(function)}.{name}".lstrip(".")
+        raise TypeError(
+            f"numpy.{place}: {key}={_shown(value)} does not work on tensors, gradtape.{place} "
+            f"takes {', '.join(takes)}{_INSTEAD.get(key, '')}"
+        )
+    result = _call(ours, takes, args, wanted)
+    return result if finish is None else finish(result)
+
+
+def _of_values(function: Any, value: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
+    """Call NumPy's function with an array in place of each tensor."""
+    from .tensor import Operators
+
+    args, kwargs = map_structure(
+        lambda leaf: value(leaf) if isinstance(leaf, Operators) else leaf, (args, kwargs)
+    )
+    return function(*args, **kwargs)
+
+
+_KEYWORDS = inspect.Parameter.VAR_KEYWORD
+
+
+def _by_name(
+    theirs: dict[str, inspect.Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments by NumPy's names for them."""
+    bound = inspect.Signature(list(theirs.values())).bind(*args, **kwargs).arguments
+    given: dict[str, Any] = {}
+    for key, value in bound.items():
+        given.update(value if theirs[key].kind is _KEYWORDS else {key: value})
+    return given
+
+
+@functools.lru_cache(maxsize=1024)
+def _straight(function: Any, ours: Any) -> tuple[int, dict[str, str]]:
+    """Return how many leading arguments, and which named ones, go to our function as they are."""
+    theirs, takes = _parameters(function), _parameters(ours)
+    name = function.__name__
+    if theirs is None or takes is None or name in _FLOAT64 or name in _VALUES:
+        return -1, {}
+    if _variadic(theirs) or _variadic(takes):
+        return -1, {}
+    places = 0
+    for key, (target, parameter) in zip(theirs, takes.items()):
+        if _target(key, theirs, takes) != target or parameter.kind is parameter.KEYWORD_ONLY:
+            break
+        places += 1
+    found = {key: _target(key, theirs, takes) for key in theirs}
+    names = {
+        key: target
+        for key, target in found.items()
+        if target in takes and takes[target].kind is not inspect.Parameter.POSITIONAL_ONLY
+    }
+    return places, names
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function: Any) -> dict[str, inspect.Parameter] | None:
+    """Return a function's parameters by name; ``None`` if Python does not know them."""
+    if isinstance(function, Op):
+        kinds = inspect.Parameter
+        array = kinds.VAR_POSITIONAL if function.variadic else kinds.POSITIONAL_ONLY
+        arrays = [inspect.Parameter(name.lstrip("*"), array) for name in function.inputs]
+        settings = [inspect.Parameter(name, kinds.KEYWORD_ONLY) for name in function.defaults]
+        return {parameter.name: parameter for parameter in (*arrays, *settings)}
+    try:
+        return dict(inspect.signature(function).parameters)
+    except ValueError:
+        return None
+
+
+def _variadic(parameters: dict[str, inspect.Parameter]) -> bool:
+    return any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+
+
+def _target(
+    key: str, theirs: dict[str, inspect.Parameter], takes: dict[str, inspect.Parameter]
+) -> str | None:
+    """Return what our function calls an argument of NumPy's, ``None`` if it has none such."""
+    key = key if key in takes else _RENAMED.get(key, key)
+    if key in takes or any(p.kind is _KEYWORDS for p in takes.values()):
+        return key
+    # the arrays come first in both, by other names ("a" and "x")
+    position = list(theirs).index(key) if key in theirs else len(takes)
+    same = list(takes)[position] if position < len(takes) else None
+    return same if same is not None and same not in theirs else None
+
+
+def _call(
+    ours: Any, takes: dict[str, inspect.Parameter], args: tuple[Any, ...], wanted: dict[str, Any]
+) -> Any:
+    """Call by position as far as that goes, and by name from there."""
+    positional = list(args)
+    if not args:
+        for name, parameter in takes.items():
+            if name not in wanted or parameter.kind is parameter.KEYWORD_ONLY:
+                break
+            positional.append(wanted.pop(name))
+    return ours(*positional, **wanted)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if np.isscalar(value) or isinstance(value, tuple) else type(value).__name__
+
+
+def _is_neutral(key: str, value: Any) -> bool:
+    """Return whether an argument that our function does not have asks for nothing."""
+    neutral = _NEUTRAL.get(key, ())
+    if neutral is _MISSING:
+        return True
+    return any(value is x or (type(value) is str and value == x) for x in neutral)
+
+
+def _keeps_layout(name: str, order: Any) -> bool:
+    """Return whether an order is about memory alone, of which a tensor tells nothing."""
+    return name.endswith("_like") or name in _ANY_LAYOUT or order == "A"
+
+
+def _reduces(name: str) -> bool:
+    known = ("sum", "prod", "mean", "std", "var", "cumsum", "cumprod", "trace")
+    return name.removeprefix("nan") in known or name in ("cov", "corrcoef")
+
+
+def _cast(dtype: Any) -> Callable[[Any], Any]:
+    from .convert import as_tensor
+
+    return lambda x: as_tensor(x).astype(dtype)
+
+
+def _cast_within_kind(name: str, dtype: Any) -> Callable[[Any], Any]:
+    def finish(x: Any) -> Any:
+        if not np.can_cast(x.dtype, dtype, "same_kind"):
+            raise TypeError(
+                f"{name}: dtype {x.dtype} is not cast to {np.dtype(dtype)}, which would lose what "
+                "it tells; cast with x.astype(dtype)"
+            )
+        return x.astype(dtype)
+
+    return finish
+
+
+def _as_numpy_would(value: Any) -> Any:
+    """Return Python numbers in NumPy's default dtypes, which are not ours."""
+    from .tensor import Operators
+
+    if any(isinstance(leaf, Operators) for leaf in flatten([value])):
+        return value
+    return np.asarray(value) if isinstance(value, (float, complex, list, tuple)) else value
+
+
+def _in_fortran_order(ours: Any, x: Any, shape: Any = None) -> Any:
+    """Reshape with the first index changing fastest: in C order, seen from the other end."""
+    from .convert import as_tensor
+
+    x = as_tensor(x).T
+    if shape is None:
+        return ours(x)
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    return ours(x, shape[::-1]).T

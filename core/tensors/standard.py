@@ -1,0 +1,199 @@
+"""What the array API standard has beside ops: dtypes, constants, making and converting arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import (
+    bool,
+    can_cast,
+    complex64,
+    complex128,
+    e,
+    finfo,
+    float16,
+    float32,
+    float64,
+    iinfo,
+    inf,
+    int8,
+    int16,
+    int32,
+    int64,
+    isdtype,
+    nan,
+    newaxis,
+    pi,
+    result_type,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from ..base.dtypes import default_complex_dtype, default_dtype
+from ..base.spec import Shape, as_shape
+from ..base.spec import broadcast_shapes as broadcast
+from ..base.table import ops
+from .convert import as_tensor, constant
+from .tensor import Tensor
+
+__all__ = [
+    "__array_namespace_info__",
+    "asarray",
+    "astype",
+    "bool",
+    "broadcast_shapes",
+    "can_cast",
+    "complex64",
+    "complex128",
+    "copy",
+    "e",
+    "empty",
+    "empty_like",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "iinfo",
+    "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isdtype",
+    "nan",
+    "newaxis",
+    "pi",
+    "result_type",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def namespace(api_version: str | None = None) -> Any:
+    """Return gradtape as the namespace of the array API standard's functions."""
+    if api_version is not None and api_version not in _VERSIONS:
+        raise ValueError(
+            f"__array_namespace__: api_version must be one of {_VERSIONS}, got {api_version!r}"
+        )
+    import gradtape  # the package's face stands above this module
+
+    return gradtape
+
+
+class NamespaceInfo:
+    """What gradtape can do, in the words of the array API standard."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Return which optional parts there are: both kinds of results of unknown size."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> str:
+        """Return where new tensors are made, as ``tensor.device`` says it."""
+        return constant(0).device
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+        """Return the dtypes of Python's numbers, by kind."""
+        return {
+            "real floating": default_dtype(),
+            "complex floating": default_complex_dtype(),
+            "integral": np.dtype(np.int64),
+            "indexing": np.dtype(np.int64),
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
+        """Return the dtypes of the standard by name: all, or those of a kind or kinds."""
+        found = np.__array_namespace_info__().dtypes(kind=kind)
+        return {name: np.dtype(dtype) for name, dtype in found.items()}
+
+    def devices(self) -> list[str]:
+        """Return the devices of the current backend that are known to be there."""
+        return [self.default_device()]
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """Return what gradtape can do, in the words of the array API standard."""
+    return NamespaceInfo()
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """Return the shape that shapes have together by NumPy's rule.
+
+    Parameters
+    ----------
+    shapes
+        Tuples of sizes, or single sizes. ``None`` is a size that a trace does not know.
+
+    Raises
+    ------
+    ValueError
+        If two sizes disagree.
+    """
+    given = [
+        shape if isinstance(shape, tuple) and None in shape else as_shape(shape, "broadcast_shapes")
+        for shape in shapes
+    ]
+    return broadcast(*given, op="broadcast_shapes")
+
+
+def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
+    """Return ``obj`` as a tensor, a tensor itself unless a copy is asked for.
+
+    Parameters
+    ----------
+    obj
+        What :func:`gradtape.constant` takes.
+    dtype
+        The dtype; ``obj``'s own by default.
+    device
+        Where to put it, as ``tensor.device`` says it; where it is by default.
+    copy
+        True for a tensor of its own. False forbids a copy, so that only a tensor passes.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed and forbidden.
+    """
+    result = as_tensor(obj, dtype)
+    if device is not None:
+        result = result.to(device)
+    if copy is False and result is not obj:
+        raise ValueError(f"asarray: {type(obj).__name__} cannot become a tensor without a copy")
+    return ops["identity"](result) if copy and result is obj else result
+
+
+def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
+    """Return a tensor cast to ``dtype``; gradients are cast back."""
+    return asarray(as_tensor(x).astype(dtype), device=device)
+
+
+def copy(x: Any) -> Tensor:
+    """Return the same values as a tensor of its own; gradients reach ``x``."""
+    return ops["identity"](x)
+
+
+def empty(shape: Any, dtype: Any = None) -> Tensor:
+    """Return a tensor of zeros: no tensor holds what nobody wrote."""
+    return constant(np.zeros(shape, default_dtype() if dtype is None else dtype))
+
+
+def empty_like(x: Any, dtype: Any = None) -> Tensor:
+    """Return zeros of the shape of ``x``: no tensor holds what nobody wrote."""
+    zeros: Tensor = ops["zeros_like"](x)
+    return zeros if dtype is None else zeros.astype(dtype)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
+    """Return a tensor with the values of another library's array, on this backend.
+
+    The values are copied: a tensor never changes, and the array's owner may change it.
+    """
+    return asarray(constant(np.from_dlpack(x)), device=device)

@@ -1,0 +1,423 @@
+"""``Tensor``: a thin, immutable handle around one array of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ..base.context import active_tapes
+from ..base.table import ops
+from .methods import Methods, named_for_users
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Operators", "Tensor"]
+
+next_id = count(1).__next__
+
+#: Why a gradient ends at a tensor whose value was read.
+TO_NUMPY = (
+    "a value that depends on it was read with .numpy(), float() or np.asarray(), and what NumPy or "
+    "Python makes of it is a constant to the tape (NumPy reads a list of tensors so too: join them "
+    "with gradtape.stack first)"
+)
+#: The same for one that another library took.
+TO_DLPACK = (
+    "a value that depends on it went to another library by __dlpack__ (from_dlpack), and what that "
+    "makes of it is a constant to the tape"
+)
+
+
+class Operators(Methods):
+    """Python's operators, each one op, and NumPy's protocols; for tensors and variables."""
+
+    __slots__ = ()
+    # Binary operators between an ndarray and a tensor are ours, on either side.
+    __array_priority__ = 1000
+
+    def __add__(self, other: Any) -> Tensor:
+        return ops["add"](self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return ops["add"](other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return ops["subtract"](self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return ops["subtract"](other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return ops["multiply"](self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return ops["multiply"](other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return ops["divide"](self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return ops["divide"](other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops["floor_divide"](self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops["floor_divide"](other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return ops["remainder"](self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops["remainder"](other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops["power"](self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops["power"](other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops["matmul"](self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops["matmul"](other, self)
+
+    def __neg__(self) -> Tensor:
+        return ops["negative"](self)
+
+    def __pos__(self) -> Tensor:
+        return ops["positive"](self)
+
+    def __abs__(self) -> Tensor:
+        return ops["abs"](self)
+
+    def __invert__(self) -> Tensor:
+        return ops["bitwise_invert"](self)
+
+    def __and__(self, other: Any) -> Tensor:
+        return ops["bitwise_and"](self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return ops["bitwise_and"](other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return ops["bitwise_or"](self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return ops["bitwise_or"](other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return ops["bitwise_xor"](self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return ops["bitwise_xor"](other, self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_left_shift"](self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_left_shift"](other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_right_shift"](self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return ops["bitwise_right_shift"](other, self)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return ops["floor_divide"](self, other), ops["remainder"](self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return ops["floor_divide"](other, self), ops["remainder"](other, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops["less"](self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops["less_equal"](self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops["greater"](self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops["greater_equal"](self, other)
+
+    def __eq__(self, other: object) -> Any:
+        if other is None or isinstance(other, str):
+            return False
+        return ops["equal"](self, other)
+
+    def __ne__(self, other: object) -> Any:
+        if other is None or isinstance(other, str):
+            return True
+        return ops["not_equal"](self, other)
+
+    # Comparison is elementwise, so containers go by identity.
+    __hash__ = object.__hash__
+
+    def __contains__(self, item: object) -> bool:
+        found = self == item
+        return found if isinstance(found, bool) else bool(ops["any"](found, axis=None))
+
+    def __getitem__(self, index: Any) -> Tensor:
+        from .indexing import getitem  # indexing coerces, and so imports this module
+
+        return getitem(self, index)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from .numpy_protocols import call_ufunc
+
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from .numpy_protocols import call_function
+
+        return call_function(func, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Return the namespace of the array API standard's functions: gradtape itself.
+
+        Raises
+        ------
+        ValueError
+            If ``api_version`` is one that gradtape does not know.
+        """
+        from .standard import namespace
+
+        return namespace(api_version)
+
+
+named_for_users(Operators)
+
+
+class Tensor(Operators):
+    """A multi-dimensional array that gradient tapes can follow.
+
+    A tensor never changes: ops make new ones. Make tensors with :func:`gradtape.constant`.
+
+    Attributes
+    ----------
+    array
+        The array behind the handle: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own
+        array types while a function is traced or transformed.
+    """
+
+    __slots__ = ("__weakref__", "array", "id")
+
+    array: Any
+    id: int
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.id = next_id()
+
+    @classmethod
+    def with_id(cls, array: Any, id: int) -> Tensor:
+        """Return a handle with a given identity on tapes: a variable's, or 0 for none."""
+        tensor = object.__new__(cls)  # without an identity of its own, which would be thrown away
+        tensor.array = array
+        tensor.id = id
+        return tensor
+
+    @property
+    def shape(self) -> tuple[Any, ...] | None:
+        """The shape; a dimension unknown in a trace is ``None``, so is a shape of unknown rank."""
+        shape: tuple[Any, ...] | None = self.array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        shape = self.array.shape
+        if shape is None:
+            raise _not_known(self, "ndim")
+        return len(shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        shape = self.array.shape
+        if shape is None or None in shape:
+            raise _not_known(self, "size")
+        return int(np.prod(shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    @property
+    def device(self) -> str:
+        """Where the elements are, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
+        from ..ops.backend import backend_of
+
+        owner = backend_of(self.array)
+        return f"{owner.name}:{owner.device(self.array)}"
+
+    def numpy(self) -> NDArray[Any] | np.generic:
+        """Return the value as a NumPy array (a NumPy scalar if there are no axes).
+
+        The array shares memory with the tensor where it can, and is read-only: what a tape holds
+        must not change under it. Copy it to write.
+        """
+        from ..ops.backend import to_numpy
+
+        value = to_numpy(self.array)
+        for tape in active_tapes.get():  # so that it can say where a gradient went
+            tape.record_break((self,), (), TO_NUMPY)
+        if not value.shape:
+            return value[()]
+        view = value.view()
+        view.flags.writeable = False
+        return view
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        value = np.asarray(self.numpy())
+        if dtype is not None and value.dtype != dtype:
+            if copy is False:
+                raise ValueError(
+                    f"a copy is needed to give dtype {dtype} to a {value.dtype} tensor"
+                )
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        """Return a DLPack capsule of the value: a copy, which the other library may write to.
+
+        Parameters
+        ----------
+        copy
+            False asks for the tensor's own memory, marked as read-only. That needs a library that
+            knows DLPack 1.0 (``max_version``) and heeds the mark: NumPy does, PyTorch 2 writes all
+            the same. Whoever promises not to write may also hand on the raw ``x.array``.
+        options
+            ``stream``, ``max_version`` and ``dl_device``, as the array API standard has them.
+
+        Raises
+        ------
+        BufferError
+            If a copy is forbidden and memory cannot be marked as read-only: for an older library,
+            or on a device.
+        """
+        from ..ops.backend import backend_of
+
+        if not hasattr(self.array, "__dlpack__"):
+            raise _not_known(self, "its value")
+        for tape in active_tapes.get():
+            tape.record_break((self,), (), TO_DLPACK)
+        if copy is not False:
+            owner = backend_of(self.array)
+            own = owner.asarray(self.array, device=owner.device(self.array))
+            return own.__dlpack__(**options)
+        if not _on_host(self) or (options.get("max_version") or (0,)) < (1,):
+            raise BufferError(
+                "__dlpack__: a tensor never changes, and this export cannot mark its memory as "
+                "read-only; leave out copy=False to get a copy"
+            )
+        view = np.asarray(self.array).view()
+        view.flags.writeable = False
+        return view.__dlpack__(copy=False, **options)
+
+    def __dlpack_device__(self) -> Any:
+        if not hasattr(self.array, "__dlpack__"):
+            raise _not_known(self, "its device")
+        return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
+
+    def to(self, backend: str) -> Tensor:
+        """Return the tensor on another backend or device: ``"numpy"``, ``"cupy"``, ``"cupy:1"``."""
+        from ..ops.backend import transfer
+
+        return transfer(self, backend)
+
+    def item(self, *index: Any) -> bool | int | float | complex:
+        """Return the only element as a Python number, or the one at ``index``.
+
+        The index is a number (into the flattened tensor) or one for each axis, as in NumPy.
+        """
+        result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
+        return result
+
+    def tolist(self) -> Any:
+        """Return the value as nested lists of Python numbers."""
+        return np.asarray(self.numpy()).tolist()
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    def __int__(self) -> int:
+        return int(self.numpy())
+
+    def __complex__(self) -> complex:
+        return complex(self.numpy())
+
+    def __bool__(self) -> bool:
+        return bool(self.numpy())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"only an integer tensor is an index, this one is {self.dtype}")
+        return int(self.numpy())
+
+    def __len__(self) -> int:
+        shape = self.array.shape
+        if shape is None or (shape and shape[0] is None):
+            raise _not_known(self, "len()")
+        if not shape:
+            raise TypeError("len() of a tensor without axes")
+        return int(shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        shape = self.array.shape
+        if shape is not None and not shape:
+            raise TypeError("iteration over a tensor without axes")
+        return self._items()
+
+    def _items(self) -> Iterator[Tensor]:
+        # a size that is not known is said at the first step: NumPy, which iterates over what it is
+        # given, would replace an error before that by one of its own
+        for i in range(len(self)):
+            yield self[i]
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.shape == () else str(self)
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self  # immutable; a copy would only lose its place on the tapes
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Tensor is not pickled; save a module that holds it with gradtape.save")
+
+    def __repr__(self) -> str:
+        shape, dtype = self.array.shape, self.array.dtype
+        if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
+            return f"<Tensor {self.array!r}>"
+        value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
+        return f"<Tensor shape={shape} dtype={dtype} value={_indent(value)}>"
+
+    def __str__(self) -> str:
+        if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
+            return repr(self)
+        return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
+
+
+def _on_host(tensor: Tensor) -> bool:
+    return isinstance(tensor.array, (np.ndarray, np.generic))
+
+
+def _indent(text: str) -> str:
+    return "\n" + text if "\n" in text else text
+
+
+def _not_known(tensor: Tensor, what: str) -> Exception:
+    from ..graphs.graph import not_known
+
+    return not_known(tensor.array, what)

@@ -1,0 +1,259 @@
+"""``Variable``: state that models train, read through tensors and changed by assignment."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..base.context import active_graph, active_tapes
+from ..base.dtypes import is_differentiable
+from ..base.spec import Shape, TensorSpec
+from ..batches.batched import Batched
+from ..errors import TraceError
+from .convert import as_tensor, constant
+from .tensor import Operators, Tensor, next_id
+
+__all__ = ["Variable"]
+
+
+class Variable(Operators):
+    """A mutable tensor with a fixed shape and dtype.
+
+    Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read
+    stays what it was when the variable is assigned.
+
+    Parameters
+    ----------
+    initial_value
+        Anything that :func:`gradtape.constant` takes, or a function of no arguments returning it.
+    trainable
+        Whether tapes watch it and optimizers change it. Integer and boolean variables never train.
+    name
+        A name for messages and saved files.
+    dtype
+        The dtype, if not the value's own.
+    """
+
+    __slots__ = ("__weakref__", "_array", "id", "name", "trainable")
+
+    def __init__(
+        self,
+        initial_value: Any,
+        trainable: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+    ) -> None:
+        if callable(initial_value):
+            initial_value = initial_value()
+        array = constant(initial_value, dtype).array
+        if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
+            from ..graphs.graph import not_known
+
+            raise not_known(array, "the initial value of a Variable")
+        self._array = array
+        self.trainable = bool(trainable) and is_differentiable(array.dtype)
+        self.name = "Variable" if name is None else str(name)
+        self.id = next_id()
+
+    @property
+    def value(self) -> Tensor:
+        """The current value; reading it watches the variable if it is trainable."""
+        if self.trainable:
+            for tape in active_tapes.get():
+                tape.accessed(self)
+        return self.handle()
+
+    def handle(self) -> Tensor:
+        """Return the value with the variable's identity on tapes, without watching the variable."""
+        graph = active_graph.get()
+        return Tensor.with_id(self._array if graph is None else graph.read(self), self.id)
+
+    def read_value(self) -> Tensor:
+        """Return the current value, as :attr:`value` does."""
+        return self.value
+
+    @property
+    def array(self) -> Any:
+        """The raw array behind the variable; neither watched nor traced."""
+        return self._array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape; it never changes."""
+        shape: tuple[int, ...] = self._array.shape
+        return shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._array.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self._array.shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype; it never changes."""
+        dtype: np.dtype[Any] = self._array.dtype
+        return dtype
+
+    def assign(self, value: Any) -> Variable:
+        """Replace the value.
+
+        Parameters
+        ----------
+        value
+            A value of the variable's shape; its dtype is converted if NumPy calls that safe within
+            a kind (``float64`` to ``float32``, not ``float32`` to ``int32``).
+
+        Raises
+        ------
+        ValueError
+            If the shape differs; the variable is unchanged.
+        TypeError
+            If the dtype cannot be converted; the variable is unchanged.
+        """
+        return self._assign(self._weak(value), "assign")
+
+    def assign_add(self, delta: Any) -> Variable:
+        """Add ``delta`` to the value."""
+        return self._assign(self._current() + self._weak(delta), "assign_add")
+
+    def assign_sub(self, delta: Any) -> Variable:
+        """Subtract ``delta`` from the value."""
+        return self._assign(self._current() - self._weak(delta), "assign_sub")
+
+    def _weak(self, value: Any) -> Tensor:
+        """Return a value as a tensor: a Python number in the variable's dtype, if it has one."""
+        if type(value) in (int, float) and is_differentiable(self._array.dtype):
+            return as_tensor(value, self._array.dtype)  # 0.1 is not float32's 0.1 in float64
+        return as_tensor(value)
+
+    def _assign(self, value: Tensor, method: str) -> Variable:
+        self._set(self._checked(value, method))
+        for tape in active_tapes.get():
+            tape.record_break(
+                [value],
+                [self.handle()],
+                f"{method} to variable {self.name!r} passes no gradient to the value",
+            )
+        return self
+
+    def _current(self) -> Tensor:
+        graph = active_graph.get()
+        return Tensor(self._array if graph is None else graph.read(self))
+
+    def _checked(self, value: Tensor, method: str) -> Any:
+        array = value.array
+        if type(array) is Batched:
+            raise TraceError(
+                f"{method}: variable {self.name!r} has one value, the value to assign differs from "
+                "example to example of a vmap; return it from the function instead"
+            )
+        self.check_shape(array.shape, method)
+        if array.dtype != self._array.dtype:
+            if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
+                raise TypeError(
+                    f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
+                    f"{array.dtype}; cast it with value.astype({self.dtype.name!r})"
+                )
+            array = value.astype(self._array.dtype).array
+        if active_graph.get() is None:
+            from ..ops.backend import check_same_backend
+
+            check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
+        return array
+
+    def check_shape(self, shape: Shape, method: str = "assign") -> None:
+        """Raise ``ValueError`` if a value of ``shape``, as far as that is known, does not fit."""
+        own = self._array.shape
+        if shape != own and not TensorSpec(own, self.dtype).admits(shape):
+            raise ValueError(
+                f"{method}: variable {self.name!r} has shape {self.shape}, the value has {shape}"
+            )
+
+    def _set(self, array: Any) -> None:
+        graph = active_graph.get()
+        if graph is None:
+            self._array = array
+        else:
+            graph.assign(self, array)
+
+    def set_array(self, array: Any) -> None:
+        """Replace the raw array, unchecked: for optimizers and readers, which have checked it."""
+        self._array = array
+
+    def numpy(self) -> NDArray[Any] | np.generic:
+        """Return the value as a read-only NumPy array."""
+        return self.handle().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.handle().__array__(dtype, copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Return a DLPack capsule of the value, as :meth:`Tensor.__dlpack__` does."""
+        return self.handle().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.handle().__dlpack_device__()
+
+    def tolist(self) -> Any:
+        """Return the value as nested lists of Python numbers."""
+        return self.handle().tolist()
+
+    def item(self, *index: Any) -> bool | int | float | complex:
+        """Return the only element as a Python number, or the one at ``index``."""
+        return self.handle().item(*index)
+
+    def __float__(self) -> float:
+        return float(self.handle())
+
+    def __int__(self) -> int:
+        return int(self.handle())
+
+    def __complex__(self) -> complex:
+        return complex(self.handle())
+
+    def __bool__(self) -> bool:
+        return bool(self.handle())
+
+    def __index__(self) -> int:
+        return self.handle().__index__()
+
+    def __len__(self) -> int:
+        return len(self.handle())
+
+    def __iter__(self) -> Any:
+        return iter(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.handle(), spec)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Variable is not pickled; save a module that holds it with gradtape.save")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        # arrays are replaced on assignment, never written, so the copy may share this one
+        twin = Variable.__new__(Variable)
+        twin._array, twin.trainable, twin.name = self._array, self.trainable, self.name
+        twin.id = next_id()
+        memo[id(self)] = twin
+        return twin
+
+    def __repr__(self) -> str:
+        trainable = "" if self.trainable else " trainable=False"
+        value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
+        gap = "\n" if "\n" in value else ""
+        return (
+            f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
+            f"value={gap}{value}>"
+        )
+
+
+def can_train(variable: Variable) -> bool:
+    """Return whether gradients exist for a variable."""
+    return variable.trainable and is_differentiable(variable.dtype)

@@ -1,0 +1,441 @@
+"""Forward mode: tangents computed beside the values, op by op.
+
+A tangent follows from an op's forward rule. Where it has none, from its gradient rule by double
+transposition: a gradient rule is linear in the upstream gradient, and the gradient of that linear
+function, by the upstream gradient, is the op's derivative applied to a tangent.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.context import active_tapes, recording_to
+from ..base.dtypes import is_differentiable
+from ..base.table import F
+from ..base.tree import flatten, pack_like, structure
+from ..errors import GradientError
+from ..ops.op import SCALARS, Op, is_transformed, unsure
+from ..tape.tape import GradientTape, UnconnectedGradients, unconnected_kind
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+
+__all__ = ["ForwardAccumulator", "register_jvp"]
+
+
+class _Tangents(dict[int, Tensor]):
+    """Tangents by id; of a type of its own, so that ops tell us of every run."""
+
+
+class ForwardAccumulator:
+    """Compute Jacobian-vector products while a function runs: forward-mode differentiation.
+
+    Parameters
+    ----------
+    primals
+        Tensors or variables, in any nested containers, each of them once.
+    tangents
+        A tensor for each, of its shape, in the same structure: the direction of the derivative.
+
+    Raises
+    ------
+    ValueError
+        If a primal comes twice, or structures or shapes differ.
+    TypeError
+        If a primal is no tensor or not floating.
+
+    Notes
+    -----
+    The semantics are those of ``tf.autodiff.ForwardAccumulator``. Accumulators and tapes nest in
+    every order: one that was opened earlier sees the tangents of one that was opened later.
+    Assigning a variable passes no tangent on, as it passes no gradient back: the variable keeps the
+    tangent that it was given.
+
+    Examples
+    --------
+    >>> x = gt.constant([2.0, 3.0])
+    >>> with gt.ForwardAccumulator(x, gt.constant([1.0, 0.0])) as acc:
+    ...     y = gt.sum(x * x)
+    >>> acc.jvp(y).item()
+    4.0
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        if structure(primals) != structure(tangents):
+            raise ValueError(
+                "ForwardAccumulator: primals and tangents do not have the same structure: "
+                f"{structure(primals)} and {structure(tangents)}"
+            )
+        self.records: dict[int, Any] = _Tangents()
+        self._recording = False
+        for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
+            if not isinstance(primal, (Tensor, Variable)):
+                raise TypeError(
+                    "ForwardAccumulator: a primal must be a Tensor or Variable, got "
+                    f"{type(primal).__name__}"
+                )
+            if primal.id in self.records:
+                raise ValueError("ForwardAccumulator: the same primal is given twice")
+            if not is_differentiable(primal.dtype):
+                raise TypeError(
+                    f"ForwardAccumulator: a primal of dtype {primal.dtype} has no tangent"
+                )
+            self.records[primal.id] = _fitting(as_tensor(tangent), primal)
+        # what a container of the caller's no longer holds must not free an id's tangent
+        self._primals = flatten(primals)
+
+    def __enter__(self) -> ForwardAccumulator:
+        if self._recording:
+            raise RuntimeError("ForwardAccumulator is already recording; open another to nest")
+        self._recording = True
+        active_tapes.set((*active_tapes.get(), self))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._recording = False
+        active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
+
+    def jvp(
+        self,
+        primals: Any,
+        unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
+    ) -> Any:
+        """Return the tangents of results that were computed while recording.
+
+        Parameters
+        ----------
+        primals
+            Tensors, in any nested containers.
+        unconnected_gradients
+            ``"none"``: ``None`` for a tensor on which the primals have no influence; ``"zero"``:
+            zeros.
+
+        Returns
+        -------
+        A tangent per tensor, of its shape and dtype, in the structure of ``primals``.
+        """
+        zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
+        results = []
+        for leaf in flatten(primals):
+            handle = leaf.handle() if isinstance(leaf, Variable) else leaf
+            if not isinstance(handle, Tensor):
+                raise TypeError(f"jvp: expected a Tensor or Variable, got {type(leaf).__name__}")
+            tangent = self.records.get(handle.id)
+            if tangent is None and zero:
+                tangent = Tensor(F.zeros_like(handle.array))
+            results.append(tangent)
+        return pack_like(primals, results)
+
+    # -- what ops tell ---------------------------------------------------------------------------
+
+    def accessed(self, variable: Variable) -> None:
+        """Ignore that a variable was read: its tangent goes by its id."""
+
+    def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
+        """Compute the tangent of an op's output."""
+        self.record_joint(op, inputs, [output], params)
+
+    def record_joint(
+        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        """Compute the tangents of an op's outputs."""
+        tangents = self._tangents(inputs)
+        if tangents is None or not any(is_differentiable(y.dtype) for y in outputs):
+            return
+        with recording_to(self._others()):
+            self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
+
+    def record_call(
+        self,
+        name: str,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        backward: Callable[[list[Any], bool], Sequence[Any]],
+    ) -> None:
+        """Compute the tangents of what a gradient function belongs to."""
+        tangents = self._tangents(inputs)
+        if tangents is None:
+            return
+        with recording_to(self._others()):
+            found = transposed(lambda gs: backward(gs, False), tangents, outputs, name)
+            with recording_to(()):
+                _check_linear(lambda gs: backward(gs, False), tangents, outputs, name)
+            self._keep(outputs, found)
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Ignore that gradients stop here: no tangent is passed on."""
+
+    def _tangents(self, inputs: Sequence[Any]) -> list[Tensor | None] | None:
+        known = self.records
+        found = [known.get(x.id) if type(x) is Tensor else None for x in inputs]
+        return found if any(t is not None for t in found) else None
+
+    def _others(self) -> tuple[Any, ...]:
+        """Return the recorders opened before this one: they see how tangents are computed."""
+        active = active_tapes.get()
+        return active[: active.index(self)] if self in active else active
+
+    def _keep(self, outputs: Sequence[Tensor], tangents: Sequence[Tensor | None]) -> None:
+        records = self.records
+        for y, tangent in zip(outputs, tangents, strict=True):
+            if tangent is not None and is_differentiable(y.dtype):
+                records[y.id] = tangent
+                # a result that is gone has no use for its tangent
+                weakref.finalize(y, records.pop, y.id, None).atexit = False
+
+
+def _fitting(tangent: Tensor, primal: Any) -> Tensor:
+    """Return a tangent in its primal's dtype."""
+    shape, want = tangent.shape, primal.shape
+    if shape != want and not unsure(shape) and not unsure(want):
+        raise ValueError(f"ForwardAccumulator: a tangent has shape {shape}, its primal {want}")
+    if tangent.dtype == primal.dtype:
+        return tangent
+    if tangent.dtype.kind == "c" and primal.dtype.kind != "c":
+        raise TypeError(
+            f"ForwardAccumulator: a tangent of dtype {tangent.dtype} does not fit a real primal"
+        )
+    result: Tensor = tangent.astype(primal.dtype)
+    return result
+
+
+# -- forward rules ---------------------------------------------------------------------------------
+
+
+def push_forward(
+    op: Op,
+    tangents: Sequence[Tensor | None],
+    inputs: Sequence[Any],
+    outputs: Sequence[Tensor],
+    params: dict[str, Any],
+) -> list[Tensor | None]:
+    """Return the tangents of an op's outputs, from those of its inputs (None for zero)."""
+    if not op.differentiable:
+        return [None] * len(outputs)
+    settings = {**op.defaults, **params}
+    rule = op.jvp
+    if callable(rule):
+        found = rule(tangents, inputs, outputs, **settings)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+    if rule == "linear":
+        return _linear(op, tangents, inputs, outputs, settings)
+    if rule == "multilinear":
+        terms = [
+            op(*inputs[:i], t, *inputs[i + 1 :], **settings)
+            for i, t in enumerate(tangents)
+            if t is not None and (op.rules is None or op.rules[i] is not None)
+        ]
+        if not terms:
+            return [None]
+        return [_cast(_total(terms), outputs[0])]
+    if (
+        op.batch == "elementwise"
+        and op.rules is not None
+        and _one_field(op, tangents, inputs, outputs)
+    ):
+        return [_elementwise(op, tangents, inputs, outputs[0], settings)]
+    return derived(op, tangents, inputs, outputs, settings)
+
+
+def _one_field(op: Op, tangents: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> bool:
+    """Return whether an elementwise rule, ``g`` times a derivative, serves forward as well.
+
+    It does among real numbers; among complex ones, if the op is holomorphic.
+    """
+    kinds = {x.dtype.kind for x, t in zip(inputs, tangents, strict=True) if t is not None}
+    kinds.add(outputs[0].dtype.kind)
+    return kinds == {"f"} or (kinds == {"c"} and op.holomorphic)
+
+
+def _elementwise(
+    op: Op, tangents: Any, inputs: Sequence[Any], output: Tensor, settings: dict[str, Any]
+) -> Tensor | None:
+    terms = []
+    for rule, tangent in zip(op.rules or (), tangents, strict=True):
+        if tangent is None or rule is None:
+            continue
+        t = tangent
+        if t.dtype != output.dtype or t.shape != output.shape or unsure(t.shape):
+            t = F.broadcast_like(t, output)
+        keywords = {name: settings[name] for name in rule.keywords}
+        terms.append(_cast(rule.fn(t, *rule.pick((*inputs, output)), **keywords), output))
+    return _total(terms) if terms else None
+
+
+def _linear(
+    op: Op,
+    tangents: Any,
+    inputs: Sequence[Any],
+    outputs: Sequence[Tensor],
+    settings: dict[str, Any],
+) -> list[Tensor | None]:
+    rules = op.rules
+    given = []
+    for i, (x, t) in enumerate(zip(inputs, tangents, strict=True)):
+        follows = rules is None or rules[i] is not None
+        if type(x) is not Tensor or not is_differentiable(x.dtype) or not follows:
+            given.append(Tensor(F.zeros_like(_first(inputs).array)) if type(x) in SCALARS else x)
+        else:
+            given.append(Tensor(F.zeros_like(x.array)) if t is None else t)
+    if rules is not None and all(
+        t is None or rule is None for t, rule in zip(tangents, rules, strict=True)
+    ):
+        return [None] * len(outputs)
+    found = op(*given, **settings)
+    listed = found if isinstance(found, list) else [found]
+    return [_cast(t, y) for t, y in zip(listed, outputs, strict=True)]
+
+
+def _first(inputs: Sequence[Any]) -> Tensor:
+    return next(x for x in inputs if type(x) is Tensor)
+
+
+def _cast(t: Tensor, like: Tensor) -> Tensor:
+    result: Tensor = t if t.dtype == like.dtype else F.cast_like(t, like)
+    return result
+
+
+def _total(terms: list[Tensor]) -> Tensor:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+# -- double transposition --------------------------------------------------------------------------
+
+
+def derived(
+    op: Op,
+    tangents: Sequence[Tensor | None],
+    inputs: Sequence[Any],
+    outputs: Sequence[Tensor],
+    settings: dict[str, Any],
+) -> list[Tensor | None]:
+    """Return the tangents of an op's outputs by its gradient rules alone."""
+    needed = tuple(t is not None for t in tangents)
+
+    def pull(gs: list[Tensor]) -> Sequence[Any]:
+        if op.vjp is not None:
+            return op.vjp(list(gs), tuple(inputs), tuple(outputs), needed, **settings)
+        grads: list[Any] = []
+        complex_ = outputs[0].dtype.kind == "c"
+        for x, rule, wanted in zip(inputs, op.rules or (), needed, strict=True):
+            if not wanted or rule is None:
+                grads.append(None)
+                continue
+            keywords = {name: settings[name] for name in rule.keywords}
+            fn = rule.fn_complex if complex_ else rule.fn
+            g = fn(gs[0], *rule.pick((*inputs, outputs[0])), **keywords)
+            grads.append(F.unbroadcast_like(g, x) if rule.broadcasts else g)
+        return grads
+
+    return transposed(pull, tangents, outputs, op.name)
+
+
+def transposed(
+    pull: Callable[[list[Any]], Sequence[Any]],
+    tangents: Sequence[Tensor | None],
+    outputs: Sequence[Tensor],
+    name: str,
+) -> list[Tensor | None]:
+    """Return the tangents of outputs from ``pull``, which sends gradients back to the inputs."""
+    seeds = [Tensor(F.zeros_like(y.array)) for y in outputs]
+    with GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(seeds)
+        grads = pull(list(seeds))
+    pairs = [
+        (g, t) for g, t in zip(grads, tangents, strict=True) if g is not None and t is not None
+    ]
+    if not pairs:
+        return [None] * len(outputs)
+    found = tape.gradient([g for g, _ in pairs], seeds, output_gradients=[t for _, t in pairs])
+    if all(t is None for t in found):
+        _check_constant(pull, outputs, tangents, name)
+    return list(found)
+
+
+def _check_constant(
+    pull: Callable[[list[Any]], Sequence[Any]],
+    outputs: Sequence[Tensor],
+    tangents: Sequence[Tensor | None],
+    name: str,
+) -> None:
+    """Raise if gradients depend on what comes from above in a way that no tape could follow."""
+    for g, t in zip(pull([Tensor(F.ones_like(y.array)) for y in outputs]), tangents, strict=True):
+        if (
+            g is not None
+            and t is not None
+            and hasattr(g.array, "__array__")
+            and bool(F.any(g != 0))
+        ):
+            raise GradientError(
+                f"{name}: forward mode differentiates its gradient function, which is not made of "
+                "gradtape ops (it calls NumPy on a value, say); write it with ops"
+            )
+
+
+def _check_linear(
+    pull: Callable[[list[Any]], Sequence[Any]],
+    tangents: Sequence[Tensor | None],
+    outputs: Sequence[Tensor],
+    name: str,
+) -> None:
+    """Raise if a user's gradient function is not linear, so that it is no function's transpose."""
+    if any(is_transformed(y.array) for y in outputs):
+        return  # there are no values to try it on
+    some = [Tensor(F.ones_like(y.array)) for y in outputs]
+    large = [Tensor(F.multiply(g.array, 1024)) for g in some]
+    for one, many, t in zip(pull(some), pull(large), tangents, strict=True):
+        if one is None or many is None or t is None or is_transformed(one.array):
+            continue
+        expected = F.multiply(one.array, 1024)
+        off, size = F.abs(many.array - expected), F.abs(expected)
+        close = F.less_equal(off, size * float(np.finfo(one.dtype).eps) * 64)
+        if not bool(F.all(F.logical_or(close, F.logical_not(F.isfinite(off))))):
+            raise GradientError(
+                f"{name}: its gradient function is not linear in the gradient that it is given (it "
+                "clips it, say), so it has no forward mode; use reverse mode: gradtape.grad, "
+                "jacrev, vjp"
+            )
+
+
+def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function to make it the forward rule of an op.
+
+    Without one, the rule is derived from the op's gradient rules, at several times the cost.
+
+    Parameters
+    ----------
+    op_name
+        The op, as ``gradtape plugins --ops`` lists it.
+
+    Returns
+    -------
+    A decorator for ``rule(tangents, inputs, outputs, **params)``: it is given a tangent or ``None``
+    (for zero) per input, and returns the tangent of the output, or one per output.
+
+    Raises
+    ------
+    LookupError
+        If no plugin provides the op.
+
+    Examples
+    --------
+    >>> @gt.register_jvp("sin")
+    ... def slope(tangents, inputs, outputs):
+    ...     return tangents[0] * gt.cos(inputs[0])
+    """
+    from ..ops.registry import registry
+
+    op = registry().op(op_name)
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        op.jvp = rule
+        return rule
+
+    return register

@@ -1,0 +1,468 @@
+"""Derivatives of functions: what tapes and accumulators compute, as functions of functions."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..base.context import active_tapes
+from ..base.dtypes import is_differentiable
+from ..base.table import F, ops
+from ..base.tree import flatten as leaves_of
+from ..base.tree import pack_like, structure
+from ..errors import TraceError
+from ..tape.tape import GradientTape
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+from .forward import ForwardAccumulator
+from .vmap import transform_of
+
+__all__ = [
+    "flatten",
+    "grad",
+    "hvp",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]
+
+Function = Callable[..., Any]
+ArgNums = int | str | Sequence[int | str]
+
+
+class Call:
+    """A call of a function, some of whose arguments are differentiated.
+
+    Attributes
+    ----------
+    chosen
+        The differentiated arguments, as the caller gave them: one, or a tuple.
+    sources
+        Their leaves, as tensors of their own identity (or the variables that they are).
+    """
+
+    def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
+        self.args, self.kwargs = list(args), dict(kwargs)
+        self.sources: list[Any]
+        self.chosen: Any
+        if argnums == 0 and type(argnums) is int and args and type(args[0]) is Tensor:
+            self.chosen = args[0]  # the commonest call, in short
+            self.sources = [_source(args[0], name, 0)]
+            self.args[0] = self.sources[0]
+            return
+        chosen: Any = argnums
+        single = isinstance(chosen, str) or not hasattr(chosen, "__iter__")
+        keys = [_argument_key(key, name) for key in ([chosen] if single else chosen)]
+        for key in keys:
+            if isinstance(key, str) and key not in self.kwargs:
+                raise TypeError(f"{name}: argnums names {key!r}, which was not passed by keyword")
+            if not isinstance(key, str) and not -len(args) <= key < len(args):
+                raise TypeError(
+                    f"{name}: argnums is {argnums}, but there are {len(args)} positional arguments"
+                )
+        if not keys:
+            raise ValueError(f"{name}: argnums is empty")
+        places = [key if isinstance(key, str) else key % len(args) for key in keys]
+        if len(set(places)) < len(places):
+            raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
+        self.sources = []
+        found = []
+        for key in keys:
+            container: Any = self.kwargs if isinstance(key, str) else self.args
+            tree = container[key]
+            leaves = [_source(leaf, name, key) for leaf in leaves_of(tree)]
+            self.sources += leaves
+            container[key] = pack_like(tree, list(leaves))
+            found.append(tree)
+        own = [x.id for x in self.sources if isinstance(x, Variable)]
+        if len(set(own)) < len(own):
+            raise ValueError(
+                f"{name}: a variable is passed twice; pass its value, variable.value, to tell the "
+                "places apart"
+            )
+        self.chosen = found[0] if single else tuple(found)
+
+    def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
+        """Return the function's result, and what it returns besides."""
+        result = fn(*self.args, **self.kwargs)
+        if not has_aux:
+            return result, None
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError("with has_aux, the function must return a pair (result, auxiliary)")
+        return result
+
+    def pack(self, leaves: Sequence[Any]) -> Any:
+        """Return one result per source in the structure of the arguments."""
+        return pack_like(self.chosen, list(leaves))
+
+
+def _argument_key(key: Any, name: str) -> int | str:
+    if isinstance(key, str):
+        return key
+    try:
+        if isinstance(key, bool):
+            raise TypeError
+        return operator.index(key)
+    except TypeError:
+        raise TypeError(
+            f"{name}: argnums must be an argument's position or name, or several of them, got "
+            f"{key!r}"
+        ) from None
+
+
+def _source(leaf: Any, name: str, key: Any) -> Any:
+    if isinstance(leaf, Variable):
+        tensor: Any = leaf
+    elif leaf is None:
+        raise TypeError(
+            f"{name}: argument {key!r} holds None, which has no derivative; leave it out, or "
+            "choose other arguments with argnums"
+        )
+    else:
+        tensor = as_tensor(leaf)
+        if is_differentiable(tensor.dtype):
+            # a tensor of its own: what the function reaches by another way is a constant
+            alone = not active_tapes.get()
+            tensor = Tensor(tensor.array) if alone else ops["identity"](tensor)
+    if not is_differentiable(tensor.dtype):
+        raise TypeError(
+            f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "
+            + (
+                "pass floating ones, or fix them: functools.partial(fn, ...)"
+                if name in ("jvp", "vjp", "linearize", "hvp")
+                else "pass floating ones, or choose other arguments with argnums"
+            )
+        )
+    return tensor
+
+
+def _scalar(value: Any, name: str) -> Tensor:
+    result = value.value if isinstance(value, Variable) else value
+    if not isinstance(result, Tensor):
+        raise TypeError(f"{name}: the function must return a tensor, got {type(value).__name__}")
+    if result.dtype.kind != "f":
+        kind = "complex" if result.dtype.kind == "c" else f"{result.dtype}"
+        raise TypeError(
+            f"{name}: the function must return a real, floating scalar, got a {kind} one; take its "
+            "real part or its size, or use GradientTape, whose gradient of a complex target is "
+            "TensorFlow's"
+        )
+    if result.shape not in ((), None):
+        raise TypeError(
+            f"{name}: the function must return a scalar, got shape {result.shape}; use jacobian, "
+            "or reduce the result with sum or mean"
+        )
+    return result
+
+
+def tape_of(persistent: bool = False) -> GradientTape:
+    return GradientTape(persistent, watch_accessed_variables=False)
+
+
+def _same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:
+    if structure(got) != structure(want):
+        raise ValueError(
+            f"{name}: {what} must have the structure of {other}, {structure(want)}, got "
+            f"{structure(got)}"
+        )
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def value_and_grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+    """Return a function that computes ``fn`` and its gradient.
+
+    Parameters
+    ----------
+    fn
+        A function that returns a scalar tensor.
+    argnums
+        The arguments to differentiate: a position, a keyword's name, or a sequence of these. An
+        argument may be any nested container of tensors, variables, arrays and Python floats.
+    has_aux
+        Whether ``fn`` returns a pair, the scalar and something to hand on.
+
+    Returns
+    -------
+    A function of the arguments of ``fn`` that returns ``(value, gradient)``, or
+    ``((value, auxiliary), gradient)``. The gradient has the structure of the argument; it is a
+    tuple of those if ``argnums`` is a sequence. What has no influence has zeros.
+
+    Raises
+    ------
+    TypeError
+        When called, if the result is not a scalar, or an argument is not floating.
+
+    Examples
+    --------
+    >>> value, slope = gt.value_and_grad(lambda x: gt.sum(x * x))(gt.constant([1.0, 2.0]))
+    >>> slope.tolist()
+    [2.0, 4.0]
+    """
+
+    @transform_of(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = Call("grad", argnums, args, kwargs)
+        with tape_of() as tape:
+            tape.watch(call.sources)
+            result, aux = call.run(fn, has_aux)
+        grads = tape.gradient(_scalar(result, "grad"), call.sources, unconnected_gradients="zero")
+        return ((result, aux) if has_aux else result), call.pack(grads)
+
+    return wrapper
+
+
+def grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+    """Return a function that computes the gradient of ``fn``; see :func:`value_and_grad`.
+
+    With ``has_aux`` it returns ``(gradient, auxiliary)``.
+
+    Examples
+    --------
+    >>> gt.grad(gt.grad(lambda x: x**3))(2.0).item()
+    12.0
+    """
+    both = value_and_grad(fn, argnums, has_aux)
+
+    @transform_of(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        value, grads = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return wrapper
+
+
+def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return ``fn(*primals)`` and a function that sends gradients of the result back.
+
+    Parameters
+    ----------
+    fn
+        A function of ``primals`` that returns tensors in any nested containers.
+    primals
+        Its arguments, all of them differentiated.
+    has_aux
+        Whether ``fn`` returns a pair, the result and something to hand on.
+
+    Returns
+    -------
+    ``(result, pull)``, or ``(result, pull, auxiliary)``. ``pull(cotangents)`` takes upstream
+    gradients in the structure of the result and returns a tuple, a gradient per argument. It may
+    be called any number of times, and inside ``vmap``.
+    """
+    call = Call("vjp", range(len(primals)), primals, {})
+    with tape_of(persistent=True) as tape:
+        tape.watch(call.sources)
+        result, aux = call.run(fn, has_aux)
+    targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+
+    def pull(cotangents: Any) -> Any:
+        _same_structure("vjp", "cotangents", cotangents, "the result", result)
+        grads = tape.gradient(
+            targets,
+            call.sources,
+            output_gradients=leaves_of(cotangents),
+            unconnected_gradients="zero",
+        )
+        return call.pack(grads)
+
+    return (result, pull, aux) if has_aux else (result, pull)
+
+
+# -- forward mode ----------------------------------------------------------------------------------
+
+
+def _arguments(primals: Any, tangents: Any, name: str) -> tuple[Any, Any]:
+    """Return primals and tangents as tuples of arguments; a bare one is the only argument."""
+    if not isinstance(primals, (tuple, list)):
+        primals, tangents = (primals,), (tangents,)
+    if not isinstance(tangents, (tuple, list)) or len(tangents) != len(primals):
+        raise TypeError(f"{name}: there must be a tangent for each of {len(primals)} arguments")
+    return tuple(primals), tuple(tangents)
+
+
+def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """Return ``fn(*primals)`` and its derivative in the direction ``tangents``.
+
+    Parameters
+    ----------
+    fn
+        A function that returns tensors in any nested containers.
+    primals
+        Its arguments: a tuple, or a single tensor.
+    tangents
+        The direction: a tensor for each leaf of ``primals``, in the same structure.
+    has_aux
+        Whether ``fn`` returns a pair, the result and something to hand on.
+
+    Returns
+    -------
+    ``(result, tangent)``, or ``(result, tangent, auxiliary)``; zeros where there is no influence.
+
+    Examples
+    --------
+    >>> y, slope = gt.jvp(gt.sin, gt.constant(0.0), gt.constant(2.0))
+    >>> slope.item()
+    2.0
+    """
+    primals, tangents = _arguments(primals, tangents, "jvp")
+    _same_structure("jvp", "tangents", tangents, "the arguments", primals)
+    call = Call("jvp", range(len(primals)), primals, {})
+    given = leaves_of(tangents)
+    result, tangent, aux = push(fn, call, call.sources, given, has_aux)
+    return (result, tangent, aux) if has_aux else (result, tangent)
+
+
+def push(
+    fn: Function, call: Call, sources: list[Any], tangents: list[Any], has_aux: bool = False
+) -> tuple[Any, Any, Any]:
+    with ForwardAccumulator(sources, tangents) as accumulator:
+        result, aux = call.run(fn, has_aux)
+    found = [
+        None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
+        for leaf in leaves_of(result)
+    ]
+    return result, pack_like(result, found), aux
+
+
+def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
+    """Return ``fn(*primals)`` and its derivative there, a linear function of tangents.
+
+    ``fn`` runs once; each call of the derivative costs about a backward pass.
+
+    Parameters
+    ----------
+    fn
+        A function that returns tensors in any nested containers.
+    primals
+        Its arguments, all of them differentiated.
+
+    Returns
+    -------
+    ``(result, push)``: ``push(*tangents)`` takes a tangent per argument and returns tangents in the
+    structure of the result. It may be called any number of times, and inside ``vmap``.
+    """
+    call = Call("linearize", range(len(primals)), primals, {})
+    with tape_of() as tape:
+        tape.watch(call.sources)
+        result, _ = call.run(fn)
+    targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+    # the backward pass is linear in what comes from above; its own backward pass is the derivative
+    seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
+    with tape_of(persistent=True) as transpose:
+        transpose.watch(seeds)
+        grads = tape.gradient(targets, call.sources, output_gradients=seeds)
+    connected = [i for i, g in enumerate(grads) if g is not None]
+
+    def push(*tangents: Any) -> Any:
+        _same_structure("linearize", "tangents", tangents, "the arguments", primals)
+        given = leaves_of(tangents)
+        if not connected:
+            return pack_like(result, [Tensor(F.zeros_like(y.array)) for y in targets])
+        found = transpose.gradient(
+            [grads[i] for i in connected],
+            seeds,
+            output_gradients=[given[i] for i in connected],
+            unconnected_gradients="zero",
+        )
+        return pack_like(result, found)
+
+    return result, push
+
+
+def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
+    """Return the product of the Hessian of ``fn`` with a vector, at the cost of a few gradients.
+
+    Forward over reverse mode: the derivative of the gradient in the direction ``tangents``.
+
+    Parameters
+    ----------
+    fn
+        A function that returns a scalar tensor.
+    primals, tangents
+        Its arguments and the vector, as for :func:`jvp`.
+
+    Returns
+    -------
+    The product, in the structure of ``primals``.
+    """
+    single = not isinstance(primals, (tuple, list))
+    primals, tangents = _arguments(primals, tangents, "hvp")
+    slope = grad(fn, tuple(range(len(primals))))
+    product = jvp(slope, primals, tangents)[1]
+    return product[0] if single else product
+
+
+def sizes_of(source: Any, name: str) -> tuple[int, ...]:
+    shape = source.shape
+    if shape is None or None in shape:
+        raise TraceError(f"{name}: the shape of an argument is unknown in this trace: {shape}")
+    return tuple(shape)
+
+
+# -- vectors ---------------------------------------------------------------------------------------
+
+
+def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
+    """Return all tensors of a nested container as one vector, and the way back.
+
+    For optimizers that want one vector, SciPy's for instance.
+
+    Parameters
+    ----------
+    tree
+        Tensors, variables, arrays or numbers, in any nested containers.
+
+    Returns
+    -------
+    vector
+        All elements in order, of the dtype to which the leaves promote.
+    unflatten
+        A function that cuts such a vector (or anything that converts to one) into tensors of the
+        leaves' shapes and dtypes, in the structure of ``tree``. Gradients pass through both.
+
+    Raises
+    ------
+    ValueError
+        By ``unflatten``, if the vector has another number of elements.
+
+    Examples
+    --------
+    >>> vector, unflatten = gt.flatten({"a": gt.ones((2, 2)), "b": gt.zeros(3)})
+    >>> vector.shape
+    (7,)
+    >>> unflatten(vector * 2.0)["a"].tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
+    """
+    leaves = [as_tensor(leaf) for leaf in leaves_of(tree)]
+    shapes = [sizes_of(leaf, "flatten") for leaf in leaves]
+    dtypes = [leaf.dtype for leaf in leaves]
+    ends = [int(n) for n in np.cumsum([prod(shape) for shape in shapes])]
+    total = ends[-1] if ends else 0
+    if leaves:
+        flat = [ops["reshape"](leaf, shape=(-1,)) for leaf in leaves]
+        vector = flat[0] if len(flat) == 1 else ops["concatenate"](*flat, axis=0)
+    else:
+        vector = as_tensor(np.zeros(0, np.float32))
+
+    def unflatten(values: Any) -> Any:
+        values = as_tensor(values)
+        if values.shape not in ((total,), (None,), None):
+            raise ValueError(
+                f"unflatten: the vector must have shape ({total},), got shape {values.shape}"
+            )
+        parts = ops["split"](values, sections=tuple(ends[:-1]), axis=0) if leaves else []
+        found = []
+        for part, shape, dtype in zip(parts, shapes, dtypes, strict=True):
+            part = ops["reshape"](part, shape=shape)
+            found.append(part if part.dtype == dtype else part.astype(dtype))
+        return pack_like(tree, found)
+
+    return vector, unflatten

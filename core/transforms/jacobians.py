@@ -1,0 +1,286 @@
+"""Jacobians and Hessians of functions, in reverse and forward mode, dense and structured."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..base.table import ops
+from ..base.tree import flatten, pack_like
+from ..errors import TraceError
+from ..ops.op import is_transformed
+from ..tape.jacobian import beside, pull_rows
+from ..tape.tape import GradientTape
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+from .functional import ArgNums, Call, Function, grad, push, sizes_of, tape_of
+from .vmap import transform_of, vmap
+
+__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
+
+
+def jacrev(
+    fn: Function, argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Function:
+    """Return a function that computes the Jacobian of ``fn`` in reverse mode.
+
+    Best for fewer outputs than inputs: all rows go back together, in one backward pass.
+
+    Parameters
+    ----------
+    fn
+        A function that returns tensors in any nested containers.
+    argnums
+        As for :func:`value_and_grad`.
+    has_aux
+        Whether ``fn`` returns a pair, the result and something to hand on.
+    chunk_size
+        How many rows go back at once; memory is proportional to it. By default as many as take
+        1 GiB, by an estimate.
+
+    Returns
+    -------
+    A function that returns, in the structure of the result, the structure of the arguments: tensors
+    of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the auxiliary.
+    Among complex numbers these are conjugates of the derivatives, as gradients are in TensorFlow;
+    :func:`jacfwd` gives the derivatives.
+
+    Raises
+    ------
+    TypeError
+        When called, if an argument is not floating, or a result of real arguments is complex.
+
+    Examples
+    --------
+    >>> gt.jacrev(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+
+    @transform_of(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = Call("jacrev", argnums, args, kwargs)
+        with tape_of(persistent=True) as tape:
+            tape.watch(call.sources)
+            result, aux = call.run(fn, has_aux)
+        _check_fields("jacrev", call.sources, flatten(result))
+        blocks = [
+            call.pack(
+                tape.jacobian(
+                    leaf,
+                    call.sources,
+                    unconnected_gradients="zero",
+                    parallel_iterations=chunk_size,
+                )
+            )
+            for leaf in flatten(result)
+        ]
+        packed = pack_like(result, blocks)
+        return (packed, aux) if has_aux else packed
+
+    return wrapper
+
+
+def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+    """Return a function that computes the Jacobian of ``fn`` in forward mode.
+
+    Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
+    Parameters and results are those of :func:`jacrev`; random numbers are drawn once.
+
+    Raises
+    ------
+    TypeError
+        When called, if an argument is not floating, or a result of complex arguments is real.
+    GradientError
+        When called, if ``fn`` has a custom gradient that is not linear: it has no forward mode.
+    """
+
+    @transform_of(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = Call("jacfwd", argnums, args, kwargs)
+        columns: list[list[Any]] = []
+        result = aux = None
+        for source in call.sources:
+            shape = sizes_of(source, "jacfwd")
+            basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
+            tangents = Tensor(beside(basis, _handle(source)))
+            kept: list[Any] = []
+
+            def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
+                found = push(fn, call, [source], [tangent], has_aux)
+                kept[:] = [found[0], found[2]]
+                _check_fields("jacfwd", flatten(found[0]), [source])
+                return flatten(found[1])
+
+            # the function itself runs once, so there is one draw of random numbers
+            stacked = vmap(column, randomness="same")(tangents)
+            columns.append([_columns_last(y, shape) for y in stacked])
+            result, aux = kept
+        blocks = [call.pack(row) for row in zip(*columns, strict=True)]
+        packed = pack_like(result, blocks)
+        return (packed, aux) if has_aux else packed
+
+    return wrapper
+
+
+def _check_fields(name: str, reals: list[Any], complexes: list[Any]) -> None:
+    """Raise if a real and a complex tensor meet, so that one mode loses half of a derivative."""
+    kinds = [{getattr(x, "dtype", np.dtype(float)).kind for x in xs} for xs in (reals, complexes)]
+    if kinds[0] & set("fiub") and "c" in kinds[1]:
+        what = "of a real argument is complex" if name == "jacrev" else "of a complex one is real"
+        raise TypeError(
+            f"{name}: the result {what}: its Jacobian has a real and an imaginary part, of which "
+            "this mode sees one; differentiate real and imag apart"
+        )
+
+
+def _columns_last(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return ``(n, *output)`` as ``(*output, *shape)``, where ``shape`` has n elements."""
+    if x.shape is None:
+        raise TraceError("jacfwd: the rank of a result is unknown in this trace")
+    moved = ops["moveaxis"](x, source=(0,), destination=(-1,))
+    if len(shape) == 1:
+        return moved
+    sizes = [-1 if n is None else n for n in x.shape[1:]]
+    result: Tensor = ops["reshape"](moved, shape=(*sizes, *shape))
+    return result
+
+
+def _handle(source: Any) -> Tensor:
+    return source.handle() if isinstance(source, Variable) else source
+
+
+def jacobian(
+    fn: Function,
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    structure: str | None = None,
+    check: bool = False,
+) -> Function:
+    """Return a function that computes the Jacobian of ``fn``.
+
+    Parameters
+    ----------
+    fn, argnums, has_aux
+        As for :func:`jacrev`, which this is unless ``structure`` is given.
+    structure
+        What is known of the Jacobian of one argument and one result with as many elements:
+        ``"diagonal"``, or ``"banded(k)"`` with ``k`` diagonals on either side of the main one
+        (elements in C order). Then 1 or ``2 * k + 1`` rows go back in place of one per element.
+    check
+        Make sure of the structure, by a product with a random vector.
+
+    Returns
+    -------
+    A function that returns what :func:`jacrev` does. With ``"diagonal"`` it returns the diagonal,
+    in the shape of the result; with ``"banded(k)"`` a matrix of shape ``(2 * k + 1, n)`` with
+    ``J[i, j]`` at ``[k + i - j, j]``: the form of ``scipy.linalg.solve_banded``, zeros at the ends.
+
+    Raises
+    ------
+    ValueError
+        If ``structure`` is unknown; when called, if result and argument differ in size, or
+        ``check`` finds elements elsewhere.
+    """
+    if structure is None:
+        return jacrev(fn, argnums, has_aux)
+    match = re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
+    if match is None:
+        raise ValueError(
+            "jacobian: structure must be 'diagonal' or 'banded(k)' with a number k, got "
+            f"{structure!r}"
+        )
+    width = int(match[1] or 0)
+
+    @transform_of(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = Call("jacobian", argnums, args, kwargs)
+        if len(call.sources) != 1:
+            raise ValueError(f"jacobian: structure is for one tensor, got {len(call.sources)}")
+        (source,) = call.sources
+        with tape_of(persistent=True) as tape:
+            tape.watch(source)
+            result, aux = call.run(fn, has_aux)
+        if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
+            raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
+        n = prod(sizes_of(source, "jacobian"))
+        if not isinstance(result, Tensor) or prod(sizes_of(result, "jacobian")) != n:
+            raise ValueError(
+                f"jacobian: with structure={structure!r} the result must have as many elements as "
+                f"the argument, {n}; got {getattr(result, 'shape', result)}"
+            )
+        found = _banded(tape, result, source, n, width)
+        if check:
+            _check_structure(tape, result, source, found, width, structure)
+        if match[1] is None:
+            found = ops["reshape"](found, shape=result.shape)
+        return (found, aux) if has_aux else found
+
+    return wrapper
+
+
+def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int) -> Tensor:
+    """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not meet."""
+    count = 2 * width + 1
+    seeds = np.zeros((count, n))
+    seeds[np.arange(n) % count, np.arange(n)] = 1
+    rows = beside(seeds.reshape(count, *(target.shape or ())), target)
+    (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
+    if found is None:
+        return Tensor(beside(np.zeros((count, n)), _handle(source)))
+    place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
+    picked = ops["take_along_axis"](
+        ops["reshape"](found, shape=(count, n)),
+        Tensor(beside(place % count, target, np.int64)),
+        axis=0,
+    )
+    inside = Tensor(beside((place >= 0) & (place < n), target, np.bool_))
+    result: Tensor = ops["where"](inside, picked, 0.0)
+    return result
+
+
+def _check_structure(
+    tape: GradientTape, target: Tensor, source: Any, found: Tensor, width: int, structure: str
+) -> None:
+    n = found.shape[1] if found.shape else 0
+    probe = np.random.default_rng(0).standard_normal(n)
+    seed = Tensor(beside(probe.reshape(target.shape or ()), target))
+    product = tape.gradient(target, source, output_gradients=seed, unconnected_gradients="zero")
+    got = np.asarray(product.numpy()).reshape(-1)
+    place = np.arange(n) + np.arange(-width, width + 1)[:, None]
+    inside = (place >= 0) & (place < n)
+    terms = np.where(inside, np.asarray(found.numpy()) * probe[place % max(n, 1)], 0)
+    # what rounding may do to each sum; nan is no evidence of structure
+    allowed = 1e3 * float(np.finfo(got.dtype).eps) * np.abs(terms).sum(axis=0)
+    if not (np.abs(got - terms.sum(axis=0)) <= allowed).all():
+        raise ValueError(
+            f"jacobian: the Jacobian is not {structure}: it has elements outside; use a wider "
+            "band, or jacobian without structure"
+        )
+
+
+def hessian(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+    """Return a function that computes the Hessian of ``fn``, which returns a scalar.
+
+    One gradient is recorded, and all its rows go back together.
+
+    Parameters
+    ----------
+    fn, argnums, has_aux
+        As for :func:`value_and_grad`.
+
+    Returns
+    -------
+    A function that returns the second derivatives: in the structure of the arguments the structure
+    of the arguments again, tensors of shape ``x.shape + y.shape``.
+
+    Examples
+    --------
+    >>> gt.hessian(lambda x: gt.sum(x**3))(gt.constant([1.0, 2.0])).tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    return jacrev(grad(fn, argnums, has_aux), argnums, has_aux)

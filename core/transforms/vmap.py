@@ -1,0 +1,265 @@
+"""``vmap``: a function of one example as a function of many, which runs once for all of them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..base.context import Batching, active_batches, active_tapes, recording_to
+from ..base.table import ops
+from ..base.tree import flatten, pack_like, sorted_keys
+from ..batches.batched import HIDE, UNHIDE, has_level, new_level, row_of
+from ..ops.op import unsure
+from ..tape.outside import Outside
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+
+__all__ = ["batching", "check_randomness", "key_for_examples", "leave", "transform_of", "vmap"]
+
+_RANDOMNESS = ("error", "different", "same")
+
+
+@contextmanager
+def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
+    """Run a block for one example of a batch; tapes from outside sum over the examples."""
+    tapes = tuple(Outside.of(tape) for tape in active_tapes.get())
+    for tape in tapes:
+        if type(tape) is Outside:
+            tape.root.batched = True
+    token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
+    try:
+        with recording_to(tapes):
+            yield
+    finally:
+        active_batches.reset(token)
+
+
+def check_randomness() -> None:
+    """Raise ``RuntimeError`` if nobody has said what random numbers do in a batch around."""
+    if any(batch.randomness == "error" for batch in active_batches.get()):
+        raise RuntimeError(
+            "random numbers are drawn inside vmap: say whether each example has its own, "
+            'vmap(..., randomness="different"), or all have the same, randomness="same"'
+        )
+
+
+def key_for_examples(key: Tensor) -> Tensor:
+    """Return a key of random numbers as the batches around want it: for each example, or for all.
+
+    Raises
+    ------
+    RuntimeError
+        If nobody has said which.
+    """
+    check_randomness()
+    for level, like, randomness in active_batches.get():
+        if randomness == "different":
+            key = HIDE(ops["random_split"](key, like), level=level)
+    return key
+
+
+def leave(x: Any, like: Tensor, level: int) -> Tensor:
+    """Return ``x`` with the hidden axis of a level first; repeated, if it has none."""
+    x = as_tensor(x)
+    if has_level(x.array, level):
+        return UNHIDE(x, like, level=level)
+    result: Tensor = ops["spread_like"](x, like)
+    return result
+
+
+def vmap(
+    fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error"
+) -> Callable[..., Any]:
+    """Return a function that applies ``fn`` to every example along an axis, and stacks the results.
+
+    ``fn`` runs once, on all examples together: its ops apply their batching rules. The result is
+    differentiable to any order, works inside tapes, traces and other ``vmap``s, and so may tapes
+    inside ``fn``: their gradients are those of one example.
+
+    Parameters
+    ----------
+    fn
+        A function of tensors (in any nested containers), without the batch axis.
+    in_axes
+        The axis of each positional argument that counts examples; ``None`` for an argument that all
+        examples share. One integer stands for all arguments; a container gives one per argument,
+        each an integer for all that is in it, or again a container.
+    out_axes
+        Where the results' batch axis goes: one integer, or a container with one per result. None
+        for a result that all examples share, and that is returned without a batch axis.
+    randomness
+        What ``gt.random`` gives inside ``fn``: ``"different"`` numbers for each example, the
+        ``"same"`` for all, or an ``"error"`` (the default), so that the choice is made in words.
+
+    Returns
+    -------
+    A function of batched arguments. Keyword arguments are shared by all examples.
+
+    Raises
+    ------
+    ValueError
+        When called, if no argument has a batch axis, or the batch sizes differ; or if ``in_axes``
+        or ``out_axes`` do not fit.
+    TraceError
+        When called, if ``fn`` asks for a value: ``if x > 0``, ``float(x)``, ``x.numpy()``.
+    RuntimeError
+        When called, if ``fn`` draws random numbers and ``randomness`` is not given.
+
+    Notes
+    -----
+    The interface is that of ``jax.vmap`` and ``torch.func.vmap``. An assignment to a variable in
+    ``fn`` must be of a value that all examples share.
+
+    Examples
+    --------
+    >>> gt.vmap(lambda x, w: gt.sum(x * w), in_axes=(0, None))(gt.ones((3, 2)), gt.ones(2)).shape
+    (3,)
+    """
+    if not callable(fn):
+        raise TypeError(f"vmap: expected a function, got {fn!r}")
+    if randomness not in _RANDOMNESS:
+        raise ValueError(f"vmap: randomness must be one of {_RANDOMNESS}, got {randomness!r}")
+
+    @transform_of(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        axes = _axes(in_axes, args)
+        given = flatten(args)
+        leaves = [
+            leaf if axis is None else _axis_first(as_tensor(leaf), axis, i)
+            for i, (leaf, axis) in enumerate(zip(given, axes, strict=True))
+        ]
+        like = _longest(leaves, axes)
+        leaves = _of_one_length(leaves, axes, like)
+        level = new_level()
+        example = [
+            leaf if axis is None else HIDE(leaf, level=level)
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        with batching(level, like, randomness):
+            result = fn(*pack_like(args, example), **kwargs)
+        results = flatten(result)
+        places = _spread(out_axes, result, "out_axes")
+        outputs: list[Tensor | None] = []
+        for leaf, axis in zip(results, places, strict=True):
+            if leaf is None:  # no gradient, say
+                outputs.append(None)
+                continue
+            if axis is None:
+                outputs.append(_shared(as_tensor(leaf), level))
+                continue
+            y = leave(leaf, like, level)
+            outputs.append(_axis_at(y, axis))
+        return pack_like(result, outputs)
+
+    return wrapper
+
+
+def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return ``functools.wraps`` for what tells arguments apart by how they are passed.
+
+    ``function`` then hands arguments on as they come, where it else fills in ``fn``'s defaults.
+    """
+
+    def mark(wrapper: Any) -> Any:
+        wrapper = functools.wraps(fn)(wrapper)
+        wrapper._as_given = True
+        return wrapper
+
+    return mark
+
+
+def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> list[Any]:
+    """Let a run raise if batch sizes differ that a trace does not know."""
+    batched = [x for x, axis in zip(leaves, axes, strict=True) if axis is not None]
+    if len(batched) < 2 or not any(unsure(x.shape) for x in batched):
+        return leaves
+    checked = []
+    for x, axis in zip(leaves, axes, strict=True):
+        if axis is not None and x.array is not like.array and x.shape is not None:
+            as_long = ops["spread_like"](Tensor(row_of(x.array)), like)
+            x = ops["reshape_like"](x, as_long)
+        checked.append(x)
+    return checked
+
+
+def _shared(x: Tensor, level: int) -> Tensor:
+    if has_level(x.array, level):
+        raise ValueError(
+            "vmap: out_axes is None for a result that differs from example to example; give its "
+            "batch axis a place"
+        )
+    return x
+
+
+def _axis_first(x: Tensor, axis: int, position: int) -> Tensor:
+    shape = x.shape
+    if shape is not None and not -len(shape) <= axis < len(shape):
+        raise ValueError(f"vmap: argument {position} of shape {shape} has no axis {axis}")
+    if axis == 0:
+        return x
+    result: Tensor = ops["moveaxis"](x, source=(axis,), destination=(0,))
+    return result
+
+
+def _axis_at(y: Tensor, axis: int) -> Tensor:
+    shape = y.shape
+    if shape is not None and not -len(shape) <= axis < len(shape):
+        raise ValueError(
+            f"vmap: out_axes={axis} is no axis of a result with {len(shape)} axes, the examples' "
+            "counted"
+        )
+    if axis == 0:
+        return y
+    result: Tensor = ops["moveaxis"](y, source=(0,), destination=(axis,))
+    return result
+
+
+def _spread(axes: Any, tree: Any, what: str) -> list[int | None]:
+    """Return an axis per leaf: one stands for a whole container, a container for its parts."""
+    if axes is None:
+        return [None] * len(flatten(tree))
+    if not isinstance(axes, (list, tuple, dict)):
+        try:
+            if isinstance(axes, bool):
+                raise TypeError
+            axis = operator.index(axes)
+        except TypeError:
+            raise TypeError(
+                f"vmap: {what} holds integers and None in lists, tuples and dicts, got {axes!r}"
+            ) from None
+        return [None if leaf is None else axis for leaf in flatten(tree)]
+    if isinstance(axes, dict):
+        if not isinstance(tree, dict) or set(axes) != set(tree):
+            raise ValueError(f"vmap: {what} {axes} does not have the structure of what it is for")
+        parts = [_spread(axes[key], tree[key], what) for key in sorted_keys(tree)]
+    else:
+        if not isinstance(tree, (list, tuple)) or len(axes) != len(tree):
+            raise ValueError(f"vmap: {what} {axes} does not have the structure of what it is for")
+        parts = [_spread(a, t, what) for a, t in zip(axes, tree, strict=True)]
+    return [axis for part in parts for axis in part]
+
+
+def _axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
+    """Return the batch axis of every leaf of the arguments."""
+    if isinstance(in_axes, (list, tuple)) and len(in_axes) != len(args):
+        raise ValueError(f"vmap: {len(args)} arguments, but in_axes is {in_axes}")
+    return _spread(in_axes, args, "in_axes")
+
+
+def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
+    """Return an argument with a batch axis, after a look at the sizes of all of them."""
+    sizes = {
+        i: leaf.shape[0]
+        for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
+        if axis is not None and leaf.shape is not None
+    }
+    known = {i: n for i, n in sizes.items() if n is not None}
+    if len(set(known.values())) > 1:
+        raise ValueError(f"vmap: the batch sizes of the arguments differ: {known}")
+    for i in (*known, *range(len(leaves))):
+        if axes[i] is not None:
+            return Tensor.with_id(leaves[i].array, 0)
+    raise ValueError("vmap: no argument has a batch axis; in_axes is None for all of them")

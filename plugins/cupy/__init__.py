@@ -1,0 +1,1 @@
+"""The CuPy backend: arrays on NVIDIA GPUs."""

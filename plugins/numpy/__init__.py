@@ -1,0 +1,1 @@
+"""The NumPy backend: arrays in host memory."""

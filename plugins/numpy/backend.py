@@ -1,0 +1,69 @@
+"""The NumPy backend: arrays on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.extend import Backend, hookimpl
+from . import convolution_kernels as numpy_convolution_kernels
+from . import kernels as numpy_kernels
+from . import network_kernels as numpy_network_kernels
+
+_ZERO = bytes(16)
+
+
+class NumpyBackend(Backend):
+    """``numpy.ndarray`` on the CPU; always available."""
+
+    name = "numpy"
+    array_module = "numpy"
+    scalar_array_type = np.ndarray
+
+    @property
+    def xp(self) -> Any:
+        """NumPy itself: it implements the array API standard."""
+        return np
+
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> NDArray[Any]:
+        """Return a new array."""
+        if device not in (None, "cpu"):
+            raise ValueError(f"the numpy backend has the device 'cpu' only, not {device!r}")
+        array = np.array(value, dtype=dtype)
+        # one dtype object per type: other libraries make equal ones, which are slower to compare
+        plain = np.dtype(array.dtype.type)
+        return array if array.dtype is plain else array.astype(plain)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """Return ``array`` itself."""
+        return np.asarray(array)
+
+    def weak_scalar(self, value: Any, dtype: Any) -> Any:
+        """Return ``value`` as an array of ``dtype`` if the scalar is of its kind or a lower one."""
+        kinds = {bool: "iufc", int: "iufc", float: "fc", complex: "c"}[type(value)]
+        return np.array(value, dtype) if dtype.kind in kinds else value
+
+    def shape_witness(self, array: Any) -> NDArray[Any]:
+        """Return a zero of the same shape and dtype that takes no memory."""
+        shape = array.shape
+        return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
+
+
+@hookimpl
+def gradtape_backends() -> list[Backend]:
+    """Provide the NumPy backend."""
+    return [NumpyBackend()]
+
+
+@hookimpl
+def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
+    """Provide the kernels that are quicker on NumPy than the portable ones."""
+    kernels = {
+        **numpy_convolution_kernels.KERNELS,
+        **numpy_kernels.KERNELS,
+        **numpy_network_kernels.KERNELS,
+    }
+    return {(op, "numpy"): kernel for op, kernel in kernels.items()}

@@ -1,0 +1,152 @@
+"""Polynomials from points and from roots, and their roots."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import ops
+from ....core.ops.op import is_transformed
+from ....core.tensors.convert import as_tensor, beside
+from ..common.families import named
+from ..linalg.factorizations import eigvals
+from ..linalg.least_squares import lstsq
+from ..shapes.joining import unstack
+from .polynomials import polymul, vander
+
+__all__ = ["poly", "polyfit", "roots"]
+
+
+def _vector(x: Any, name: str) -> Any:
+    x = as_tensor(x)
+    x = ops["reshape"](x, shape=(1,)) if x.shape == () else x
+    if x.shape is None or len(x.shape) != 1 or x.shape[0] is None:
+        raise ValueError(f"{name}: a vector of known size is needed, got shape {x.shape}")
+    return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
+
+
+@named
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Any:
+    """Return the polynomial that is nearest to points, by least squares.
+
+    Parameters
+    ----------
+    x
+        Where the points are: a vector of shape ``(n,)``, ``n`` known.
+    y
+        Their values ``(n,)``, or those of several fits ``(n, k)``. Gradients reach ``x``, ``y`` and
+        ``w``.
+    deg
+        The polynomial's degree.
+    rcond
+        Singular values below this share of the largest count as 0; ``n`` times the precision of
+        ``x`` if not given.
+    w
+        A vector of weights ``(n,)``, by which the distances are multiplied.
+
+    Returns
+    -------
+    Coefficients ``(deg + 1,)`` or ``(deg + 1, k)``, highest power first.
+
+    Raises
+    ------
+    ValueError
+        If the degree is negative.
+    TypeError
+        If ``x`` is no vector with elements, or shapes do not fit.
+    """
+    count = operator.index(deg) + 1
+    if count < 1:
+        raise ValueError(f"polyfit: deg must be at least 0, got {deg}")
+    x = as_tensor(x)
+    y = beside(y, x)
+    if x.ndim != 1 or x.shape in ((0,), (None,)):
+        raise TypeError(
+            f"polyfit: x must be a vector of known size, with elements, got shape {x.shape}"
+        )
+    if y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise TypeError(f"polyfit: y of shape {y.shape} does not fit x of shape {x.shape}")
+    x, y = (v if v.dtype.kind in "fc" else ops["cast"](v, dtype="float64") for v in (x, y))
+    if rcond is None:
+        rcond = x.shape[0] * float(np.finfo(x.dtype).eps)
+    matrix = vander(x, count)
+    if w is not None:
+        w = beside(w, x)
+        if w.shape != x.shape:
+            raise TypeError(f"polyfit: w of shape {w.shape} does not fit x of shape {x.shape}")
+        column = ops["expand_dims"](w, axis=1)
+        matrix, y = matrix * column, y * (w if y.ndim == 1 else column)
+    # columns of equal length make the problem better conditioned
+    scale = ops["norm"](matrix, axis=0)
+    solution = lstsq(matrix / scale, y, rcond)[0]
+    return solution / (scale if y.ndim == 1 else ops["expand_dims"](scale, axis=1))
+
+
+@named
+def poly(seq_of_zeros: Any) -> Any:
+    """Return the coefficients of the polynomial with some roots, highest power first.
+
+    Parameters
+    ----------
+    seq_of_zeros
+        The roots, a vector of known size; or a square matrix, whose characteristic polynomial this
+        is. What comes of complex roots stays complex, in conjugate pairs too.
+
+    Returns
+    -------
+    A vector of one element more.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    given: Any = as_tensor(seq_of_zeros)
+    real_matrix = given.ndim == 2 and given.dtype.kind != "c"
+    if given.ndim == 2:
+        if given.shape[0] != given.shape[1] or given.shape[0] == 0:
+            raise ValueError(f"poly: a square matrix is needed, got shape {given.shape}")
+        given = eigvals(given)
+    zeros = _vector(given, "poly")
+    one = ops["ones_like"](ops["sum"](zeros, axis=0, keepdims=True))
+    found = one
+    for zero in unstack(zeros):
+        factor = ops["concatenate"](one, ops["reshape"](-zero, shape=(1,)), axis=0)
+        found = polymul(found, factor)
+    return ops["real"](found) if real_matrix else found
+
+
+@named
+def roots(p: Any) -> Any:
+    """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
+
+    Parameters
+    ----------
+    p
+        The coefficients, highest power first: a vector of known size. In a trace, where values are
+        not known, the first must not be 0.
+
+    Returns
+    -------
+    A complex vector of as many roots as the degree, in no order that is sure. Gradients are those
+    of simple roots.
+
+    Raises
+    ------
+    ValueError
+        If ``p`` is no vector of known size.
+    """
+    p = _vector(p, "roots")
+    if not is_transformed(p.array):
+        places = np.flatnonzero(np.asarray(p.to("numpy").numpy()))
+        p = p[int(places[0]) :] if places.size else p[:0]
+    if p.shape[0] < 2:
+        complex_dtype = np.result_type(p.dtype, np.complex64)
+        return ops["cast"](p[:0], dtype=complex_dtype.name)
+    size = p.shape[0] - 1
+    below = beside(np.eye(size, k=-1, dtype=p.dtype), p)
+    first = ops["expand_dims"](-p[1:] / p[0], axis=0)
+    rest = below[1:]
+    return eigvals(ops["concatenate"](first, rest, axis=0))

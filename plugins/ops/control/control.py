@@ -1,0 +1,380 @@
+"""Control flow as ops: ``cond`` and ``while_loop``.
+
+On values, these are Python's own ``if`` and loops. In a trace, or where a decision differs from
+example to example of a batch, they become one op that runs graphs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....core.base.context import active_graph, loop_limit, tracing_into
+from ....core.base.dtypes import is_differentiable
+from ....core.base.spec import describe
+from ....core.base.tree import flatten, pack_like, structure
+from ....core.batches.batched import has_level
+from ....core.errors import EndlessLoop
+from ....core.extend import Graph, TensorSpec, ops
+from ....core.functions.branch import Branch, holding, joined, trace_branch
+from ....core.functions.program import Program, batched_graph, compiled
+from ....core.graphs.replay import replay
+from ....core.ops.op import is_transformed
+from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
+from ..common.families import OPS, named
+from .programs import (
+    REQUIRED,
+    assigned,
+    check_dtype,
+    check_graph,
+    merged,
+    packed,
+    size_of,
+    specs_of,
+    traced_step,
+    widening,
+)
+
+__all__ = ["cond", "while_loop"]
+
+
+# -- cond ------------------------------------------------------------------------------------------
+
+
+def _only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the same values, with gradients for the chosen examples alone.
+
+    What runs for all examples may have infinite slopes at those that it is not meant for; times a
+    gradient of zero they are nan, which goes no further than here.
+    """
+    return [
+        ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
+        for x in tensors
+    ]
+
+
+class _Cond(Program):
+    __slots__ = ()
+    fixed = 1
+
+    def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
+        pred, *operands = arrays
+        return compiled(params["true"] if bool(pred) else params["false"])(operands)
+
+    def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
+        pred, *operands = tensors
+        if not is_transformed(pred.array):
+            return replay(params["true"] if bool(pred) else params["false"], operands)
+        found = zip(
+            replay(params["true"], _only(pred, operands)),
+            replay(params["false"], _only(ops["logical_not"](pred), operands)),
+            strict=True,
+        )
+        return [ops["where"](pred, a, b) for a, b in found]
+
+    def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
+        pred, *operands = specs
+        if pred.dtype.kind != "b" or pred.shape not in ((), None):
+            raise ValueError(f"cond: the predicate must be one boolean, got {pred}")
+        for graph in (params["true"], params["false"]):
+            check_graph("cond", graph, operands)
+        pairs = zip(specs_of(params["true"]), specs_of(params["false"]), strict=True)
+        return [(merged(a.shape, b.shape), a.dtype) for a, b in pairs]
+
+    def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
+        graph = params["true"]
+        return [False] * (1 + len(graph.inputs)), [False] * len(graph.outputs)
+
+    def result_dtypes(self, **params: Any) -> list[Any]:
+        return [x.dtype for x in params["true"].outputs]
+
+    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
+        if has_level(arrays[0], level):
+            return None
+        size = size_of(arrays, level)
+        return {key: batched_graph(graph, size) for key, graph in params.items()}
+
+
+_cond = _Cond(
+    "cond",
+    {"true": REQUIRED, "false": REQUIRED},
+    "Run one of two graphs, by a boolean.",
+)
+OPS.append(_cond)
+
+
+@named
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
+) -> Any:
+    """Return ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
+
+    Only the function that is chosen runs; gradients of every order go through it. Inside ``vmap``,
+    where ``pred`` may differ from example to example, both run and each example takes its own (with
+    its gradients, whatever the other function makes of it; NumPy may warn of that).
+
+    Parameters
+    ----------
+    pred
+        One boolean (or a number, which is true if it is not 0).
+    true_fn, false_fn
+        Functions of the operands. In a trace both are traced: they must return the same structure,
+        of the same dtypes. They may assign variables.
+    operands
+        Tensors in any nested containers. The functions may also use tensors and variables from
+        around them.
+
+    Returns
+    -------
+    What the function returns.
+
+    Raises
+    ------
+    ValueError
+        If ``pred`` is not one value, or the functions return different structures.
+    TypeError
+        If the results differ in dtype.
+
+    Examples
+    --------
+    >>> x = gt.constant(-2.0)
+    >>> gt.cond(x > 0, lambda: x, lambda: -x).item()
+    2.0
+    """
+    choice = as_tensor(pred)
+    if choice.shape not in ((), None):
+        raise ValueError(f"cond: pred must be one value, got shape {choice.shape}")
+    if not is_transformed(choice.array):
+        return (true_fn if bool(choice) else false_fn)(*operands)
+    if choice.dtype.kind != "b":
+        choice = ops["not_equal"](choice, 0)
+    given = [as_tensor(leaf) for leaf in flatten(operands)]
+    specs = [TensorSpec(x.shape, x.dtype) for x in given]
+    parent = active_graph.get()
+
+    def flat(fn: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *leaves: fn(*pack_like(operands, list(leaves)))
+
+    branches, held = holding(
+        lambda held: [
+            trace_branch("cond", flat(fn), specs, parent, held) for fn in (true_fn, false_fn)
+        ]
+    )
+    _check_alike(*branches)
+    given += [variable.handle() for variable in held]
+    (true, false), taken = joined(branches, len(given))
+    found = assigned(ops["cond"](choice, *given, *taken, true=true, false=false), held)
+    return packed(branches[0].result, found)
+
+
+def _check_alike(a: Branch, b: Branch) -> None:
+    nones = [[leaf is None for leaf in flatten(branch.result)] for branch in (a, b)]
+    if structure(a.result) != structure(b.result) or nones[0] != nones[1]:
+        raise ValueError(
+            "cond: true_fn and false_fn must return the same structure, got "
+            f"{structure(a.result)} and {structure(b.result)}"
+        )
+    for i, (x, y) in enumerate(zip(a.outputs, b.outputs, strict=True)):
+        if x.dtype != y.dtype:
+            raise TypeError(
+                f"cond: result {i} is {describe(x.shape, x.dtype)} from true_fn and "
+                f"{describe(y.shape, y.dtype)} from false_fn; cast one with astype"
+            )
+        if x.shape is not None and y.shape is not None and len(x.shape) != len(y.shape):
+            raise ValueError(
+                f"cond: result {i} has shape {x.shape} from true_fn and {y.shape} from false_fn"
+            )
+
+
+# -- while -----------------------------------------------------------------------------------------
+
+
+def _check_limit(done: int, limit: int | None) -> None:
+    if limit is not None and done >= limit:
+        raise EndlessLoop(f"while_loop: no end after {limit:,} steps")
+
+
+class _While(Program):
+    __slots__ = ()
+
+    def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
+        holds, step = compiled(params["cond"]), compiled(params["body"])
+        values, around = list(arrays[: params["count"]]), list(arrays[params["count"] :])
+        done, most, limit = 0, params["most"], loop_limit.get()
+        while (most is None or done < most) and bool(holds([*values, *around])[0]):
+            _check_limit(done, limit)
+            values = step([*values, *around])
+            done += 1
+        return values
+
+    def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
+        values, around = list(tensors[: params["count"]]), list(tensors[params["count"] :])
+        # a result is never one of the inputs: what a loop leaves alone has a gradient of its own
+        values = [ops["identity"](x) for x in values]
+        done, most, limit = 0, params["most"], loop_limit.get()
+        while (most is None or done < most) and bool(replay(params["cond"], [*values, *around])[0]):
+            _check_limit(done, limit)
+            values = replay(params["body"], [*values, *around])
+            done += 1
+        return values
+
+    def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
+        count, most = params["count"], params["most"]
+        if type(count) is not int or not (most is None or type(most) is int):
+            raise ValueError("while_loop: its counts must be integers")
+        for graph in (params["cond"], params["body"]):
+            check_graph("while_loop", graph, specs)
+        (holds,), after = specs_of(params["cond"]), specs_of(params["body"])
+        if holds.dtype.kind != "b" or holds.shape not in ((), None) or len(after) != count:
+            raise ValueError("while_loop: its graphs do not fit together")
+        check_graph("while_loop", params["body"], [*after, *specs[count:]])
+        return [(merged(x.shape, y.shape), y.dtype) for x, y in zip(specs, after)]
+
+    def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
+        graph = params["body"]
+        return [False] * len(graph.inputs), [False] * len(graph.outputs)
+
+    def result_dtypes(self, **params: Any) -> list[Any]:
+        return [x.dtype for x in params["body"].outputs]
+
+    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
+        size, holds, body = size_of(arrays, level), params["cond"], params["body"]
+
+        def step(given: list[Tensor]) -> list[Tensor]:
+            (go_on,) = replay(holds, given)
+            found = replay(body, _only(go_on, given))
+            return [ops["where"](go_on, y, x) for x, y in zip(given, found, strict=False)]
+
+        return {
+            **params,
+            "cond": _any(batched_graph(holds, size)),
+            "body": batched_graph(body, size, step),
+        }
+
+
+def _any(graph: Graph) -> Graph:
+    """Return a graph of one boolean per example as one for all: whether any goes on."""
+    with tracing_into(graph):
+        (each,) = graph.outputs
+        graph.outputs = [ops["any"](Tensor(each), axis=None, keepdims=False).array]
+    return graph
+
+
+_while = _While(
+    "while_loop",
+    {"cond": REQUIRED, "body": REQUIRED, "count": REQUIRED, "most": None},
+    "Run a graph again and again, while another gives true.",
+)
+OPS.append(_while)
+
+
+@named
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    maximum_iterations: int | None = None,
+) -> Any:
+    """Repeat ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` holds.
+
+    Gradients of every order go through it; they keep what every step needs. Inside ``vmap`` each
+    example keeps what it has when its condition fails; the body goes on for all while any goes on.
+
+    Parameters
+    ----------
+    cond, body
+        Functions of the loop variables: of each, if ``loop_vars`` is a list or tuple, else of it.
+        ``cond`` returns one boolean, ``body`` new loop variables of the same structure and dtypes
+        (a Python number to start from takes the dtype that it becomes), and may assign variables.
+    loop_vars
+        Tensors in any nested containers.
+    maximum_iterations
+        The most steps to run; no limit by default.
+
+    Returns
+    -------
+    The last loop variables, in their structure.
+
+    Raises
+    ------
+    ValueError
+        If ``cond`` does not return one value, or ``body`` another structure.
+    TypeError
+        If ``body`` changes a dtype.
+
+    Examples
+    --------
+    >>> gt.while_loop(lambda x: x < 100.0, lambda x: x * x, gt.constant(2.0)).item()
+    256.0
+    """
+    return widening(lambda start: _while_loop(cond, body, start, maximum_iterations), loop_vars)
+
+
+def _while_loop(
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any
+) -> Any:
+    spread = isinstance(loop_vars, (list, tuple))
+    given = flatten(loop_vars)
+    values = [as_tensor(leaf) for leaf in given]
+    most = None if maximum_iterations is None else operator.index(maximum_iterations)
+
+    def called(fn: Callable[..., Any], leaves: Sequence[Any]) -> Any:
+        packed = pack_like(loop_vars, list(leaves))
+        return fn(*packed) if spread else fn(packed)
+
+    def holds(*leaves: Any) -> Tensor:
+        result = as_tensor(called(cond, leaves))
+        if result.shape not in ((), None):
+            raise ValueError(f"while_loop: cond must return one value, got shape {result.shape}")
+        return result if result.dtype.kind == "b" else ops["not_equal"](result, 0)
+
+    def step(*leaves: Any) -> list[Tensor]:
+        returned = called(body, leaves)
+        if spread and not isinstance(returned, (list, tuple)) and len(loop_vars) == 1:
+            returned = [returned]
+        if spread and isinstance(returned, (list, tuple)):  # a list for a tuple is fine
+            returned = type(loop_vars)(returned) if type(loop_vars) in (list, tuple) else returned
+        if structure(returned) != structure(loop_vars):
+            raise ValueError(
+                f"while_loop: body must return the structure of loop_vars, {structure(loop_vars)}, "
+                f"got {structure(returned)}"
+            )
+        found = [as_tensor(leaf) for leaf in flatten(returned)]
+        for i, (before, after) in enumerate(zip(leaves, found, strict=True)):
+            check_dtype(f"while_loop: loop variable {i}", i, before, after, given[i])
+        return found
+
+    done = 0
+    if active_graph.get() is None:
+        while most is None or done < most:
+            go_on = holds(*values)
+            if is_transformed(go_on.array):
+                break  # it differs from example to example
+            if not bool(go_on):
+                return pack_like(loop_vars, values)
+            _check_limit(done, loop_limit.get())
+            values = step(*values)
+            done += 1
+        else:
+            return pack_like(loop_vars, values)
+    found = _looped(holds, step, values, None if most is None else most - done)
+    return pack_like(loop_vars, found)
+
+
+def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> list[Tensor]:
+    """Run a loop as one op."""
+    parent = active_graph.get()
+    specs = [TensorSpec(x.shape, x.dtype) for x in values]
+
+    def trace(held: list[Any]) -> list[Branch]:
+        body = traced_step("while_loop", step, specs, len(specs), held)
+        return [trace_branch("while_loop", holds, specs, parent, held), body]
+
+    branches, held = holding(trace)
+    branches[0].outputs = branches[0].outputs[:1]  # the condition assigns nothing
+    values = [*values, *(variable.handle() for variable in held)]
+    graphs, taken = joined(branches, len(values))
+    settings = {"cond": graphs[0], "body": graphs[1], "count": len(values), "most": most}
+    return assigned(ops["while_loop"](*values, *taken, **settings), held)

@@ -1,0 +1,314 @@
+"""Loops over the rows of arrays: ``scan`` and ``map``.
+
+A trace has one op that runs the graph of a step; its gradient scans in reverse.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.base.context import active_graph
+from ....core.base.tree import flatten, pack_like, structure
+from ....core.extend import Graph, TensorSpec, ops
+from ....core.functions.branch import holding, joined
+from ....core.functions.program import Program, batched_graph, compiled
+from ....core.graphs.replay import replay
+from ....core.ops.op import unsure
+from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
+from ..common.families import OPS, named
+from .programs import (
+    REQUIRED,
+    assigned,
+    check_dtype,
+    check_graph,
+    merged,
+    packed,
+    size_of,
+    specs_of,
+    traced_step,
+    widening,
+)
+
+__all__ = ["map", "scan"]
+
+
+class _Scan(Program):
+    __slots__ = ()
+
+    def _parts(self, items: Sequence[Any], params: Any) -> tuple[list[Any], list[Any], list[Any]]:
+        a, b = params["carried"], params["carried"] + params["scanned"]
+        return list(items[:a]), list(items[a:b]), list(items[b:])
+
+    def _steps(self, length: int, params: Any) -> Sequence[int]:
+        steps = range(length)
+        return steps[::-1] if params["reverse"] else steps
+
+    def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
+        carry, xs, around = self._parts(arrays, params)
+        length = xs[0].shape[0] if xs else params["length"]
+        run, rows = compiled(params["body"]), []
+        for i in self._steps(length, params):
+            found = run([*carry, *(x[i, ...] for x in xs), *around])
+            carry = found[: len(carry)]
+            rows.append(found[len(carry) :])
+        if params["reverse"]:
+            rows.reverse()
+        if rows:
+            return [*carry, *(xp.stack(column, axis=0) for column in zip(*rows, strict=True))]
+        outputs = params["body"].outputs[len(carry) :]
+        if any(unsure(y.shape) for y in outputs):
+            # one step on zeros tells the sizes of what no step has made
+            zeros = [xp.zeros(x.shape[1:], dtype=x.dtype) for x in xs]
+            with np.errstate(all="ignore"):
+                outputs = run([*carry, *zeros, *around])[len(carry) :]
+        names = [str(y.dtype).rpartition(".")[2] for y in outputs]
+        return [
+            *carry,
+            *(
+                xp.zeros((0, *y.shape), dtype=getattr(xp, name))
+                for y, name in zip(outputs, names, strict=True)
+            ),
+        ]
+
+    def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
+        carry, xs, around = self._parts(tensors, params)
+        carry = [ops["identity"](x) for x in carry]
+        length = xs[0].shape[0] if xs else params["length"]
+        if not length:
+            return [
+                *carry,
+                *[Tensor(y) for y in self.raw(*[x.array for x in tensors], **params)[len(carry) :]],
+            ]
+        # one op cuts and one joins, whose gradients are one op each
+        cut = [ops["unstack"](x, axis=0, num=length) for x in xs]
+        rows = []
+        for i in self._steps(length, params):
+            found = replay(params["body"], [*carry, *(parts[i] for parts in cut), *around])
+            carry = found[: len(carry)]
+            rows.append(found[len(carry) :])
+        if params["reverse"]:
+            rows.reverse()
+        return [*carry, *(ops["stack"](*column, axis=0) for column in zip(*rows, strict=True))]
+
+    def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
+        counts = [params["carried"], params["scanned"]]
+        length = params["length"]
+        if any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(specs):
+            raise ValueError("scan: its counts do not fit its inputs")
+        carry, xs, around = self._parts(specs, params)
+        if not (type(length) is int and length >= 0) and not (xs and length is None):
+            raise ValueError(f"scan: its length must be an integer, got {length!r}")
+        rows = []
+        for x in xs:
+            if x.shape == ():
+                raise ValueError("scan: what is scanned has no axis")
+            known = None if x.shape is None else x.shape[0]
+            if None not in (known, length) and known != length:
+                raise ValueError(f"scan: lengths differ: {known} and {length}")
+            length = length if known is None else known
+            rows.append(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype))
+        check_graph("scan", params["body"], [*carry, *rows, *around])
+        after = specs_of(params["body"])
+        if len(after) < len(carry):
+            raise ValueError("scan: its graph returns no carry")
+        check_graph("scan", params["body"], [*after[: len(carry)], *rows, *around])
+        return [
+            *((merged(x.shape, y.shape), y.dtype) for x, y in zip(carry, after)),
+            *(
+                (None if y.shape is None else (length, *y.shape), y.dtype)
+                for y in after[len(carry) :]
+            ),
+        ]
+
+    def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
+        carried, scanned, body = params["carried"], params["scanned"], params["body"]
+        rest = len(body.inputs) - carried - scanned
+        return (
+            [False] * carried + [True] * scanned + [False] * rest,
+            [False] * carried + [True] * (len(body.outputs) - carried),
+        )
+
+    def result_dtypes(self, **params: Any) -> list[Any]:
+        return [x.dtype for x in params["body"].outputs]
+
+    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
+        return {**params, "body": batched_graph(params["body"], size_of(arrays, level))}
+
+
+_scan = _Scan(
+    "scan",
+    {
+        "body": REQUIRED,
+        "carried": REQUIRED,
+        "scanned": REQUIRED,
+        "reverse": False,
+        "length": None,
+    },
+    "Run a graph along the first axis of arrays, with a carry from step to step.",
+)
+OPS.append(_scan)
+
+
+@named
+def scan(
+    fn: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
+    """Run ``carry, y = fn(carry, x)`` along the first axis of ``xs``, and stack what it returns.
+
+    The interface is that of ``jax.lax.scan``. Gradients of every order go through it. In a trace it
+    is one op, however long ``xs`` is; eagerly it is a loop.
+
+    Parameters
+    ----------
+    fn
+        A function of the carry and of one entry of ``xs``, in their structures. It returns the next
+        carry, of the structure, shapes and dtypes of ``init``, and an output (or ``None``) in any
+        structure. It may assign variables.
+    init
+        The first carry: tensors in any nested containers. A Python number takes the dtype that it
+        becomes.
+    xs
+        Tensors whose first axes are the steps, in any nested containers; ``None`` without any.
+    length
+        The number of steps; needed without ``xs`` only.
+    reverse
+        Run from the last entry to the first; outputs stay beside their entries.
+
+    Returns
+    -------
+    The last carry, and the outputs with a new first axis.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ or are unknown, or ``fn`` changes the carry's structure or a shape.
+    TypeError
+        If ``fn`` does not return a pair, or changes a dtype of the carry.
+
+    Examples
+    --------
+    >>> total, sums = gt.scan(lambda c, x: (c + x, c + x), 0.0, gt.constant([1.0, 2.0, 3.0]))
+    >>> sums.tolist()
+    [1.0, 3.0, 6.0]
+    """
+    return widening(lambda start: _scan_from(fn, start, xs, length, reverse), init)
+
+
+def _scan_from(
+    fn: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None, reverse: bool
+) -> tuple[Any, Any]:
+    first = flatten(init)
+    carry = [as_tensor(leaf) for leaf in first]
+    rows = [] if xs is None else [as_tensor(leaf) for leaf in flatten(xs)]
+    steps = _length(rows, length)
+    shape: list[Any] = []  # of an output, once one is known
+
+    def step(*leaves: Any) -> list[Tensor]:
+        before, x = leaves[: len(carry)], list(leaves[len(carry) :])
+        returned = fn(pack_like(init, list(before)), None if xs is None else pack_like(xs, x))
+        if not isinstance(returned, (tuple, list)) or len(returned) != 2:
+            raise TypeError("scan: fn must return a pair, the next carry and an output (or None)")
+        if structure(returned[0]) != structure(init):
+            raise ValueError(
+                f"scan: fn must return a carry of the structure {structure(init)}, got "
+                f"{structure(returned[0])}"
+            )
+        after = [as_tensor(leaf) for leaf in flatten(returned[0])]
+        for i, (a, b) in enumerate(zip(before, after, strict=True)):
+            check_dtype(f"scan: carry {i}", i, a, b, first[i])
+            if a.shape != b.shape and not unsure(a.shape) and not unsure(b.shape):
+                raise ValueError(f"scan: carry {i} has shape {a.shape} and becomes {b.shape}")
+        shape[:] = [returned[1]]
+        return [*after, *[as_tensor(x) for x in flatten(returned[1]) if x is not None]]
+
+    if active_graph.get() is None and steps:
+        values, found = carry, []
+        cut = [ops["unstack"](x, axis=0, num=steps) for x in rows]
+        for i in range(steps)[::-1] if reverse else range(steps):
+            results = step(*values, *(parts[i] for parts in cut))
+            values = results[: len(carry)]
+            found.append(results[len(carry) :])
+        if reverse:
+            found.reverse()
+        stacked = [ops["stack"](*column, axis=0) for column in zip(*found, strict=True)]
+    else:
+        specs = [
+            *(TensorSpec(x.shape, x.dtype) for x in carry),
+            *(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype) for x in rows),
+        ]
+        count = len(carry)
+        branches, held = holding(lambda held: [traced_step("scan", step, specs, count, held)])
+        (graph,), taken = joined(branches, len(specs) + len(held))
+        _carry_first(graph, count, len(rows), len(held))
+        found = ops["scan"](
+            *carry,
+            *(variable.handle() for variable in held),
+            *rows,
+            *taken,
+            body=graph,
+            carried=count + len(held),
+            scanned=len(rows),
+            reverse=bool(reverse),
+            length=steps,
+        )
+        values, stacked = list(found[:count]), list(found[count + len(held) :])
+        assigned(found[count : count + len(held)], held)
+    (output,) = shape
+    return pack_like(init, values), packed(output, stacked)
+
+
+def _carry_first(graph: Graph, count: int, rows: int, held: int) -> None:
+    """Let the variables that a step assigns be part of its carry, before what is scanned."""
+    ins, outs = graph.inputs, graph.outputs
+    place = count + rows
+    graph.inputs = [
+        *ins[:count],
+        *ins[place : place + held],
+        *ins[count:place],
+        *ins[place + held :],
+    ]
+    graph.outputs = [*outs[:count], *outs[len(outs) - held :], *outs[count : len(outs) - held]]
+
+
+def _length(rows: list[Tensor], length: int | None) -> int | None:
+    steps = None if length is None else operator.index(length)
+    for x in rows:
+        if x.shape == ():
+            raise ValueError("scan: xs must have a first axis to run along, got shape ()")
+        known = None if x.shape is None else x.shape[0]
+        if None not in (known, steps) and known != steps:
+            raise ValueError(f"scan: the lengths differ: {known} and {steps}")
+        steps = steps if known is None else known
+    if not rows and steps is None:
+        raise ValueError("scan: without xs, the number of steps must be given as length")
+    return steps
+
+
+@named
+def map(fn: Callable[..., Any], xs: Any) -> Any:
+    """Apply ``fn`` to each entry along the first axis of ``xs``, one after another; stack results.
+
+    Where ``fn`` can run on all entries at once, :func:`gradtape.vmap` is quicker; this takes the
+    memory of one entry at a time, and lets ``fn`` decide by values.
+
+    Parameters
+    ----------
+    fn
+        A function of one entry, in the structure of ``xs``.
+    xs
+        Tensors in any nested containers.
+
+    Returns
+    -------
+    The results with a new first axis, in their structure.
+    """
+    return scan(lambda carry, x: (carry, fn(x)), (), xs)[1]

@@ -1,0 +1,598 @@
+"""Elementwise ops: arithmetic, powers, exponentials, trigonometry, comparisons, rounding.
+
+A rule is named for the input that it differentiates; ``g`` is the upstream gradient. Where an op
+has no derivative (at a tie, at a bound) the rules follow TensorFlow.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, ops
+from ....core.tensors.convert import as_tensor
+from ..common.families import SCALARS, cast_to, elementwise, named, op, standard
+
+__all__ = [
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cast",
+    "ceil",
+    "clip",
+    "conj",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "identity",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "negative",
+    "not_equal",
+    "positive",
+    "pow",
+    "power",
+    "real",
+    "reciprocal",
+    "remainder",
+    "rint",
+    "round",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "stop_gradient",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+    "where",
+]
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+
+def _nonzero(x: Any) -> Any:
+    """Return ``x`` with ones for its zeros: a divisor that gives the subgradient 0 there."""
+    return F.where(x == 0, 1.0, x)
+
+
+# -- arithmetic ------------------------------------------------------------------------------------
+
+add = elementwise("add", x=lambda g: g, y=lambda g: g, doc="Return ``x + y``, elementwise.")
+subtract = elementwise(
+    "subtract", x=lambda g: g, y=lambda g: -g, doc="Return ``x - y``, elementwise."
+)
+multiply = elementwise(
+    "multiply",
+    x=lambda g, y: g * y,
+    y=lambda g, x: g * x,
+    doc="Return ``x * y``, elementwise.",
+)
+divide = elementwise(
+    "divide",
+    x=lambda g, y: g / y,
+    y=lambda g, y, out: -g * (out / y),
+    doc="Return ``x / y``, elementwise; integers give floats.",
+)
+floor_divide = elementwise(
+    "floor_divide",
+    x=NONDIFF,
+    y=NONDIFF,
+    doc="Return the largest integer not above ``x / y``, elementwise; it has no gradient.",
+)
+remainder = mod = elementwise(
+    "remainder",
+    x=lambda g: g,
+    y=lambda g, x, y: -g * F.floor_divide(x, y),
+    doc="Return ``x - floor(x / y) * y``, elementwise: the sign is that of ``y``.",
+)
+negative = elementwise("negative", x=lambda g: -g, doc="Return ``-x``.")
+positive = elementwise("positive", x=lambda g: g, doc="Return ``+x``.")
+identity = elementwise(
+    "identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own."
+)
+stop_gradient = elementwise(
+    "stop_gradient",
+    lambda xp, x: x,
+    x=NONDIFF,
+    doc="Return ``x`` as a constant: no gradient passes through.",
+)
+
+
+abs = absolute = elementwise(
+    "abs",
+    x=lambda g, x: g * F.sign(x),
+    holomorphic=False,
+    doc="Return the absolute value of ``x``; at 0 the gradient is 0.",
+)
+
+
+def _sign_slope(g: Any, x: Any, out: Any) -> Any:
+    if x.dtype.kind != "c":
+        return F.zeros_like(g)
+    # z/|z| moves across the radius only: what points along it is taken away
+    along = F.real(F.conj(g) * out)
+    return (g - along * out) / _nonzero(F.abs(x))
+
+
+sign = elementwise(
+    "sign",
+    x=_sign_slope,
+    holomorphic=False,
+    doc="Return -1, 0 or 1 by the sign of ``x`` (``x / |x|`` if complex); its gradient is 0.",
+)
+
+# -- powers ----------------------------------------------------------------------------------------
+
+
+class Power(Op):
+    """``x ** y``, which leaves Python exponents as they are, so that common ones are quick."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, y: Any) -> Any:
+        if type(y) is int and y == 2:
+            return square(x)
+        return super().__call__(x, y)
+
+
+def _power_base(g: Any, x: Any, y: Any) -> Any:
+    if type(y) in SCALARS:
+        if y == 0:
+            return F.zeros_like(g)
+        return g * y if y == 1 else g * (y * x ** (y - 1))
+    # y - 1 would give 0 * inf where both are 0
+    both = F.logical_and(x == 0, y == 0)
+    return g * (y * x ** F.where(both, 1, y - 1))
+
+
+def _power_exponent(g: Any, x: Any, out: Any) -> Any:
+    if type(x) in SCALARS:
+        if x == 0 or (type(x) is not complex and x < 0):
+            return F.zeros_like(g)
+        return g * (out * (cmath.log(x) if type(x) is complex else math.log(x)))
+    # 0 outside the logarithm's domain; the inner choice keeps its nan out
+    valid = x != 0 if x.dtype.kind == "c" else x > 0
+    return g * F.where(valid, out * F.log(F.where(valid, x, 1)), 0)
+
+
+power = pow = elementwise(
+    "power",
+    lambda xp, x, y: x**y,
+    kind=Power,
+    x=_power_base,
+    y=_power_exponent,
+    doc="Return ``x ** y``, elementwise. For ``x <= 0`` the gradient of ``y`` is 0.",
+)
+square = elementwise("square", x=lambda g, x: g * (x + x), doc="Return ``x * x``.")
+sqrt = elementwise(
+    "sqrt",
+    x=lambda g, out: g / (out + out),
+    doc="Return the square root of ``x``; at 0 the gradient is infinite.",
+)
+reciprocal = elementwise("reciprocal", x=lambda g, out: -g * (out * out), doc="Return ``1 / x``.")
+
+# -- exponentials and logarithms -------------------------------------------------------------------
+
+exp = elementwise("exp", x=lambda g, out: g * out, doc="Return e to the power ``x``.")
+exp2 = elementwise(
+    "exp2",
+    lambda xp, x: 2.0**x,
+    x=lambda g, out: g * (out * LN2),
+    doc="Return 2 to the power ``x``.",
+)
+expm1 = elementwise(
+    "expm1", x=lambda g, out: g * (out + 1.0), doc="Return ``exp(x) - 1``, exact near 0."
+)
+log = elementwise("log", x=lambda g, x: g / x, doc="Return the natural logarithm of ``x``.")
+log2 = elementwise(
+    "log2", x=lambda g, x: g / (x * LN2), doc="Return the logarithm of ``x`` to base 2."
+)
+log10 = elementwise(
+    "log10", x=lambda g, x: g / (x * LN10), doc="Return the logarithm of ``x`` to base 10."
+)
+log1p = elementwise(
+    "log1p", x=lambda g, x: g / (x + 1.0), doc="Return ``log(1 + x)``, exact near 0."
+)
+
+
+def lead(x: Any, y: Any) -> Any:
+    """Return ``x - y``, and for equal infinities 0, or -inf for two impossible events."""
+    same = F.logical_and(F.isinf(x), x == y)
+    return F.where(same, F.minimum(x, 0.0), x - y)
+
+
+logaddexp = elementwise(
+    "logaddexp",
+    x=lambda g, x, y: g * F.sigmoid(lead(x, y)),
+    y=lambda g, x, y: g * F.sigmoid(lead(y, x)),
+    doc="Return ``log(exp(x) + exp(y))`` without overflow.",
+)
+
+# -- trigonometry ----------------------------------------------------------------------------------
+
+sin = elementwise("sin", x=lambda g, x: g * F.cos(x), doc="Return the sine of ``x`` (radians).")
+cos = elementwise("cos", x=lambda g, x: -g * F.sin(x), doc="Return the cosine of ``x`` (radians).")
+tan = elementwise(
+    "tan", x=lambda g, out: g * (1.0 + out * out), doc="Return the tangent of ``x`` (radians)."
+)
+arcsin = asin = elementwise(
+    "arcsin",
+    lambda xp, x: standard(xp, "asin", "arcsin")(x),
+    x=lambda g, x: g / F.sqrt(1.0 - x * x),
+    doc="Return the angle in [-pi/2, pi/2] whose sine is ``x``.",
+)
+arccos = acos = elementwise(
+    "arccos",
+    lambda xp, x: standard(xp, "acos", "arccos")(x),
+    x=lambda g, x: -g / F.sqrt(1.0 - x * x),
+    doc="Return the angle in [0, pi] whose cosine is ``x``.",
+)
+arctan = atan = elementwise(
+    "arctan",
+    lambda xp, x: standard(xp, "atan", "arctan")(x),
+    x=lambda g, x: g / (1.0 + x * x),
+    doc="Return the angle in [-pi/2, pi/2] whose tangent is ``x``.",
+)
+arctan2 = atan2 = elementwise(
+    "arctan2",
+    lambda xp, x, y: standard(xp, "atan2", "arctan2")(x, y),
+    x=lambda g, x, y: g * (y / (x * x + y * y)),
+    y=lambda g, x, y: -g * (x / (x * x + y * y)),
+    doc="Return the angle in [-pi, pi] of the point with ordinate ``x`` and abscissa ``y``.",
+)
+sinh = elementwise("sinh", x=lambda g, x: g * F.cosh(x), doc="Return the hyperbolic sine.")
+cosh = elementwise("cosh", x=lambda g, x: g * F.sinh(x), doc="Return the hyperbolic cosine.")
+tanh = elementwise(
+    "tanh", x=lambda g, out: g * (1.0 - out * out), doc="Return the hyperbolic tangent."
+)
+arcsinh = asinh = elementwise(
+    "arcsinh",
+    lambda xp, x: standard(xp, "asinh", "arcsinh")(x),
+    x=lambda g, x: g / F.sqrt(x * x + 1.0),
+    doc="Return the inverse hyperbolic sine.",
+)
+arccosh = acosh = elementwise(
+    "arccosh",
+    lambda xp, x: standard(xp, "acosh", "arccosh")(x),
+    # two roots: right on the whole complex plane, and exact near 1
+    x=lambda g, x: g / (F.sqrt(x - 1.0) * F.sqrt(x + 1.0)),
+    doc="Return the inverse hyperbolic cosine, for ``x >= 1``.",
+)
+arctanh = atanh = elementwise(
+    "arctanh",
+    lambda xp, x: standard(xp, "atanh", "arctanh")(x),
+    x=lambda g, x: g / (1.0 - x * x),
+    doc="Return the inverse hyperbolic tangent, for ``-1 < x < 1``.",
+)
+hypot = elementwise(
+    "hypot",
+    x=lambda g, x, out: g * (x / _nonzero(out)),
+    y=lambda g, y, out: g * (y / _nonzero(out)),
+    doc="Return ``sqrt(x**2 + y**2)`` without overflow; at (0, 0) the gradient is 0.",
+)
+
+# -- choice ----------------------------------------------------------------------------------------
+
+maximum = elementwise(
+    "maximum",
+    x=lambda g, x, y: F.where(x >= y, g, 0.0),
+    y=lambda g, x, y: F.where(x >= y, 0.0, g),
+    holomorphic=False,
+    doc="Return the larger of ``x`` and ``y``; at a tie the gradient goes to ``x``.",
+)
+minimum = elementwise(
+    "minimum",
+    x=lambda g, x, y: F.where(x <= y, g, 0.0),
+    y=lambda g, x, y: F.where(x <= y, 0.0, g),
+    holomorphic=False,
+    doc="Return the smaller of ``x`` and ``y``; at a tie the gradient goes to ``x``.",
+)
+_clip = elementwise(
+    "clip",
+    lambda xp, x, lower, upper: xp.minimum(xp.maximum(x, lower), upper),
+    x=lambda g, x, lower, upper: F.where(F.logical_and(x >= lower, x <= upper), g, 0.0),
+    lower=lambda g, x, lower, upper: F.where(F.logical_and(x < lower, lower <= upper), g, 0.0),
+    upper=lambda g, x, lower, upper: F.where(F.logical_or(x > upper, lower > upper), g, 0.0),
+    holomorphic=False,
+    doc="Limit ``x`` to the interval from ``lower`` to ``upper``.",
+)
+
+
+_NOTHING = object()  # an argument that was not given
+
+
+class Where(Op):
+    """``where(condition, x, y)``, which gives Python numbers the default dtype if both are.
+
+    Of a condition alone it is :func:`gradtape.nonzero`.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, condition: Any, x: Any = _NOTHING, y: Any = _NOTHING) -> Any:
+        if y is _NOTHING:
+            if x is _NOTHING:
+                return tuple(ops["nonzero"](condition))
+            raise ValueError("where: give both x and y, or neither of them")
+        if type(x) in SCALARS and type(y) in SCALARS:
+            # NumPy would make float64 of where(condition, 1.0, 0.0)
+            if SCALARS.index(type(x)) >= SCALARS.index(type(y)):
+                x = as_tensor(x)
+            else:
+                y = as_tensor(y)
+        return super().__call__(condition, x, y)
+
+
+where = elementwise(
+    "where",
+    kind=Where,
+    condition=NONDIFF,
+    x=lambda g, condition: F.where(condition, g, 0.0),
+    y=lambda g, condition: F.where(condition, 0.0, g),
+    holomorphic=False,
+    doc="Return ``x`` where ``condition`` is true and ``y`` elsewhere; the three broadcast.",
+)
+
+
+@named
+def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+    """Limit ``x`` to an interval, elementwise.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    min, max
+        The bounds: numbers or tensors that broadcast with ``x``, or None for no bound.
+
+    Returns
+    -------
+    ``minimum(maximum(x, min), max)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    The gradient of ``x`` is 1 inside the interval and on its bounds, 0 outside, as in
+    ``tf.clip_by_value``. A bound has the gradient of the elements that it replaces.
+    """
+    if min is None:
+        return identity(x) if max is None else minimum(x, max)
+    return maximum(x, min) if max is None else _clip(x, min, max)
+
+
+# -- rounding --------------------------------------------------------------------------------------
+
+floor = elementwise("floor", x=NONDIFF, doc="Round down; it has no gradient.")
+ceil = elementwise("ceil", x=NONDIFF, doc="Round up; it has no gradient.")
+trunc = elementwise("trunc", x=NONDIFF, doc="Round towards 0; it has no gradient.")
+
+
+def _round_kernel(xp: Any, x: Any, *, decimals: int = 0) -> Any:
+    if decimals == 0:
+        return xp.round(x)
+    scale = 10.0**decimals
+    return cast_to(xp, xp.round(x * scale) / scale, x.dtype)
+
+
+_round = op(
+    "round",
+    _round_kernel,
+    gradients={"x": NONDIFF},
+    infer=lambda x, decimals: (x.shape, x.dtype),
+    batch="elementwise",
+)
+
+
+@named
+def round(x: Any, decimals: int = 0) -> Any:
+    """Round to the nearest, halves to even; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    decimals
+        The decimal places to keep.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+    """
+    return _round(x, decimals=operator.index(decimals))
+
+
+@named
+def rint(x: Any) -> Any:
+    """Round to the nearest integer, halves to even; it has no gradient.
+
+    Integers become floats, of the width that NumPy gives them.
+    """
+    x = as_tensor(x)
+    return _round(x if x.dtype.kind in "fc" else x.astype(np.rint(np.empty(0, x.dtype)).dtype))
+
+
+# -- complex numbers -------------------------------------------------------------------------------
+
+
+def _angle_kernel(xp: Any, x: Any) -> Any:
+    atan2 = standard(xp, "atan2", "arctan2")
+    if x.dtype.kind == "b":
+        x = cast_to(xp, x, np.int64)  # as for NumPy, which measures them from an integer 0
+    return atan2(xp.imag(x), xp.real(x)) if x.dtype.kind == "c" else atan2(xp.zeros_like(x), x)
+
+
+def _angle_slope(g: Any, x: Any) -> Any:
+    if x.dtype.kind != "c":
+        return F.zeros_like(g)
+    # i z / |z|**2, which is i / conj(z); 0, a subgradient, at 0
+    return F.where(x == 0, 0.0, (g * 1j) / F.conj(_nonzero(x)))
+
+
+def _conj_kernel(xp: Any, x: Any) -> Any:
+    if x.dtype.kind == "b":
+        return cast_to(xp, x, np.int8)  # NumPy has no loop for booleans
+    return xp.conj(x) if x.dtype.kind == "c" else x
+
+
+conj = elementwise(
+    "conj",
+    _conj_kernel,
+    x=lambda g: F.conj(g),
+    holomorphic=False,
+    doc="Return the complex conjugate of ``x``.",
+)
+real = elementwise(
+    "real",
+    lambda xp, x: xp.real(x) if x.dtype.kind == "c" else x,
+    x=lambda g, x_like: F.cast_like(g, x_like),
+    holomorphic=False,
+    doc="Return the real part of ``x``.",
+)
+imag = elementwise(
+    "imag",
+    lambda xp, x: xp.imag(x) if x.dtype.kind == "c" else xp.zeros_like(x),
+    x=lambda g, x_like: F.cast_like(g * 1j, x_like),
+    holomorphic=False,
+    doc="Return the imaginary part of ``x``.",
+)
+_angle = elementwise(
+    "angle",
+    _angle_kernel,
+    x=_angle_slope,
+    holomorphic=False,
+    doc="Return the angle of ``x`` in the complex plane, in radians.",
+)
+
+
+@named
+def angle(z: Any, deg: bool = False) -> Any:
+    """Return the angle of ``z`` in the complex plane, from -pi to pi.
+
+    Parameters
+    ----------
+    z
+        A tensor of any dtype; negative real numbers have the angle pi, and 0 has the angle 0, with
+        the gradient 0.
+    deg
+        Return degrees instead of radians.
+
+    Returns
+    -------
+    A real tensor of the shape of ``z``.
+    """
+    turned = _angle(z)
+    return turned * (180.0 / math.pi) if deg else turned
+
+
+_cast = op(
+    "cast",
+    lambda xp, x, *, dtype: cast_to(xp, x, dtype),
+    gradients={"x": lambda g, x_like: F.cast_like(g, x_like)},
+    infer=lambda x, dtype: (x.shape, np.dtype(dtype)),
+    batch="elementwise",
+)
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """Return ``x`` in another dtype.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    dtype
+        A dtype or its name. A complex value cast to a real dtype keeps its real part.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``. Between floating and complex dtypes gradients pass, cast back to
+    the dtype of ``x``; to and from integers there are none.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not one of numbers or booleans.
+    """
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"cast: {dtype!r} is not a dtype; use a name such as 'float32'") from error
+    if wanted.kind not in "biufc":
+        raise TypeError(f"cast: a tensor holds numbers or booleans, not dtype {wanted}")
+    return _cast(x, dtype=wanted.name)
+
+
+# -- tests and comparisons: without gradients ------------------------------------------------------
+
+
+def _test(name: str, doc: str, *inputs: str) -> Op:
+    rules: dict[str, Any] = dict.fromkeys(inputs, NONDIFF)
+    return elementwise(name, doc=doc, **rules)
+
+
+isnan = _test("isnan", "Return whether ``x`` is not a number.", "x")
+isinf = _test("isinf", "Return whether ``x`` is infinite.", "x")
+isfinite = _test("isfinite", "Return whether ``x`` is neither infinite nor nan.", "x")
+equal = _test("equal", "Return whether ``x == y``, elementwise.", "x", "y")
+not_equal = _test("not_equal", "Return whether ``x != y``, elementwise.", "x", "y")
+less = _test("less", "Return whether ``x < y``, elementwise.", "x", "y")
+less_equal = _test("less_equal", "Return whether ``x <= y``, elementwise.", "x", "y")
+greater = _test("greater", "Return whether ``x > y``, elementwise.", "x", "y")
+greater_equal = _test("greater_equal", "Return whether ``x >= y``, elementwise.", "x", "y")
+logical_and = _test("logical_and", "Return whether both are true, elementwise.", "x", "y")
+logical_or = _test("logical_or", "Return whether either is true, elementwise.", "x", "y")
+logical_xor = _test("logical_xor", "Return whether just one is true, elementwise.", "x", "y")
+logical_not = _test("logical_not", "Return whether ``x`` is false, elementwise.", "x")

@@ -1,0 +1,96 @@
+"""Integers: their bits, divisors and multiples. None of these has a gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.extend import NONDIFF, Op
+from ..common.families import elementwise, standard
+from .special import native
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_count",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "gcd",
+    "invert",
+    "lcm",
+    "left_shift",
+    "right_shift",
+]
+
+
+def _bits(name: str, older: str, doc: str, *inputs: str) -> Op:
+    def kernel(xp: Any, *arrays: Any) -> Any:
+        return standard(xp, name, older)(*arrays)
+
+    rules: dict[str, Any] = dict.fromkeys(inputs, NONDIFF)
+    return elementwise(name, kernel, doc=doc, **rules)
+
+
+bitwise_and = _bits("bitwise_and", "", "Return ``x & y`` of integers, bit by bit.", "x", "y")
+bitwise_or = _bits("bitwise_or", "", "Return ``x | y`` of integers, bit by bit.", "x", "y")
+bitwise_xor = _bits("bitwise_xor", "", "Return ``x ^ y`` of integers, bit by bit.", "x", "y")
+bitwise_invert = bitwise_not = invert = _bits(
+    "bitwise_invert", "invert", "Return ``~x`` of integers, bit by bit.", "x"
+)
+bitwise_left_shift = left_shift = _bits(
+    "bitwise_left_shift", "left_shift", "Return ``x << y`` of integers.", "x", "y"
+)
+bitwise_right_shift = right_shift = _bits(
+    "bitwise_right_shift", "right_shift", "Return ``x >> y`` of integers.", "x", "y"
+)
+
+
+def _gcd(xp: Any, x: Any, y: Any) -> Any:
+    """Return the greatest common divisor by Euclid's algorithm."""
+    # either may be a Python number
+    x, y = (
+        xp.abs(v if hasattr(v, "shape") else xp.asarray(v, dtype=w.dtype))
+        for v, w in ((x, y), (y, x))
+    )
+    while xp.any(y != 0):
+        rest = xp.where(y == 0, y, x % xp.where(y == 0, xp.ones_like(y), y))
+        x, y = xp.where(y == 0, x, y), rest
+    return x
+
+
+def _lcm(xp: Any, x: Any, y: Any) -> Any:
+    divisor = _gcd(xp, x, y)
+    x, y = (xp.asarray(v, dtype=divisor.dtype) for v in (x, y))
+    return xp.abs(x * (y // xp.where(divisor == 0, xp.ones_like(divisor), divisor)))
+
+
+def _bit_count(xp: Any, x: Any) -> Any:
+    x = xp.abs(x)
+    total = xp.zeros_like(x)
+    for bit in range(8 * x.dtype.itemsize):
+        total = total + ((x >> bit) & 1)
+    return xp.astype(total, xp.uint8)
+
+
+gcd = elementwise(
+    "gcd",
+    native("gcd", _gcd),
+    x=NONDIFF,
+    y=NONDIFF,
+    doc="Return the greatest common divisor of integers ``|x|`` and ``|y|``, elementwise.",
+)
+lcm = elementwise(
+    "lcm",
+    native("lcm", _lcm),
+    x=NONDIFF,
+    y=NONDIFF,
+    doc="Return the lowest common multiple of integers ``|x|`` and ``|y|``, elementwise.",
+)
+bitwise_count = elementwise(
+    "bitwise_count",
+    native("bitwise_count", _bit_count),
+    x=NONDIFF,
+    doc="Return how many bits are 1 in the absolute value of integers, as ``uint8``.",
+)

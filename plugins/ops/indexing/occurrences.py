@@ -1,0 +1,63 @@
+"""Room for values that go to one place several times: what ``x.at[index].multiply`` is made of."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.batches.batched import Shared, row_of
+from ....core.extend import NONDIFF, F, Op
+from ..common.families import op
+
+__all__: list[str] = []
+
+
+def _occurrences(xp: Any, places: Any) -> Any:
+    order = xp.argsort(places, stable=True)
+    ordered = xp.take(places, order, axis=0)
+    first = xp.searchsorted(ordered, ordered)
+    return xp.take(xp.arange(places.shape[0]) - first, xp.argsort(order), axis=0)
+
+
+def _one_per_occurrence(xp: Any, x: Any, occurrences: Any) -> Any:
+    most = int(xp.max(occurrences)) + 1 if occurrences.shape[0] else 0
+    return xp.ones((most, prod(x.shape)), dtype=x.dtype)
+
+
+def _size(shape: Any) -> int | None:
+    return None if shape is None or None in shape else prod(shape)
+
+
+def _occurrences_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    # as one vector, in which the places of each example are others
+    (places,) = xs
+    example = F.cumsum(F.ones_like(places), axis=0, reverse=False)
+    others = places + example * (F.sum(places) + 1)
+    return F.reshape_like(op.raw(F.reshape(others, shape=(-1,))), places)
+
+
+def _ones_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    x, occurrences = xs
+    if batched[1]:
+        occurrences = F.reshape(occurrences, shape=(-1,))
+    return Shared(op.raw(row_of(x) if batched[0] else x, occurrences))
+
+
+op(
+    "occurrences",
+    _occurrences,
+    gradients={"places": NONDIFF},
+    infer=lambda places: (places.shape, np.dtype(np.int64)),
+    batch=_occurrences_rule,
+    doc="Count, for each of a vector's elements, the equal ones before it.",
+)
+op(
+    "one_per_occurrence",
+    _one_per_occurrence,
+    gradients={"x": NONDIFF, "occurrences": NONDIFF},
+    infer=lambda x, occurrences: ((None, _size(x.shape)), x.dtype),
+    batch=_ones_rule,
+    doc="Return ones of the dtype of ``x``, a row per occurrence and a column per element.",
+)

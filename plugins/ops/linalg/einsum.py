@@ -1,0 +1,266 @@
+"""``einsum``: sums of products, written with labels.
+
+The result is linear in each operand. One more op, ``einsum_adjoint``, sends the result's gradient
+back to an operand; it is a sum of products as well, so the two differentiate each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import F, TensorSpec, broadcast_shapes
+from ....core.tensors.convert import among
+from ..common.families import named, op
+from .batching import einsum_rule
+from .products import as_like
+
+__all__ = ["einsum"]
+
+
+@lru_cache(maxsize=1024)
+def explicit(subscripts: str, count: int) -> str:
+    """Return subscripts without blanks and with an output; check them for ``count`` operands."""
+    text = subscripts.replace(" ", "")
+    left, arrow, output = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != count:
+        raise ValueError(f"einsum: {subscripts!r} is for {len(terms)} operands, got {count}")
+    for term in (*terms, output):
+        labels = term.replace("...", "", 1)
+        if labels and not (labels.isascii() and labels.isalpha()):
+            raise ValueError(
+                f"einsum: {subscripts!r}: {term!r} is not made of letters and at most one '...'"
+            )
+    labels = left.replace("...", "").replace(",", "")
+    if not arrow:
+        output = "..." if "..." in left else ""
+        output += "".join(sorted(label for label in set(labels) if labels.count(label) == 1))
+    kept = output.replace("...", "")
+    if len(set(kept)) != len(kept) or not set(kept) <= set(labels):
+        raise ValueError(
+            f"einsum: {subscripts!r}: the output's labels must be different ones of the operands"
+        )
+    if "..." in left and "..." not in output:
+        raise ValueError(f"einsum: {subscripts!r}: the output needs the operands' '...'")
+    return f"{left}->{output}"
+
+
+@lru_cache(maxsize=1024)
+def labelled(subscripts: str, ranks: tuple[int, ...]) -> tuple[list[str], str]:
+    """Return a label for each axis of each operand, and of the output: ``...`` is spelt out."""
+    left, output = subscripts.split("->")
+    terms = left.split(",")
+    free = [letter for letter in ascii_letters if letter not in left]
+    extra = []
+    for term, rank in zip(terms, ranks, strict=True):
+        named = len(term.replace("...", ""))
+        if rank < named or (rank > named and "..." not in term):
+            raise ValueError(
+                f"einsum: {subscripts!r}: {term!r} does not fit an array of {rank} axes"
+            )
+        extra.append(rank - named)
+    width = max(extra, default=0)
+    shared = "".join(free[:width])
+    spelt = [term.replace("...", shared[width - n :]) for term, n in zip(terms, extra, strict=True)]
+    return spelt, output.replace("...", shared)
+
+
+def _contract(xp: Any, terms: Sequence[str], output: str, arrays: Sequence[Any]) -> Any:
+    """Sum the products of arrays with labelled axes."""
+    function = getattr(xp, "einsum", None)
+    if function is not None:
+        large = len(arrays) > 2 or max(x.size for x in arrays) > 4096
+        return function(f"{','.join(terms)}->{output}", *arrays, optimize=large)
+    # The array API has no einsum: line all axes up, multiply, and sum.
+    labels = output + "".join(sorted(set("".join(terms)) - set(output)))
+    product: Any = 1
+    for term, array in zip(terms, arrays, strict=True):
+        product = product * _aligned(xp, term, array, labels)
+    summed = tuple(range(len(output), len(labels)))
+    return xp.sum(product, axis=summed) if summed else product
+
+
+def _aligned(xp: Any, term: str, x: Any, labels: str) -> Any:
+    """Return ``x`` with one axis per label, of size 1 where it does not have the label."""
+    for label in dict.fromkeys(term):
+        while term.count(label) > 1:
+            i = term.index(label)
+            j = term.index(label, i + 1)
+            rest = [k for k in range(x.ndim) if k not in (i, j)]
+            x = xp.linalg.diagonal(xp.permute_dims(x, (*rest, i, j)))
+            term = "".join(term[k] for k in rest) + label
+    order = sorted(range(x.ndim), key=lambda k: labels.index(term[k]))
+    sizes = dict(zip(term, x.shape, strict=True))
+    return xp.reshape(xp.permute_dims(x, tuple(order)), tuple(sizes.get(a, 1) for a in labels))
+
+
+def _kernel(xp: Any, *operands: Any, subscripts: str) -> Any:
+    terms, output = labelled(subscripts, tuple(x.ndim for x in operands))
+    return _contract(xp, terms, output, operands)
+
+
+def _adjoint(xp: Any, g: Any, *operands: Any, subscripts: str, position: int) -> Any:
+    terms, output = labelled(subscripts, tuple(x.ndim for x in operands))
+    term, shape = terms[position], operands[position].shape
+    others = [i for i in range(len(operands)) if i != position]
+    given = [output, *(terms[i] for i in others)]
+    present = set("".join(given))
+    unique = "".join(dict.fromkeys(term))
+    kept = "".join(label for label in unique if label in present)
+    result = _contract(xp, given, kept, [g, *(operands[i] for i in others)])
+    # a label of this operand alone was summed: its gradient is the same all along
+    found = dict(zip(kept, result.shape, strict=True))
+    result = xp.reshape(result, tuple(found.get(label, 1) for label in unique))
+    sizes = dict(zip(term, shape, strict=True))
+    stretched = tuple(
+        i for i, label in enumerate(unique) if sizes[label] == 1 and result.shape[i] != 1
+    )
+    if stretched:
+        result = xp.sum(result, axis=stretched, keepdims=True)
+    result = xp.broadcast_to(result, tuple(sizes[label] for label in unique))
+    return result if unique == term else _on_diagonal(xp, result, unique, term, shape)
+
+
+def _on_diagonal(xp: Any, x: Any, unique: str, term: str, shape: tuple[int, ...]) -> Any:
+    """Put ``x`` where axes of one label have one index, in zeros."""
+    first = [term.index(label) for label in unique]
+    x = xp.permute_dims(x, tuple(sorted(range(len(unique)), key=lambda i: first[i])))
+    x = xp.reshape(x, tuple(n if i in first else 1 for i, n in enumerate(shape)))
+    for i, label in enumerate(term):
+        if i not in first:
+            mine, other = (
+                xp.reshape(
+                    xp.arange(shape[i]), tuple(-1 if k == j else 1 for k in range(len(shape)))
+                )
+                for j in (i, term.index(label))
+            )
+            x = xp.where(mine == other, x, xp.zeros((), dtype=x.dtype))
+    return x
+
+
+def _conj(x: Any) -> Any:
+    return F.conj(x) if x.dtype.kind == "c" else x
+
+
+def _vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, subscripts: str) -> list[Any]:
+    operands = [_conj(x) for x in inputs]
+    return [
+        as_like(F.einsum_adjoint(gs[0], *operands, subscripts=subscripts, position=i), x)
+        if needed[i]
+        else None
+        for i, x in enumerate(inputs)
+    ]
+
+
+def _adjoint_vjp(
+    gs: Any, inputs: Any, outputs: Any, needed: Any, *, subscripts: str, position: int
+) -> list[Any]:
+    g, *operands = [_conj(x) for x in inputs]
+    operands[position] = gs[0]
+    grads: list[Any] = [as_like(F.einsum(*operands, subscripts=subscripts), g)]
+    for i, x in enumerate(operands):
+        wanted = needed[i + 1] and i != position
+        grads.append(
+            as_like(F.einsum_adjoint(g, *operands, subscripts=subscripts, position=i), x)
+            if wanted
+            else None
+        )
+    return grads
+
+
+def _spec(*operands: TensorSpec, subscripts: str) -> tuple[Any, Any]:
+    dtype = np.result_type(*(x.dtype for x in operands))
+    left, output = subscripts.split("->")
+    ranks = []
+    for term, x in zip(left.split(","), operands, strict=True):
+        if x.shape is None and "..." in term:
+            return None, dtype
+        ranks.append(len(term) if x.shape is None else len(x.shape))
+    terms, output = labelled(subscripts, tuple(ranks))
+    sizes: dict[str, Any] = {}
+    for term, x in zip(terms, operands, strict=True):
+        for label, n in zip(term, x.shape or (None,) * len(term), strict=True):
+            where = f"einsum: label {label!r} of {subscripts!r}"
+            known = broadcast_shapes((sizes.get(label, 1),), (n,), op=where)
+            sizes[label] = known and known[0]
+    return tuple(sizes[label] for label in output), dtype
+
+
+_einsum = op(
+    "einsum",
+    _kernel,
+    vjp=_vjp,
+    shapes_only=("out",),
+    infer=_spec,
+    batch=einsum_rule,
+    jvp="multilinear",
+    doc="Sum products over labelled axes.",
+)
+op(
+    "einsum_adjoint",
+    _adjoint,
+    vjp=_adjoint_vjp,
+    shapes_only=("out",),
+    infer=lambda g, *operands, subscripts, position: (
+        operands[position].shape,
+        np.result_type(g.dtype, *(x.dtype for i, x in enumerate(operands) if i != position)),
+    ),
+    batch=einsum_rule,
+    doc="Send a gradient of ``einsum`` back to the operand at ``position``.",
+)
+
+
+def _spelt(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Return subscripts and operands for NumPy's other form: ``x, [0, 1], y, [1, 2], [0, 2]``."""
+
+    def term(labels: Any) -> str:
+        try:
+            return "".join("..." if n is Ellipsis else ascii_letters[n] for n in labels)
+        except (TypeError, IndexError):
+            raise TypeError(
+                "einsum: the subscripts are a string, or after each operand a list of integers "
+                f"from 0 to {len(ascii_letters) - 1}, got {type(labels).__name__}"
+            ) from None
+
+    pairs = len(arguments) // 2
+    text = ",".join(term(arguments[2 * i + 1]) for i in range(pairs))
+    output = f"->{term(arguments[-1])}" if len(arguments) % 2 else ""
+    return text + output, tuple(arguments[0 : 2 * pairs : 2])
+
+
+@named
+def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
+    """Return sums of products over labelled axes.
+
+    Parameters
+    ----------
+    subscripts
+        A label (letter) for each axis of each operand, then ``->`` and the labels of the result:
+        ``"ij,jk->ik"``. ``...`` stands for axes that broadcast. A label twice in one operand takes
+        the diagonal. Without ``->``, the result has the labels that occur once, sorted.
+    operands
+        The tensors. As in NumPy, ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` says the same in numbers.
+    optimize
+        Taken for NumPy's sake: the order of the products is always chosen here.
+
+    Raises
+    ------
+    ValueError
+        If the subscripts do not fit the operands, or sizes of one label differ.
+    TypeError
+        If the subscripts are neither a string nor lists of integers.
+
+    Examples
+    --------
+    >>> gt.einsum("ij,ij->i", gt.ones((2, 3)), gt.ones((2, 3))).tolist()
+    [3.0, 3.0]
+    """
+    if not isinstance(subscripts, str):
+        subscripts, operands = _spelt((subscripts, *operands))
+    operands = tuple(among(operands))  # numbers have no axes
+    return _einsum(*operands, subscripts=explicit(subscripts, len(operands)))

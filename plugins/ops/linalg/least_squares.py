@@ -1,0 +1,195 @@
+"""What singular values tell: pseudo-inverses, least squares, ranks, batched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, TensorSpec, ops
+from ....core.tensors.convert import as_tensor, beside
+from ..common.batching import leading
+from ..common.families import cast_to, kind_of, named, op
+from .factorizations import hermitian_part, svdvals, svdvals_kernel
+from .matrices import adjoint, floating, inexact, real_of, shaped, sizes_of_matrices
+from .products import matmul
+
+__all__ = ["lstsq", "matrix_rank", "pinv"]
+
+
+def _pinv_kernel(xp: Any, x: Any, *, rcond: float) -> Any:
+    if 0 in x.shape[-2:]:
+        return xp.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype)
+    u, s, vh = xp.linalg.svd(x, full_matrices=False)
+    kept = s > rcond * xp.max(s, axis=-1, keepdims=True)
+    inverse = xp.where(kept, 1 / xp.where(kept, s, xp.ones_like(s)), xp.zeros_like(s))
+    if kind_of(x.dtype) == "c":
+        u, vh = xp.conj(u), xp.conj(vh)
+    turn = xp.linalg.matrix_transpose if hasattr(xp.linalg, "matrix_transpose") else _turned
+    return (turn(vh) * xp.expand_dims(inverse, axis=-2)) @ turn(u)
+
+
+def _turned(x: Any) -> Any:
+    return x.swapaxes(-1, -2)
+
+
+def _pinv_rule(g: Any, x: Any, out: Any) -> Any:
+    # Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    # problems whose variables separate" (1973)
+    gh, outh = adjoint(g), adjoint(out)
+    direct = F.matmul(F.matmul(outh, g), outh)
+    rows = F.matmul(F.matmul(gh, out), outh)
+    columns = F.matmul(outh, F.matmul(out, gh))
+    rows = rows - F.matmul(x, F.matmul(out, rows))
+    columns = columns - F.matmul(F.matmul(columns, out), x)
+    return rows + columns - direct
+
+
+def _pinv_spec(x: TensorSpec, rcond: float) -> tuple[Any, Any]:
+    batch, rows, columns = sizes_of_matrices(x, "pinv")
+    return shaped(batch, columns, rows), inexact(x.dtype)
+
+
+_pinv = op(
+    "pinv",
+    _pinv_kernel,
+    gradients={"x": _pinv_rule},
+    infer=_pinv_spec,
+    batch=leading,
+    doc="Return pseudo-inverses; singular values up to ``rcond`` of the largest count as 0.",
+)
+
+
+@named
+def pinv(
+    a: Any, rcond: float | None = None, hermitian: bool = False, *, rtol: float | None = None
+) -> Any:
+    """Return the Moore-Penrose pseudo-inverses of matrices.
+
+    Parameters
+    ----------
+    a
+        Matrices of shape ``(..., m, n)``.
+    rcond, rtol
+        Two names for one number: singular values up to that share of the largest count as 0.
+        ``1e-15`` by default, as in NumPy.
+    hermitian
+        Whether the matrices are symmetric or Hermitian: their lower triangle is read.
+
+    Returns
+    -------
+    Matrices of shape ``(..., n, m)``.
+
+    Notes
+    -----
+    The gradient is that at constant rank: a pseudo-inverse jumps where the rank changes. Singular
+    values that ``rcond`` cuts off count as 0 in it as well, so it is exact only if they are 0 but
+    for rounding. Where a larger ``rcond`` regularises, differentiate :func:`gradtape.linalg.svd`.
+    """
+    if rcond is not None and rtol is not None:
+        raise ValueError("pinv: rcond and rtol are two names for one number; give one")
+    share = rtol if rcond is None else rcond
+    a = hermitian_part(a, "pinv") if hermitian else floating(a)
+    sizes_of_matrices(a, "pinv")
+    return _pinv(a, rcond=1e-15 if share is None else float(share))
+
+
+def _rank_kernel(xp: Any, x: Any, *, tol: float | None, rtol: float | None) -> Any:
+    s = svdvals_kernel(xp, x)
+    if tol is None:
+        share = max(x.shape[-2:]) * float(xp.finfo(s.dtype).eps) if rtol is None else rtol
+        limit = xp.max(s, axis=-1, keepdims=True) * share if s.shape[-1] else s
+    else:
+        limit = tol
+    return xp.sum(cast_to(xp, s > limit, np.int64), axis=-1)
+
+
+_matrix_rank = op(
+    "matrix_rank",
+    _rank_kernel,
+    gradients={"x": NONDIFF},
+    infer=lambda x, tol, rtol: (sizes_of_matrices(x, "matrix_rank")[0], np.dtype(np.int64)),
+    batch=leading,
+    doc="Count the singular values above a limit.",
+)
+
+
+@named
+def matrix_rank(
+    A: Any, tol: Any = None, hermitian: bool = False, *, rtol: float | None = None
+) -> Any:
+    """Return the number of singular values above a limit, as integers; it has no gradient.
+
+    Parameters
+    ----------
+    A
+        Matrices of shape ``(..., m, n)``; a vector or a number has rank 1 unless it is 0.
+    tol
+        The limit: a number, or one for each matrix.
+    hermitian
+        Whether the matrices are symmetric or Hermitian: their lower triangle is read.
+    rtol
+        The limit as a share of the largest singular value; by default ``max(m, n)`` times the
+        dtype's epsilon.
+    """
+    if tol is not None and rtol is not None:
+        raise ValueError("matrix_rank: give tol or rtol, not both")
+    A = floating(A)
+    if A.shape is not None and len(A.shape) < 2:
+        return ops["cast"](ops["any"](A != 0), dtype="int64")
+    if hermitian:
+        A = hermitian_part(A, "matrix_rank")
+    if tol is not None and np.ndim(tol):
+        above = svdvals(A) > ops["expand_dims"](beside(tol, A), axis=-1)
+        return ops["sum"](ops["cast"](above, dtype="int64"), axis=-1)
+    return _matrix_rank(
+        A,
+        tol=None if tol is None else float(tol),
+        rtol=None if rtol is None else float(rtol),
+    )
+
+
+@named
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+    """Return the least-squares solution of ``a @ x = b``, of least norm if there are several.
+
+    Parameters
+    ----------
+    a
+        Matrices of shape ``(..., m, n)``, m and n known.
+    b
+        A vector ``(m,)``, or matrices ``(..., m, k)``.
+    rcond
+        Singular values up to that share of the largest count as 0; by default ``max(m, n)`` times
+        the dtype's epsilon.
+
+    Returns
+    -------
+    x, of shape ``(n,)`` or ``(..., n, k)``; the sum of squared residuals per column, empty if
+    ``m <= n``; the rank of ``a``; its singular values. Gradients pass through all but the rank. The
+    residuals are given for a deficient rank too, where NumPy leaves them out.
+
+    Raises
+    ------
+    ValueError
+        If sizes do not fit.
+    """
+    a, b = floating(a), as_tensor(b)
+    _, rows, columns = sizes_of_matrices(a, "lstsq")
+    if None in (rows, columns):
+        raise ValueError(f"lstsq: the sizes of a must be known in a trace, got shape {a.shape}")
+    vector = b.ndim == 1
+    sides = ops["expand_dims"](b, axis=-1) if vector else b
+    if sides.ndim < 2 or sides.shape[-2] not in (rows, None):
+        raise np.linalg.LinAlgError(
+            f"lstsq: matrices of shape {a.shape} do not fit b of shape {b.shape}"
+        )
+    share = max(rows, columns) * np.finfo(a.dtype).eps if rcond is None else rcond
+    x = matmul(_pinv(a, rcond=float(share)), sides)
+    if rows > columns:
+        off = ops["abs"](sides - matmul(a, x))
+        residuals = ops["sum"](off * off, axis=-2, keepdims=False)
+    else:
+        residuals = as_tensor(np.zeros(0, real_of(x.dtype)))
+    rank = ops["cast"](matrix_rank(a, rtol=share), dtype="int32")  # LAPACK's integers, in NumPy
+    return (ops["squeeze"](x, axis=-1) if vector else x), residuals, rank, svdvals(a)

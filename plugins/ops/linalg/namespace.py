@@ -1,0 +1,100 @@
+"""Linear algebra under NumPy's names: products, norms, and what is solved or factored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..common.families import named
+from ..indexing import indexing
+from ..shapes.shape import matrix_transpose
+from . import decompositions
+from .decompositions import cholesky, det, inv, slogdet, solve
+from .einsum import einsum
+from .factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from .least_squares import lstsq, matrix_rank, pinv
+from .matrix_functions import expm, matrix_power, multi_dot, solve_triangular
+from .norms import cond, matrix_norm, norm, vector_norm
+from .products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
+from .tensor_equations import matvec, tensorinv, tensorsolve, vecmat
+
+__all__ = [
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "dot",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "einsum",
+    "expm",
+    "inner",
+    "inv",
+    "kron",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "matvec",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+    "vector_norm",
+]
+
+
+@named
+def diagonal(x: Any, offset: int = 0) -> Any:
+    """Return the diagonals of the matrices in the last two axes, as the last axis.
+
+    :func:`gradtape.diagonal` takes the first two axes if not told otherwise, as in NumPy.
+
+    Parameters
+    ----------
+    x
+        Matrices, of shape ``(..., m, n)``.
+    offset
+        How far above the main diagonal, if positive; below it if negative.
+
+    Raises
+    ------
+    ValueError
+        If there are no two axes.
+    """
+    return indexing.diagonal(x, offset, -2, -1)
+
+
+@named
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
+    """Return the sums along a diagonal of the matrices in the last two axes.
+
+    Parameters
+    ----------
+    x, offset
+        As for :func:`diagonal`.
+    dtype
+        The dtype to sum in.
+
+    Returns
+    -------
+    A tensor without the last two axes. :func:`gradtape.trace` takes the first two, as in NumPy.
+    """
+    return decompositions.trace(x, offset, -2, -1, dtype=dtype)

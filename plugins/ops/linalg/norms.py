@@ -1,0 +1,204 @@
+"""Norms of vectors and matrices, of every order that NumPy has."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from ....core.extend import F, ops
+from ..common.batching import along
+from ..common.families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
+from ..common.ranks import known_rank
+from .matrices import floating, real_of
+
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+
+def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    squares = xp.real(x * xp.conj(x)) if kind_of(x.dtype) == "c" else x * x
+    return xp.sqrt(xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype))
+
+
+def _norm_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool) -> Any:
+    if axis is not None and not keepdims:
+        g, out = F.expand_dims(g, axis=axis), F.expand_dims(out, axis=axis)
+    # where the norm is 0, so is x: dividing by 1 gives the subgradient 0 instead of nan
+    return x * (g / F.where(F.equal(out, 0), 1.0, out))
+
+
+_norm = op(
+    "norm",
+    _norm_kernel,
+    gradients={"x": _norm_rule},
+    infer=lambda x, axis, keepdims: (
+        reduced_shape(x.shape, axis, keepdims, "norm"),
+        real_of(x.dtype),
+    ),
+    batch=along("axis"),
+    doc="Return the Euclidean norm over axes.",
+)
+
+
+def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
+    """Return the norm of the vectors that ``axis`` spans."""
+    reduced = {"axis": axis, "keepdims": keepdims}
+    if ord == 2:
+        return _norm(x, **reduced)
+    if ord == 0:
+        return ops["sum"](
+            ops["cast"](ops["not_equal"](x, 0), dtype=real_of(x.dtype).name), **reduced
+        )
+    sizes = ops["abs"](x)
+    if ord in (inf, -inf):
+        return _largest(sizes, **reduced) if ord > 0 else ops["min"](sizes, **reduced)
+    if ord == 1:
+        return ops["sum"](sizes, **reduced)
+    try:
+        total = ops["sum"](ops["power"](sizes, float(ord)), **reduced)
+    except (TypeError, ValueError):
+        raise ValueError(f"norm: ord={ord!r} is no norm of vectors, of shape {x.shape}") from None
+    if ord < 0:
+        return ops["power"](total, 1.0 / ord)
+    # the subgradient 0 at 0, instead of nan
+    nothing = ops["equal"](total, 0)
+    root = ops["power"](ops["where"](nothing, 1.0, total), 1.0 / ord)
+    return ops["where"](nothing, 0.0, root)
+
+
+def _largest(sizes: Any, axis: Any, keepdims: Any) -> Any:
+    """Return the largest of numbers that are not negative, 0 of none."""
+    if sizes.shape is not None and 0 in sizes.shape:
+        axes = reduced_axes(axis, len(sizes.shape), "norm")
+        if 0 in [sizes.shape[i] for i in axes]:
+            return ops["sum"](sizes, axis=axis, keepdims=keepdims)
+    return ops["max"](sizes, axis=axis, keepdims=keepdims)
+
+
+def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
+    """Return the norm of the matrices in two axes."""
+    if ord in (None, "fro"):
+        return _norm(x, axis=axes, keepdims=keepdims)
+    rows, columns = axes if x.shape is None else reduced_axes(axes, len(x.shape), "norm")
+    if ord in (1, -1, inf, -inf):
+        inner, outer = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        totals = ops["sum"](ops["abs"](x), axis=inner, keepdims=True)
+        extreme = _largest if ord > 0 else ops["min"]
+        result = extreme(totals, axis=outer, keepdims=True)
+        return result if keepdims else ops["squeeze"](result, axis=axes)
+    if ord not in (2, -2, "nuc"):
+        raise ValueError(
+            f"norm: ord={ord!r} is no norm of matrices, of shape {x.shape}; "
+            "it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
+        )
+    values = ops["svdvals"](ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1)))
+    over: dict[Any, Any] = {2: _largest, -2: ops["min"], "nuc": ops["sum"]}
+    result = over[ord](values, axis=-1, keepdims=False)
+    return ops["expand_dims"](result, axis=axes) if keepdims else result
+
+
+@named
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return a norm.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape; integers become ``float64``.
+    ord
+        ``None`` or ``"euclidean"``: the root of the sum of squares.
+
+        Of vectors: a number p, ``sum(abs(x)**p) ** (1/p)``; ``inf`` and ``-inf``, the largest and
+        smallest absolute value; 0, the count of what is not 0.
+
+        Of matrices (two axes, or a matrix without ``axis``): ``"fro"``, the root of the sum of
+        squares; ``"nuc"``, the sum of the singular values; 2 and -2, the largest and smallest of
+        them; 1 and -1, the largest and smallest sum of a column; ``inf`` and ``-inf``, of a row.
+    axis
+        An axis, or a pair of axes for matrices; all by default.
+    keepdims
+        Keep the axes with size 1.
+
+    Raises
+    ------
+    ValueError
+        If there is no such norm of the axes given.
+
+    Notes
+    -----
+    The gradient at 0 is 0, a subgradient, for the Euclidean and all other p-norms. Singular values
+    that are equal share the gradient of the largest or smallest.
+    """
+    x, keepdims = floating(x), bool(keepdims)
+    axis = as_axis(axis, "norm")
+    if ord is None or ord == "euclidean":
+        return _norm(x, axis=axis, keepdims=keepdims)
+    if axis is None:
+        axes = tuple(range(known_rank(x, "norm")))
+    else:
+        axes = axis if isinstance(axis, tuple) else (axis,)
+    if len(axes) == 1 and not isinstance(ord, str):
+        return _vector(x, ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return _matrix(x, ord, axes, keepdims)
+    raise ValueError(f"norm: ord={ord!r} over axes {axis} of shape {x.shape} is no norm")
+
+
+@named
+def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """Return the norm of the vectors that one or more axes span.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis
+        One axis or several; all by default.
+    keepdims
+        Keep the axes with size 1.
+    ord
+        A number, as for :func:`norm`.
+
+    Raises
+    ------
+    ValueError
+        If ``ord`` is not a number.
+    """
+    if isinstance(ord, str):
+        raise ValueError(f"vector_norm: ord must be a number, got {ord!r}")
+    return _vector(floating(x), ord, as_axis(axis, "vector_norm"), bool(keepdims))
+
+
+@named
+def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
+    """Return the norm of the matrices in the last two axes.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least two axes.
+    keepdims
+        Keep the two axes with size 1.
+    ord
+        As for :func:`norm`.
+    """
+    return _matrix(floating(x), ord, (-2, -1), bool(keepdims))
+
+
+@named
+def cond(x: Any, p: Any = None) -> Any:
+    """Return the condition number of matrices: how much a system magnifies relative errors.
+
+    Parameters
+    ----------
+    x
+        Matrices, ``(..., m, n)``; square ones for any ``p`` but ``None``, 2 and -2.
+    p
+        The norm, as ``ord`` for :func:`norm`; ``None`` is 2. The largest singular value is divided
+        by the smallest, or a matrix's norm is multiplied by its inverse's.
+    """
+    x = floating(x)
+    if p in (None, 2, -2):
+        s = ops["svdvals"](x)
+        largest, smallest = s[..., 0], s[..., -1]
+        return smallest / largest if p == -2 else largest / smallest
+    return matrix_norm(x, ord=p) * matrix_norm(ops["inv"](x), ord=p)

@@ -1,0 +1,430 @@
+"""Convolutions over any number of spatial axes, channels last.
+
+A convolution is linear in each operand, so three ops, each the gradient of the others, carry every
+order: ``conv``, and its adjoints to the images and to the filters.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ....core.extend import NONDIFF, F, TensorSpec, ops
+from ....core.tensors.convert import as_tensor
+from ..common.families import named, op
+from ..linalg.products import as_like
+from ..shapes.joining import common_dtype
+from .batching import conv_rule, conv_transpose_rule, to_filters_rule, to_images_rule
+from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
+
+__all__ = ["conv", "conv1d", "conv2d", "conv_transpose", "depthwise_conv"]
+
+
+def windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
+    """Return the windows of filters ``w`` on images of the shape of ``x``."""
+    return Windows(
+        x.shape[1:-1], w.shape[:-2], settings["strides"], settings["padding"], settings["dilations"]
+    )
+
+
+def _grouped(xp: Any, w: Any, groups: int) -> Any:
+    """Return the filters of one place as matrices, one per group."""
+    each, out = w.shape
+    return xp.permute_dims(xp.reshape(w, (each, groups, out // groups)), (1, 0, 2))
+
+
+def conv_kernel(
+    xp: Any,
+    x: Any,
+    w: Any,
+    *,
+    strides: Sizes,
+    padding: Padding,
+    dilations: Sizes,
+    groups: int = 1,
+) -> Any:
+    settings = {"strides": strides, "padding": padding, "dilations": dilations}
+    _conv_shape(x.shape, w.shape, groups, settings)
+    where = windows(x, w, settings)
+    x = where.padded(xp, x)
+    batch, channels, filters = x.shape[0], x.shape[-1], w.shape[-1]
+    total = xp.zeros((batch, *where.out, filters), dtype=xp.result_type(x, w))
+    for place, part in where.parts():
+        seen, weights = x[(slice(None), *part, slice(None))], w[(*place, ...)]
+        if groups == 1:
+            total += seen @ weights
+            continue
+        rows = xp.reshape(seen, (*seen.shape[:-1], groups, 1, channels // groups))
+        total += xp.reshape(rows @ _grouped(xp, weights, groups), total.shape)
+    return total
+
+
+def to_images(
+    xp: Any,
+    g: Any,
+    w: Any,
+    like: Any,
+    *,
+    strides: Sizes,
+    padding: Padding,
+    dilations: Sizes,
+    groups: int = 1,
+) -> Any:
+    settings = {"strides": strides, "padding": padding, "dilations": dilations}
+    return images_of(xp, g, w, like.shape, settings, groups)
+
+
+def images_of(xp: Any, g: Any, w: Any, shape: Sizes, settings: Any, groups: int) -> Any:
+    """Send ``g``, of the shape of a convolution, to images of ``shape``."""
+    where = Windows(
+        shape[1:-1], w.shape[:-2], settings["strides"], settings["padding"], settings["dilations"]
+    )
+    total = xp.zeros((shape[0], *where.padded_sizes, shape[-1]), dtype=xp.result_type(g, w))
+    for place, part in where.parts():
+        weights, at = w[(*place, ...)], (slice(None), *part, slice(None))
+        if groups == 1:
+            total[at] += g @ xp.matrix_transpose(weights)
+            continue
+        rows = xp.reshape(g, (*g.shape[:-1], groups, 1, g.shape[-1] // groups))
+        back = rows @ xp.matrix_transpose(_grouped(xp, weights, groups))
+        total[at] += xp.reshape(back, (*g.shape[:-1], shape[-1]))
+    return total[where.inside]
+
+
+def to_filters(
+    xp: Any,
+    g: Any,
+    x: Any,
+    like: Any,
+    *,
+    strides: Sizes,
+    padding: Padding,
+    dilations: Sizes,
+    groups: int = 1,
+) -> Any:
+    settings = {"strides": strides, "padding": padding, "dilations": dilations}
+    where = windows(x, like, settings)
+    x = where.padded(xp, x)
+    each, filters = like.shape[-2:]
+    count = prod(g.shape[:-1])
+    total = xp.zeros(like.shape, dtype=xp.result_type(g, x))
+    columns = xp.reshape(g, (count, groups, filters // groups))
+    for place, part in where.parts():
+        seen = x[(slice(None), *part, slice(None))]
+        rows = xp.reshape(seen, (count, groups, each))
+        # (groups, each, count) @ (groups, count, filters / groups)
+        share = xp.permute_dims(rows, (1, 2, 0)) @ xp.permute_dims(columns, (1, 0, 2))
+        total[(*place, ...)] = xp.reshape(xp.permute_dims(share, (1, 0, 2)), (each, filters))
+    return total
+
+
+def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str = "conv") -> Any:
+    """Return the shape of a convolution; raise if images and filters do not fit."""
+    if w is not None and len(w) != len(settings["strides"]) + 2:
+        raise ValueError(
+            f"{name}: filters of shape {w} need {len(settings['strides'])} spatial axes, then "
+            "input channels and output channels"
+        )
+    if x is None or w is None:
+        return None
+    if len(x) != len(w):
+        raise ValueError(
+            f"{name}: images of shape {x} and filters of shape {w} must have as many axes: "
+            "(batch, spatial axes, channels) and (spatial axes, input channels, output channels)"
+        )
+    if None not in (x[-1], w[-2]) and x[-1] != w[-2] * groups:
+        raise ValueError(
+            f"{name}: images of shape {x} have {x[-1]} channels, filters of shape {w} in {groups} "
+            f"groups need {w[-2] * groups}"
+        )
+    if w[-1] is not None and w[-1] % groups:
+        raise ValueError(f"{name}: {w[-1]} filters do not divide into {groups} groups")
+    return (x[0], *windows_of(x[1:-1], w[:-2], settings), w[-1])
+
+
+def _conv_spec(x: TensorSpec, w: TensorSpec, *, groups: int, **settings: Any) -> tuple[Any, Any]:
+    return _conv_shape(x.shape, w.shape, groups, settings), common_dtype((x, w))
+
+
+def _like_spec(g: TensorSpec, other: TensorSpec, like: TensorSpec, **params: Any) -> Any:
+    return like.shape, common_dtype((g, other))
+
+
+def _rule(name: str) -> Any:
+    """Return a rule that sends ``g`` through an op with the convolution's own settings."""
+
+    def to_like(g: Any, other: Any, like: Any, settings: dict[str, Any]) -> Any:
+        return as_like(F[name](g, other, like, **settings), like)
+
+    return to_like
+
+
+_images, _filters = _rule("conv_to_images"), _rule("conv_to_filters")
+
+
+def _settings(strides: Any, padding: Any, dilations: Any, groups: Any) -> dict[str, Any]:
+    return {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
+
+
+_conv = op(
+    "conv",
+    conv_kernel,
+    gradients={
+        "x": lambda g, w, x_like, strides, padding, dilations, groups: _images(
+            g, w, x_like, _settings(strides, padding, dilations, groups)
+        ),
+        "w": lambda g, x, w_like, strides, padding, dilations, groups: _filters(
+            g, x, w_like, _settings(strides, padding, dilations, groups)
+        ),
+    },
+    infer=_conv_spec,
+    holomorphic=True,
+    batch=conv_rule,
+    jvp="multilinear",
+    doc="Sum images ``x`` in windows, weighted by filters ``w``.",
+)
+op(
+    "conv_to_images",
+    to_images,
+    gradients={
+        "g": lambda g, w, g_like, strides, padding, dilations, groups: as_like(
+            F.conv(g, w, **_settings(strides, padding, dilations, groups)), g_like
+        ),
+        "w": lambda d, g, w_like, strides, padding, dilations, groups: _filters(
+            g, d, w_like, _settings(strides, padding, dilations, groups)
+        ),
+        "like": NONDIFF,
+    },
+    infer=_like_spec,
+    holomorphic=True,
+    batch=to_images_rule,
+    jvp="multilinear",
+    doc="Send a gradient of ``conv`` back to the images, of the shape of ``like``.",
+)
+op(
+    "conv_to_filters",
+    to_filters,
+    gradients={
+        "g": lambda g, x, g_like, strides, padding, dilations, groups: as_like(
+            F.conv(x, g, **_settings(strides, padding, dilations, groups)), g_like
+        ),
+        "x": lambda d, g, x_like, strides, padding, dilations, groups: _images(
+            g, d, x_like, _settings(strides, padding, dilations, groups)
+        ),
+        "like": NONDIFF,
+    },
+    infer=_like_spec,
+    holomorphic=True,
+    batch=to_filters_rule,
+    jvp="multilinear",
+    doc="Send a gradient of ``conv`` back to the filters, of the shape of ``like``.",
+)
+
+
+# -- transposed convolution ------------------------------------------------------------------------
+
+
+def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return the spatial sizes of images of which a convolution has the given ones."""
+    result: list[int | None] = []
+    for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
+        stride, dilation, padding = (settings[x] for x in ("strides", "dilations", "padding"))
+        if n is None or k is None:
+            result.append(None)
+        elif padding == "same":
+            result.append(n * stride[i])
+        else:
+            around = 0 if padding == "valid" else sum(padding[i])
+            result.append(max((n - 1) * stride[i] + (k - 1) * dilation[i] + 1 - around, 0))
+    return tuple(result)
+
+
+def transpose_shape(x: Any, w: Any, settings: dict[str, Any]) -> Any:
+    if w is not None and len(w) != len(settings["strides"]) + 2:
+        raise ValueError(
+            f"conv_transpose: filters of shape {w} need {len(settings['strides'])} spatial axes, "
+            "then output channels and input channels"
+        )
+    if x is None or w is None:
+        return None
+    if len(x) != len(w) or (x[-1] != w[-1] and None not in (x[-1], w[-1])):
+        raise ValueError(
+            f"conv_transpose: images of shape {x} do not fit filters of shape {w}: "
+            "(batch, spatial axes, input channels) and "
+            "(spatial axes, output channels, input channels)"
+        )
+    return (x[0], *_enlarged(x[1:-1], w[:-2], settings), w[-2])
+
+
+def transpose_kernel(
+    xp: Any, x: Any, w: Any, *, strides: Sizes, padding: Padding, dilations: Sizes
+) -> Any:
+    settings = {"strides": strides, "padding": padding, "dilations": dilations}
+    shape = transpose_shape(x.shape, w.shape, settings)
+    return images_of(xp, x, w, shape, settings, 1)
+
+
+_conv_transpose = op(
+    "conv_transpose",
+    transpose_kernel,
+    gradients={
+        "x": lambda g, w, x_like, strides, padding, dilations: as_like(
+            F.conv(g, w, **_settings(strides, padding, dilations, 1)), x_like
+        ),
+        "w": lambda g, x, w_like, strides, padding, dilations: _filters(
+            x, g, w_like, _settings(strides, padding, dilations, 1)
+        ),
+    },
+    infer=lambda x, w, **settings: (
+        transpose_shape(x.shape, w.shape, settings),
+        common_dtype((x, w)),
+    ),
+    holomorphic=True,
+    batch=conv_transpose_rule,
+    jvp="multilinear",
+    doc="Enlarge images ``x``: the adjoint of a convolution with filters ``w``.",
+)
+
+
+# -- what users call -------------------------------------------------------------------------------
+
+
+def _prepared(
+    name: str, filters: Any, rank: int | None, strides: Any, padding: Any, dilations: Any
+) -> tuple[Any, dict[str, Any]]:
+    w = as_tensor(filters)
+    count = w.ndim - 2 if rank is None else rank
+    if count < 1 or w.ndim != count + 2:
+        spatial = "at least one spatial axis" if rank is None else f"{rank} spatial axes"
+        raise ValueError(
+            f"{name}: filters have {spatial}, then two of channels, got shape {w.shape}"
+        )
+    settings = {
+        "strides": numbers(strides, count, "strides", name),
+        "padding": as_padding(padding, count, name),
+        "dilations": numbers(dilations, count, "dilations", name),
+    }
+    return w, settings
+
+
+@named
+def conv(
+    x: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    dilations: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return a convolution over any number of spatial axes (a correlation: filters do not turn).
+
+    Parameters
+    ----------
+    x
+        Images, channels last: ``(batch, *spatial, channels)``.
+    filters
+        Of shape ``(*window, channels / groups, filters)``.
+    strides
+        The distance between windows: one number, or one per spatial axis.
+    padding
+        ``"valid"``: windows lie within the images. ``"same"``: zeros around them make
+        ``ceil(size / stride)`` windows; an odd one goes to the end. Or explicit zeros: a number, or
+        a pair ``(before, after)`` per axis.
+    dilations
+        The distance between the elements that a window sees.
+    groups
+        Split channels and filters into so many groups, each of them on its own.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, *windows, filters)``.
+
+    Raises
+    ------
+    ValueError
+        If shapes, channels or settings do not fit.
+    """
+    w, settings = _prepared("conv", filters, None, strides, padding, dilations)
+    return _conv(x, w, **settings, groups=operator.index(groups))
+
+
+@named
+def conv1d(
+    x: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    dilations: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the convolution of ``(batch, size, channels)``; see :func:`conv`."""
+    w, settings = _prepared("conv1d", filters, 1, strides, padding, dilations)
+    return _conv(x, w, **settings, groups=operator.index(groups))
+
+
+@named
+def conv2d(
+    x: Any,
+    filters: Any,
+    strides: Any = 1,
+    padding: Any = "valid",
+    dilations: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """Return the convolution of ``(batch, height, width, channels)``; see :func:`conv`."""
+    w, settings = _prepared("conv2d", filters, 2, strides, padding, dilations)
+    return _conv(x, w, **settings, groups=operator.index(groups))
+
+
+@named
+def conv_transpose(
+    x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
+) -> Any:
+    """Return a transposed convolution, which enlarges images: the adjoint of :func:`conv`.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, *spatial, channels)``.
+    filters
+        Of shape ``(*window, filters, channels)``: those of the convolution that leads back.
+    strides, padding, dilations
+        Those of the convolution that leads back. With ``"same"``, sizes are multiplied by the
+        stride.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, *larger, filters)``.
+    """
+    w, settings = _prepared("conv_transpose", filters, None, strides, padding, dilations)
+    return _conv_transpose(x, w, **settings)
+
+
+@named
+def depthwise_conv(
+    x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
+) -> Any:
+    """Return a convolution of each channel with filters of its own.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, *spatial, channels)``.
+    filters
+        Of shape ``(*window, channels, multiplier)``, sizes known.
+    strides, padding, dilations
+        As for :func:`conv`.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, *windows, channels * multiplier)``.
+    """
+    w, settings = _prepared("depthwise_conv", filters, None, strides, padding, dilations)
+    shape: Any = w.shape
+    *window, channels, multiplier = shape
+    if None in shape:
+        raise ValueError(f"depthwise_conv: the filters' sizes must be known, got shape {shape}")
+    w = ops["reshape"](w, shape=(*window, 1, channels * multiplier))
+    return _conv(x, w, **settings, groups=channels)

@@ -1,0 +1,238 @@
+"""Losses and similarities, per element or per example; take their mean or sum as it suits.
+
+Labels and what is compared with them must have one shape: that a column silently broadcasts
+against a row is the commonest mistake with losses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.extend import F, Op, ops
+from ....core.tensors.convert import as_tensor
+from ..common.families import elementwise, named, reals, reduced_axes
+from ..shapes.shape import one_axis
+
+__all__ = [
+    "binary_cross_entropy",
+    "categorical_cross_entropy",
+    "cosine_similarity",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "sigmoid_cross_entropy_with_logits",
+]
+
+
+def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:
+    """Return two tensors of one shape, as far as a trace knows."""
+    labels, other = as_tensor(labels), as_tensor(other)
+    known = labels.shape is not None and other.shape is not None
+    if known and (
+        len(labels.shape) != len(other.shape)
+        or any(n != m and None not in (n, m) for n, m in zip(labels.shape, other.shape))
+    ):
+        raise ValueError(
+            f"{name}: labels and {called} must have one shape, got {labels.shape} and {other.shape}"
+        )
+    return labels, other
+
+
+def _summed(x: Any, axis: Any, name: str) -> Any:
+    axis = one_axis(axis, name)
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), name)
+    return ops["sum"](x, axis=axis, keepdims=False)
+
+
+_sigmoid_cross_entropy = elementwise(
+    "sigmoid_cross_entropy",
+    lambda xp, logits, labels: (
+        xp.maximum(reals(logits), xp.zeros_like(logits))
+        - logits * labels
+        + xp.log1p(xp.exp(-xp.abs(logits)))
+    ),
+    holomorphic=False,
+    doc="Return ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``.",
+    logits=lambda g, logits, labels: g * (F.sigmoid(logits) - labels),
+    labels=lambda g, logits: -(g * logits),
+)
+
+
+@named
+def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
+    """Return the cross-entropy of independent probabilities ``labels`` under ``sigmoid(logits)``.
+
+    Parameters
+    ----------
+    labels
+        Probabilities, of the shape and dtype of ``logits``.
+    logits
+        The logarithms of the odds.
+
+    Returns
+    -------
+    A tensor of that shape, computed without overflow. Its gradient for logits is
+    ``sigmoid(logits) - labels``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    labels, logits = _matched("sigmoid_cross_entropy", labels, logits, "logits")
+    return _sigmoid_cross_entropy(logits, labels)
+
+
+@named
+def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e-7) -> Any:
+    """Return ``-labels * log(p) - (1 - labels) * log(1 - p)``, elementwise.
+
+    Prefer :func:`sigmoid_cross_entropy_with_logits`, which is exact for any logits.
+
+    Parameters
+    ----------
+    labels
+        Probabilities, often 0 and 1.
+    probabilities
+        Those predicted, of the same shape.
+    epsilon
+        Predictions are kept that far from 0 and 1, and have no gradient beyond.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    labels, p = _matched("binary_cross_entropy", labels, probabilities, "probabilities")
+    p = ops["clip"](p, epsilon, 1.0 - epsilon)
+    return -(labels * ops["log"](p) + (1.0 - labels) * ops["log1p"](-p))
+
+
+@named
+def categorical_cross_entropy(
+    *, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7
+) -> Any:
+    """Return ``-sum(labels * log(p))`` along ``axis``.
+
+    Prefer :func:`softmax_cross_entropy_with_logits`, which is exact for any logits.
+
+    Parameters
+    ----------
+    labels
+        Distributions.
+    probabilities
+        Those predicted, of the same shape.
+    axis
+        The axis of the classes.
+    epsilon
+        Predictions are kept that far from 0 and 1, and have no gradient beyond.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    labels, p = _matched("categorical_cross_entropy", labels, probabilities, "probabilities")
+    terms = labels * ops["log"](ops["clip"](p, epsilon, 1.0 - epsilon))
+    return -_summed(terms, axis, "categorical_cross_entropy")
+
+
+@named
+def kl_divergence(*, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7) -> Any:
+    """Return the Kullback-Leibler divergence ``sum(labels * log(labels / p))`` along ``axis``.
+
+    Parameters
+    ----------
+    labels
+        Distributions; 0 contributes nothing.
+    probabilities
+        Those predicted, of the same shape.
+    axis
+        The axis of the classes.
+    epsilon
+        Predictions are kept at least that large, and have no gradient below.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    labels, p = _matched("kl_divergence", labels, probabilities, "probabilities")
+    certain = ops["where"](ops["equal"](labels, 0), 1.0, labels)
+    ratio = ops["log"](certain) - ops["log"](ops["maximum"](p, epsilon))
+    return _summed(labels * ratio, axis, "kl_divergence")
+
+
+_huber = elementwise(
+    "huber",
+    lambda xp, x, *, delta=1.0: xp.where(
+        xp.abs(reals(x)) <= delta, 0.5 * (x * x), delta * (xp.abs(x) - 0.5 * delta)
+    ),
+    kind=Op,
+    holomorphic=False,
+    doc="Return ``x**2 / 2`` up to ``delta``, and a straight line beyond.",
+    x=lambda g, x, delta: g * F.minimum(F.maximum(x, -delta), delta),
+)
+
+
+@named
+def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Any:
+    """Return half the squared error up to ``delta``, and a straight line beyond, elementwise.
+
+    Parameters
+    ----------
+    labels, predictions
+        Tensors of one shape.
+    delta
+        Where the line begins, above 0.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or ``delta`` is not above 0.
+
+    References
+    ----------
+    Huber, "Robust estimation of a location parameter", 1964.
+    """
+    if not delta > 0:
+        raise ValueError(f"huber: delta must be above 0, got {delta!r}")
+    labels, predictions = _matched("huber", labels, predictions, "predictions")
+    return _huber(predictions - labels, delta=float(delta))
+
+
+@named
+def hinge(*, labels: Any, predictions: Any) -> Any:
+    """Return ``max(1 - labels * predictions, 0)``, elementwise, for labels of -1 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    labels, predictions = _matched("hinge", labels, predictions, "predictions")
+    return ops["relu"](1.0 - labels * predictions)
+
+
+@named
+def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> Any:
+    """Return the cosines of the angles between vectors along ``axis``, from -1 to 1.
+
+    Parameters
+    ----------
+    x, y
+        Tensors that broadcast.
+    axis
+        The axis of the vectors.
+    epsilon
+        The product of their lengths counts as at least that. Where it is 0, so are the cosine and
+        its gradient.
+    """
+    x, y = as_tensor(x), as_tensor(y)
+    axis = one_axis(axis, "cosine_similarity")
+    lengths = ops["norm"](x, axis=axis, keepdims=False) * ops["norm"](y, axis=axis, keepdims=False)
+    products = _summed(x * y, axis, "cosine_similarity")
+    # a vector without length has no direction that a gradient could change
+    cosines = products / ops["maximum"](lengths, epsilon)
+    return ops["where"](lengths == 0, 0.0, cosines)

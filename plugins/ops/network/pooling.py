@@ -1,0 +1,256 @@
+"""Pooling over windows, channels last, for any number of spatial axes.
+
+The average is linear, and so is the maximum once it is known which elements were largest: gradients
+of every order are sums into the places that were seen, or picks from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F
+from ....core.tensors.convert import as_tensor
+from ..common.families import kind_of, named, op
+from .batching import pool_rule
+from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
+
+__all__ = ["avg_pool", "max_pool"]
+
+
+def _pool(x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Windows:
+    return Windows(x.shape[1:-1], window, strides, padding, (1,) * len(window))
+
+
+def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+    if x is None:
+        return None
+    if len(x) != len(window) + 2:
+        raise ValueError(
+            f"{name}: windows of {len(window)} axes do not fit images of shape {x}: "
+            "(batch, spatial axes, channels)"
+        )
+    settings = {"strides": strides, "padding": padding, "dilations": (1,) * len(window)}
+    return (x[0], *windows_of(x[1:-1], window, settings), x[-1])
+
+
+def _lowest(xp: Any, dtype: Any) -> Any:
+    """Return what no element is below."""
+    return -np.inf if kind_of(dtype) == "f" else xp.iinfo(dtype).min
+
+
+def max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+    _pool_shape("max_pool", x.shape, window, strides, padding)
+    where = _pool(x, window, strides, padding)
+    x = where.padded(xp, x, _lowest(xp, x.dtype))
+    largest = None
+    for _, part in where.parts():
+        seen = x[(slice(None), *part, slice(None))]
+        largest = seen if largest is None else xp.maximum(largest, seen)
+    return largest
+
+
+def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, Any]]:
+    """Give the index of each place in the windows, and where the first largest element is there."""
+    x = where.padded(xp, x, _lowest(xp, x.dtype))
+    free = xp.ones(out.shape, dtype=xp.bool)
+    for _, part in where.parts():
+        at = (slice(None), *part, slice(None))
+        hit = xp.logical_and(x[at] == out, free)
+        free = xp.logical_and(free, xp.logical_not(hit))
+        yield at, hit
+
+
+def _max_scatter(
+    xp: Any, g: Any, x: Any, largest: Any, *, window: Sizes, strides: Sizes, padding: Padding
+) -> Any:
+    where = _pool(x, window, strides, padding)
+    total = xp.zeros((x.shape[0], *where.padded_sizes, x.shape[-1]), dtype=g.dtype)
+    nothing = xp.zeros_like(g)
+    for at, hit in _firsts(xp, x, largest, where):
+        total[at] += xp.where(hit, g, nothing)
+    return total[where.inside]
+
+
+def _max_gather(
+    xp: Any, d: Any, x: Any, largest: Any, *, window: Sizes, strides: Sizes, padding: Padding
+) -> Any:
+    where = _pool(x, window, strides, padding)
+    d = where.padded(xp, d)
+    picked = xp.zeros(largest.shape, dtype=d.dtype)
+    for at, hit in _firsts(xp, x, largest, where):
+        picked = xp.where(hit, d[at], picked)
+    return picked
+
+
+_max_pool = op(
+    "max_pool",
+    max_pool_kernel,
+    gradients={
+        "x": lambda g, x, out, window, strides, padding: F.max_pool_scatter(
+            g, x, out, window=window, strides=strides, padding=padding
+        ),
+    },
+    infer=lambda x, window, strides, padding: (
+        _pool_shape("max_pool", x.shape, window, strides, padding),
+        x.dtype,
+    ),
+    batch=pool_rule,
+    doc="Return the largest element of each window.",
+)
+op(
+    "max_pool_scatter",
+    _max_scatter,
+    gradients={
+        "g": lambda g, x, largest, window, strides, padding: F.max_pool_gather(
+            g, x, largest, window=window, strides=strides, padding=padding
+        ),
+        "x": NONDIFF,
+        "largest": NONDIFF,
+    },
+    infer=lambda g, x, largest, window, strides, padding: (x.shape, g.dtype),
+    batch=pool_rule,
+    doc="Add ``g`` to where ``max_pool`` found the largest elements of ``x``.",
+)
+op(
+    "max_pool_gather",
+    _max_gather,
+    gradients={
+        "d": lambda g, x, largest, window, strides, padding: F.max_pool_scatter(
+            g, x, largest, window=window, strides=strides, padding=padding
+        ),
+        "x": NONDIFF,
+        "largest": NONDIFF,
+    },
+    infer=lambda d, x, largest, window, strides, padding: (largest.shape, d.dtype),
+    batch=pool_rule,
+    doc="Pick ``d`` from where ``max_pool`` found the largest elements of ``x``.",
+)
+
+
+def _counts(xp: Any, where: Windows, like: Any) -> Any:
+    """Return how many elements each window has that are not padding."""
+    total = np.ones((1,) * (len(where.sizes) + 2))
+    for i, n in enumerate(where.sizes):
+        one = np.zeros(n + sum(where.pads[i]))
+        one[where.pads[i][0] : where.pads[i][0] + n] = 1
+        starts = np.arange(where.out[i]) * where.strides[i]
+        along = [one[start : start + where.kernel[i]].sum() for start in starts]
+        total = total * np.reshape(along, [-1 if j == i + 1 else 1 for j in range(total.ndim)])
+    return xp.asarray(np.maximum(total, 1), dtype=like.dtype)
+
+
+def avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+    _pool_shape("avg_pool", x.shape, window, strides, padding)
+    where = _pool(x, window, strides, padding)
+    padded = where.padded(xp, x)
+    total = xp.zeros((x.shape[0], *where.out, x.shape[-1]), dtype=x.dtype)
+    for _, part in where.parts():
+        total += padded[(slice(None), *part, slice(None))]
+    return total / _counts(xp, where, x)
+
+
+def _avg_scatter(
+    xp: Any, g: Any, like: Any, *, window: Sizes, strides: Sizes, padding: Padding
+) -> Any:
+    where = _pool(like, window, strides, padding)
+    total = xp.zeros((like.shape[0], *where.padded_sizes, like.shape[-1]), dtype=g.dtype)
+    share = g / _counts(xp, where, g)
+    for _, part in where.parts():
+        total[(slice(None), *part, slice(None))] += share
+    return total[where.inside]
+
+
+_avg_pool = op(
+    "avg_pool",
+    avg_pool_kernel,
+    gradients={
+        "x": lambda g, x_like, window, strides, padding: F.avg_pool_scatter(
+            g, x_like, window=window, strides=strides, padding=padding
+        ),
+    },
+    infer=lambda x, window, strides, padding: (
+        _pool_shape("avg_pool", x.shape, window, strides, padding),
+        x.dtype,
+    ),
+    batch=pool_rule,
+    jvp="linear",
+    doc="Return the mean of each window.",
+)
+op(
+    "avg_pool_scatter",
+    _avg_scatter,
+    gradients={
+        "g": lambda g, window, strides, padding: F.avg_pool(
+            g, window=window, strides=strides, padding=padding
+        ),
+        "like": NONDIFF,
+    },
+    infer=lambda g, like, window, strides, padding: (like.shape, g.dtype),
+    batch=pool_rule,
+    jvp="linear",
+    doc="Share ``g`` among the elements that ``avg_pool`` averaged.",
+)
+
+
+def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: Any) -> Any:
+    x, name = as_tensor(x), pool.name
+    given = len(window) if np.ndim(window) else 0
+    count = given if x.shape is None else len(x.shape) - 2
+    if count < 1:
+        raise ValueError(f"{name}: images are (batch, spatial axes, channels), got shape {x.shape}")
+    if x.dtype.kind not in kinds:
+        raise TypeError(f"{name}: there is no pooling of {x.dtype} images; cast them to a float")
+    sizes = numbers(window, count, "windows", name)
+    return pool(
+        x,
+        window=sizes,
+        strides=sizes if strides is None else numbers(strides, count, "strides", name),
+        padding=as_padding(padding, count, name),
+    )
+
+
+@named
+def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+    """Return the largest element of each window.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, *spatial, channels)``.
+    window
+        The windows' size: one number, or one per spatial axis.
+    strides
+        The distance between windows; their size by default.
+    padding
+        As for :func:`conv`; padding is never the largest.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, *windows, channels)``. Of elements that tie, the first has the
+    gradient.
+
+    Raises
+    ------
+    TypeError
+        If the images are complex or boolean.
+    ValueError
+        If windows do not fit the images' axes, or a setting is wrong.
+    """
+    return _pooled(_max_pool, "fiu", x, window, strides, padding)
+
+
+@named
+def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+    """Return the mean of each window; padding is not counted.
+
+    Parameters
+    ----------
+    x
+        Floating images ``(batch, *spatial, channels)``.
+    window, strides, padding
+        As for :func:`max_pool`.
+    """
+    return _pooled(_avg_pool, "fc", x, window, strides, padding)

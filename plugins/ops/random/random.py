@@ -1,0 +1,520 @@
+"""``Generator``: where users get random numbers from, and functions that share one.
+
+A generator holds a key and counts; the module ``draws`` has the ops that turn keys into numbers.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.base.dtypes import as_dtype, default_dtype
+from ....core.base.spec import as_shape
+from ....core.extend import Module, TensorSpec, init_scope, ops
+from ....core.ops.backend import backend_of, current_backend, current_device, to_numpy
+from ....core.ops.op import is_transformed
+from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
+from ....core.tensors.variable import Variable
+from ....core.transforms.vmap import check_randomness, key_for_examples
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "categorical",
+    "choice",
+    "exponential",
+    "gamma",
+    "normal",
+    "permutation",
+    "randint",
+    "set_seed",
+    "shuffle",
+    "truncated_normal",
+    "uniform",
+]
+
+
+class Generator(Module):
+    """A source of random numbers: a seed, and a count of the draws so far.
+
+    Its state is a variable, so it is saved with the module that holds it, and draws inside a traced
+    function differ from call to call. Equal seeds give equal numbers, on every backend.
+
+    ``snapshot = generator.state.numpy()`` reads the state, the two integers ``[seed, count]``, and
+    ``generator.state = snapshot`` sets it back: the draws since then come again.
+
+    Parameters
+    ----------
+    seed
+        An integer from 0 to ``2**63 - 1``; taken from the operating system if not given.
+
+    Examples
+    --------
+    >>> generator = gt.random.Generator(7)
+    >>> snapshot = generator.state.numpy()
+    >>> first = generator.normal((2, 3))
+    >>> generator.state = snapshot
+    >>> (generator.normal((2, 3)) == first).all().item()
+    True
+    """
+
+    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(name)
+        with init_scope():
+            self.state = Variable(_key(seed), trainable=False, name="state")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "state" and "state" in vars(self) and not isinstance(value, Variable):
+            self.state.assign(_state(value, self.state))  # it stays the variable that files know
+        else:
+            super().__setattr__(name, value)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what the constructor takes; the state itself is a variable."""
+        return {"seed": int(to_numpy(self.state.array)[0]), "name": self.name}
+
+    def set_seed(self, seed: int) -> None:
+        """Start again, as a new generator with this seed."""
+        self.state.assign(_key(seed))
+
+    def next_key(self) -> Any:
+        """Return a key that was not used before, and count on.
+
+        Inside ``vmap`` it is one for each example, or for all, as its ``randomness`` says.
+        """
+        check_randomness()  # before the count changes
+        return key_for_examples(self._count_on())
+
+    def _count_on(self) -> Any:
+        key, owner = self.state.value, backend_of(self.state.array)
+        # beside the state, whichever backend is the current one
+        step = owner.asarray(_STEP, device=owner.device(self.state.array))
+        self.state.assign_add(Tensor(step))
+        return key
+
+    def normal(
+        self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+    ) -> Any:
+        """Return normally distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        mean, stddev
+            Numbers or tensors that broadcast with ``shape``; gradients reach them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating.
+        ValueError
+            If ``stddev`` is known (not in a trace) and somewhere below 0.
+        """
+        _refuse(_negative, stddev, "normal: stddev must be at least 0")
+        return _scaled(self._draw("normal", shape, dtype), mean, stddev)
+
+    def uniform(
+        self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
+    ) -> Any:
+        """Return numbers spread evenly over ``[low, high)``.
+
+        As in NumPy, rounding may give ``high`` itself where ``low`` is not 0 or ``high`` not 1.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        low, high
+            Numbers or tensors that broadcast with ``shape``; gradients reach them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating.
+        ValueError
+            If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``.
+        """
+        width = high - low
+        _refuse(_negative, width, "uniform: high - low must be at least 0")
+        return _scaled(self._draw("uniform", shape, dtype), low, width)
+
+    def truncated_normal(
+        self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+    ) -> Any:
+        """Return normally distributed numbers, those beyond two standard deviations drawn again.
+
+        The parameters are those of :meth:`normal`.
+        """
+        _refuse(_negative, stddev, "truncated_normal: stddev must be at least 0")
+        return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
+
+    def exponential(self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+        """Return exponentially distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        scale
+            The mean: a number or a tensor that broadcasts with ``shape``; gradients reach it.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Raises
+        ------
+        ValueError
+            If ``scale`` is known (not in a trace) and somewhere below 0.
+        """
+        _refuse(_negative, scale, "exponential: scale must be at least 0")
+        return _scaled(self._draw("exponential", shape, dtype), 0, scale)
+
+    def gamma(
+        self,
+        shape: int | Sequence[int],
+        concentration: Any,
+        scale: Any = 1.0,
+        dtype: Any = None,
+    ) -> Any:
+        """Return gamma-distributed numbers.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        concentration, scale
+            Numbers or tensors above 0 that broadcast to ``shape``. Gradients reach both: for the
+            concentration, by how the number that keeps its place in the distribution moves.
+        dtype
+            A floating dtype; that of the concentration if not given.
+
+        Raises
+        ------
+        ValueError
+            If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is
+            below 0.
+
+        References
+        ----------
+        Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
+        """
+        _refuse(_negative, scale, "gamma: scale must be at least 0")
+        a = as_tensor(concentration)
+        if dtype is not None or a.dtype.kind != "f":
+            a = a.astype(_floating(dtype, "gamma"))
+        a = ops["broadcast_to"](a, shape=_sizes(shape, "gamma"))
+        return _scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
+
+    def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+        """Return booleans that are true with a probability: a number, or a tensor that broadcasts.
+
+        They have no gradient.
+
+        Raises
+        ------
+        ValueError
+            If a probability is known (not in a trace) and not from 0 to 1.
+        """
+        _refuse(_improbable, probability, "bernoulli: a probability must be from 0 to 1")
+        dtype = getattr(probability, "dtype", None)
+        # numbers in half precision are too coarse to fall below a small probability as they should
+        draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
+        return ops["less"](draws, probability)
+
+    def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Any:
+        """Return class numbers, drawn with the probabilities ``softmax(logits)``.
+
+        Parameters
+        ----------
+        logits
+            Unnormalised log-probabilities, the classes in the last axis.
+        shape
+            How many numbers to draw for each row of logits; one by default.
+
+        Returns
+        -------
+        Integers of shape ``shape + logits.shape[:-1]``; they have no gradient.
+        """
+        logits = _float_like(logits, "categorical")
+        sizes = _sizes(shape, "categorical")
+        if not sizes:
+            noise = ops["random_gumbel_like"](self.next_key(), logits)
+        else:
+            noise = self._draw("gumbel", (*sizes, *logits.shape), logits.dtype)
+        return ops["argmax"](logits + noise, axis=-1, keepdims=False)
+
+    def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+        """Return integers from ``low`` up to, but without, ``high`` (from 0 to ``low`` if alone).
+
+        Raises
+        ------
+        ValueError
+            If there is no integer in between.
+        """
+        low, high = (0, low) if high is None else (low, high)
+        if not low < high:
+            raise ValueError(f"random.randint: low must be below high, got {low} and {high}")
+        return ops["random_integers"](
+            self.next_key(), shape=_sizes(shape, "randint"), low=int(low), high=int(high)
+        )
+
+    def choice(
+        self, x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None
+    ) -> Any:
+        """Return rows of ``x`` (or integers below ``x``) chosen at random.
+
+        Parameters
+        ----------
+        x
+            A tensor with at least one axis, or an integer. Gradients reach the rows chosen.
+        shape
+            How many to choose; one by default.
+        replace
+            Whether a row may be chosen again.
+        p
+            The probability of each row; equal ones if not given.
+
+        Returns
+        -------
+        A tensor of shape ``shape + x.shape[1:]``.
+
+        Raises
+        ------
+        ValueError
+            If more rows are wanted than there are, and none may be chosen again; if ``p`` has not
+            one probability for each row, or is known and somewhere below 0.
+        """
+        sizes, whole = _sizes(shape, "choice"), isinstance(x, (int, np.integer))
+        rows = int(x) if whole else len(_with_rows(x, "choice"))
+        if p is not None:
+            given = as_tensor(p).shape
+            if given is not None and given not in ((rows,), (None,)):
+                raise ValueError(
+                    f"random.choice: p must have shape ({rows},), one for each row, got {given}"
+                )
+            _refuse(_negative, p, "choice: a probability must be at least 0")
+        if not replace and prod(sizes) > rows:
+            raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
+        if not replace:
+            # the largest of logits with Gumbel noise are a weighted choice without replacement
+            if p is None:
+                order = self.permutation(rows)
+            else:
+                chances = ops["log"](as_tensor(p))
+                order = ops["argsort"](-(chances + self._draw("gumbel", rows, chances.dtype)))
+            picked = ops["reshape"](order[: prod(sizes)], shape=sizes)
+        elif p is None:
+            picked = self.randint(sizes, rows)
+        else:
+            picked = self.categorical(ops["log"](as_tensor(p)), sizes)
+        return picked if whole else ops["take"](x, picked, axis=0)
+
+    def _draw(self, name: str, shape: Any, dtype: Any) -> Any:
+        return ops[f"random_{name}"](
+            self.next_key(), shape=_sizes(shape, name), dtype=_floating(dtype, name)
+        )
+
+    def normal_like(self, x: Any) -> Any:
+        """Return standard normal numbers of the shape and dtype of ``x``, known or not."""
+        return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
+
+    def uniform_like(self, x: Any) -> Any:
+        """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not."""
+        return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
+
+    def permutation(self, x: Any) -> Any:
+        """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
+        if isinstance(x, (int, np.integer)):
+            return ops["random_permutation"](self.next_key(), n=int(x))
+        x = _with_rows(x, "permutation")
+        return ops["take"](x, self.permutation(len(x)), axis=0)
+
+    def shuffle(self, x: Any) -> Any:
+        """Return the rows of ``x`` in random order; ``x`` is left as it is."""
+        return self.permutation(_with_rows(x, "shuffle"))
+
+
+_STEP = np.array([0, 1], np.int64)
+
+
+def _key(seed: int | None) -> np.ndarray[Any, Any]:
+    if seed is None:
+        seed = secrets.randbits(62)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise ValueError(f"random: a seed is an integer from 0 to 2**63 - 1, got {seed!r}")
+    return np.array([seed, 0], np.int64)
+
+
+def _state(value: Any, state: Variable) -> Tensor:
+    """Return a state that users set, checked, where the ``state`` to replace is."""
+    given = as_tensor(value)
+    if given.shape != (2,) or given.dtype.kind not in "iu":
+        raise ValueError(
+            "random: a generator's state is two integers, [seed, count], such as "
+            f"generator.state.numpy() gives; got {value!r}"
+        )
+    _refuse(_negative, given, "Generator: the integers of a state must be at least 0")
+    return beside(value, Tensor(state.array))
+
+
+def _negative(x: Any) -> Any:
+    return x < 0  # nan passes, as in NumPy
+
+
+def _improbable(x: Any) -> Any:
+    return (x < 0) | (x > 1) | (x != x)
+
+
+def _refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
+    """Raise ``ValueError`` if values of a parameter are known by now, and some of them wrong."""
+    if type(value) not in (int, float):
+        array = as_tensor(value).array
+        if is_transformed(array):
+            return
+        value = to_numpy(array)
+    found = wrong(value)
+    if found is not False and np.any(found):
+        raise ValueError(f"random.{words}, got {np.asarray(value)[found].flat[0]}")
+
+
+def _with_rows(x: Any, name: str) -> Tensor:
+    x = as_tensor(x)
+    if x.shape == ():
+        raise np.exceptions.AxisError(
+            f"random.{name}: expected an integer, or an array with rows (at least one axis); got "
+            f"a single {x.dtype}"
+        )
+    return x
+
+
+def _sizes(shape: Any, name: str) -> tuple[int, ...]:
+    sizes = as_shape(shape, f"random.{name}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(
+            f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)"
+        )
+    return sizes
+
+
+def _floating(dtype: Any, name: str) -> str:
+    wanted = default_dtype() if dtype is None else as_dtype(dtype)
+    if wanted.kind != "f":
+        raise TypeError(f"random.{name}: the dtype must be floating, got {wanted}")
+    return wanted.name
+
+
+def _float_like(x: Any, name: str) -> TensorSpec | Any:
+    x = as_tensor(x)
+    _floating(x.dtype, name)
+    return x
+
+
+def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
+    """Return ``offset + scale * draws``, without ops for the numbers that change nothing."""
+    if not (isinstance(scale, (int, float)) and scale == 1):
+        draws = draws * scale
+    if not (isinstance(offset, (int, float)) and offset == 0):
+        draws = draws + offset
+    return draws
+
+
+# -- the generator that module-level functions share -----------------------------------------------
+
+
+class SharedGenerator(Generator):
+    """A generator whose numbers are made on the current backend, wherever its state is."""
+
+    def _count_on(self) -> Any:
+        key = super()._count_on()
+        if is_transformed(key.array):  # a trace has no backend
+            return key
+        device = current_device()
+        return key.to(current_backend().name + (f":{device}" if device else ""))
+
+
+_shared: Generator | None = None
+
+
+def shared() -> Generator:
+    """Return the generator that functions use if they are given none."""
+    global _shared
+    if _shared is None:
+        _shared = SharedGenerator(name="shared")
+    return _shared
+
+
+def set_seed(seed: int) -> None:
+    """Seed the functions of this module: the same seed gives the same numbers again."""
+    shared().set_seed(seed)
+
+
+def normal(
+    shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return normally distributed numbers; see :meth:`Generator.normal`."""
+    return shared().normal(shape, mean, stddev, dtype)
+
+
+def uniform(
+    shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return numbers spread evenly over ``[minval, maxval)``; see :meth:`Generator.uniform`."""
+    return shared().uniform(shape, minval, maxval, dtype)
+
+
+def truncated_normal(
+    shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return normal numbers near their mean; see :meth:`Generator.truncated_normal`."""
+    return shared().truncated_normal(shape, mean, stddev, dtype)
+
+
+def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+    """Return exponentially distributed numbers; see :meth:`Generator.exponential`."""
+    return shared().exponential(shape, scale, dtype)
+
+
+def gamma(
+    shape: int | Sequence[int], concentration: Any, scale: Any = 1.0, dtype: Any = None
+) -> Any:
+    """Return gamma-distributed numbers; see :meth:`Generator.gamma`."""
+    return shared().gamma(shape, concentration, scale, dtype)
+
+
+def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+    """Return booleans that are true with a probability; see :meth:`Generator.bernoulli`."""
+    return shared().bernoulli(shape, probability)
+
+
+def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Any:
+    """Return class numbers drawn by their logits; see :meth:`Generator.categorical`."""
+    return shared().categorical(logits, shape)
+
+
+def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+    """Return integers from ``low`` up to, but without, ``high``; see :meth:`Generator.randint`."""
+    return shared().randint(shape, low, high)
+
+
+def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Any:
+    """Return rows of ``x`` chosen at random; see :meth:`Generator.choice`."""
+    return shared().choice(x, shape, replace, p)
+
+
+def permutation(x: Any) -> Any:
+    """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
+    return shared().permutation(x)
+
+
+def shuffle(x: Any) -> Any:
+    """Return the rows of ``x`` in random order."""
+    return shared().shuffle(x)

@@ -1,0 +1,102 @@
+"""What NumPy's ``where=``, ``initial=`` and ``dtype=`` ask of a reduction, made of other ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.base.dtypes import as_dtype
+from ....core.extend import broadcast_shapes, ops
+from ....core.tensors.convert import as_tensor, beside
+from ..common.families import Axis
+from ..linalg.matrices import inexact, real_of
+
+__all__ = [
+    "averaged",
+    "chosen",
+    "count_of",
+    "counted",
+    "in_dtype",
+    "kept_by",
+    "start_of",
+    "started_from",
+]
+
+
+def kept_by(x: Any, where: Any, name: str) -> Any:
+    """Return which elements of ``x`` count, as booleans of its shape; None for all."""
+    if where is None or where is True:
+        return None
+    where = beside(where, x)
+    where = where if where.dtype.kind == "b" else where != 0
+    joined = broadcast_shapes(x.shape, where.shape, op=name)
+    if joined is not None and None not in joined and joined != x.shape:
+        raise ValueError(
+            f"{name}: where of shape {where.shape} does not broadcast to shape {x.shape}"
+        )
+    # in the dtype of booleans, so that only the shape of x matters
+    return ops["broadcast_like"](where, ops["equal"](x, x))
+
+
+def chosen(x: Any, kept: Any, fill: Any) -> Any:
+    """Return ``x`` with ``fill`` in place of the elements that do not count."""
+    return x if kept is None else ops["where"](kept, x, fill)
+
+
+def counted(x: Any, dtype: Any, where: Any, fill: Any, name: str) -> Any:
+    """Return ``x`` in the dtype to reduce in, with ``fill`` where elements do not count."""
+    x = as_tensor(x)
+    if dtype is not None:
+        x = in_dtype(x, as_dtype(dtype))
+    return chosen(x, kept_by(x, where, name), bool(fill) if x.dtype.kind == "b" else fill)
+
+
+def started_from(initial: Any, join: Any, result: Any, dtype: Any, name: str) -> Any:
+    """Return a reduction that started from ``initial``, in its own dtype."""
+    result = result if dtype is None else in_dtype(result, as_dtype(dtype))
+    if initial is None:
+        return result
+    return join(result, start_of(initial, result, name))
+
+
+def start_of(initial: Any, like: Any, name: str) -> Any:
+    """Return what a reduction starts from, in the dtype of ``like``.
+
+    Raises
+    ------
+    OverflowError
+        If it is a Python integer that the dtype does not hold.
+    """
+    if type(initial) is int and like.dtype.kind in "iu":
+        try:
+            initial = np.asarray(initial, like.dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{name}: initial={initial}: {error}") from None
+    return in_dtype(beside(initial, like), like.dtype)
+
+
+def averaged(x: Any, dtype: Any, where: Any, name: str) -> tuple[Any, Any, Any]:
+    """Return ``x`` in the dtype to average in, which elements count, and the result's dtype."""
+    x = as_tensor(x)
+    result = inexact(x.dtype) if dtype is None else as_dtype(dtype)
+    if result.name == "float16":  # its sums soon overflow
+        x = in_dtype(x, np.dtype(np.float32))
+    else:
+        x = x if dtype is None else in_dtype(x, result)  # integers are cut off before the sum
+        x = in_dtype(x, result if result.kind in "fc" else np.dtype(np.float64))
+    return x, kept_by(x, where, name), result
+
+
+def count_of(kept: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
+    """Return how many elements count (all, if ``kept`` is None), in the real dtype of ``like``."""
+    if kept is None:
+        return ops["size_over"](like, axis=axis)
+    return ops["sum"](
+        ops["cast"](kept, dtype=real_of(like.dtype).name), axis=axis, keepdims=keepdims
+    )
+
+
+def in_dtype(x: Any, dtype: Any) -> Any:
+    """Return ``x`` in a dtype, itself if it has it."""
+    return x if x.dtype == dtype else ops["cast"](x, dtype=np.dtype(dtype).name)

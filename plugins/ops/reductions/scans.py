@@ -1,0 +1,293 @@
+"""Running sums and products, and the linear recurrence that differentiates products exactly.
+
+A product's gradient is the product of all other elements. Dividing the whole product by each
+element would give it too, but not where an element is 0. Here it is the product of those before
+times the product of those after. These are differentiated by a linear recurrence, whose gradient
+is again a linear recurrence: no division at any order.
+
+Internally ``axis`` may be a tuple or None: the scan then runs over these axes flattened in C order.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.base.dtypes import as_dtype
+from ....core.extend import NONDIFF, F, ops
+from ....core.tensors.convert import as_tensor
+from ..common.batching import along
+from ..common.families import Axis, named, op, reals, reduced_axes, standard
+from ..indexing.indexing import take_along_axis
+
+__all__ = ["cumprod", "cumsum", "cumulative_max", "cumulative_min"]
+
+
+def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
+    """Return ``x`` with the axes of a scan as its last one, and what puts a result back."""
+    axes = reduced_axes(axis, x.ndim, name)
+    order = tuple(i for i in range(x.ndim) if i not in axes) + axes
+    permute = standard(xp, "permute_dims", "transpose")
+    moved = permute(x, order)
+    shape = moved.shape
+    rest = x.ndim - len(axes)
+    lines = xp.reshape(moved, (*shape[:rest], prod(shape[rest:])))
+    inverse = tuple(order.index(i) for i in range(x.ndim))
+    return lines, lambda result: permute(xp.reshape(result, shape), inverse)
+
+
+def scan(name: str) -> Callable[..., Any]:
+    """Return the kernel of NumPy's function ``name`` (the standard spells it out), either way."""
+
+    def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
+        lines, back = _lines(xp, x, axis, name)
+        run = standard(xp, name.replace("cum", "cumulative_"), name)
+        if reverse:
+            return back(xp.flip(run(xp.flip(lines, axis=-1), axis=-1), axis=-1))
+        return back(run(lines, axis=-1))
+
+    return kernel
+
+
+def shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) -> Any:
+    """Move elements on by one place: the kernel of the op ``shift``."""
+    if 0 in x.shape:
+        return x  # there is no edge to cut off
+    lines, back = _lines(xp, x, axis)
+    edge = xp.full_like(lines[..., :1], fill)
+    parts = [lines[..., 1:], edge] if reverse else [edge, lines[..., :-1]]
+    return back(standard(xp, "concat", "concatenate")(parts, axis=-1))
+
+
+def _recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
+    a, back = _lines(xp, a, axis)
+    b, _ = _lines(xp, b, axis)
+    if reverse:
+        a, b = xp.flip(a, axis=-1), xp.flip(b, axis=-1)
+    concat = standard(xp, "concat", "concatenate")
+    step, length = 1, b.shape[-1]
+    while step < length:  # each round joins the recurrence over twice as many elements
+        late, early = slice(step, None), slice(None, -step)
+        b = concat([b[..., :step], b[..., late] + a[..., late] * b[..., early]], axis=-1)
+        a = concat([a[..., :step], a[..., late] * a[..., early]], axis=-1)
+        step *= 2
+    return back(xp.flip(b, axis=-1) if reverse else b)
+
+
+def _widened(name: str) -> Callable[..., Any]:
+    def infer(x: Any, axis: Axis, reverse: bool) -> tuple[Any, Any]:
+        if x.shape is not None:
+            reduced_axes(axis, len(x.shape), name)
+        return x.shape, np.cumsum(np.empty(0, x.dtype)).dtype
+
+    return infer
+
+
+def _cumprod_rule(g: Any, x: Any, axis: Axis, reverse: bool) -> Any:
+    before = F.cumprod(F.shift(x, axis=axis, fill=1, reverse=reverse), axis=axis, reverse=reverse)
+    # s[k] = g[k] + x[k + 1] * s[k + 1]
+    after = F.shift(x, axis=axis, fill=0, reverse=not reverse)
+    return before * F.recurrence(after, g, axis=axis, reverse=not reverse)
+
+
+def _recurrence_rule(g: Any, a: Any, axis: Axis, reverse: bool) -> Any:
+    after = F.shift(a, axis=axis, fill=0, reverse=not reverse)
+    return F.recurrence(after, g, axis=axis, reverse=not reverse)
+
+
+def _recurrence_factor_rule(g: Any, a: Any, out: Any, axis: Axis, reverse: bool) -> Any:
+    previous = F.shift(out, axis=axis, fill=0, reverse=reverse)
+    return _recurrence_rule(g, a, axis, reverse) * previous
+
+
+op(
+    "shift",
+    shift,
+    gradients={
+        "x": lambda g, axis, reverse: F.shift(g, axis=axis, fill=0, reverse=not reverse),
+    },
+    infer=lambda x, axis, fill, reverse: (x.shape, x.dtype),
+    batch=along("axis"),
+    doc="Move elements on by one place (back, if ``reverse``); ``fill`` comes in.",
+)
+op(
+    "recurrence",
+    _recurrence,
+    gradients={"a": _recurrence_factor_rule, "b": _recurrence_rule},
+    infer=lambda a, b, axis, reverse: (b.shape, np.result_type(a.dtype, b.dtype)),
+    holomorphic=True,
+    batch=along("axis"),
+    doc="Solve ``s[k] = b[k] + a[k] * s[k - 1]``, from 0 before the start, for equal shapes.",
+)
+_cumsum = op(
+    "cumsum",
+    scan("cumsum"),
+    gradients={
+        "x": lambda g, axis, reverse: F.cumsum(g, axis=axis, reverse=not reverse),
+    },
+    infer=_widened("cumsum"),
+    batch=along("axis"),
+    jvp="linear",
+)
+_cumprod = op(
+    "cumprod",
+    scan("cumprod"),
+    gradients={"x": _cumprod_rule},
+    infer=_widened("cumprod"),
+    holomorphic=True,
+    batch=along("axis"),
+)
+
+
+def _run(running: Any, x: Any, axis: Any, dtype: Any) -> Any:
+    try:
+        along = None if axis is None else operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{running.name}: axis must be None or one integer, got {axis!r}") from None
+    if dtype is not None:  # the elements are cast, and the running results are not widened
+        x, dtype = as_tensor(x), as_dtype(dtype)
+        x = x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
+        result = _run(running, x, axis, None)
+        return result if result.dtype == dtype else ops["cast"](result, dtype=dtype.name)
+    if along is None:
+        return running(ops["reshape"](x, shape=(-1,)), axis=0)
+    if along in (0, -1) and getattr(x, "shape", None) == ():
+        x = ops["reshape"](x, shape=(1,))  # a number is a vector here, as for NumPy
+    return running(x, axis=along)
+
+
+@named
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Return the running sum.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis
+        The axis to sum along; by default the flattened tensor is summed.
+    dtype
+        The dtype to sum in, and of the result.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, or one-dimensional if ``axis`` is None; small integers give
+    NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cumsum(gt.constant([1.0, 2.0, 3.0]))
+    <Tensor shape=(3,) dtype=float32 value=[1., 3., 6.]>
+    """
+    return _run(_cumsum, x, axis, dtype)
+
+
+@named
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+    """Return the running product.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis
+        The axis to multiply along; by default the flattened tensor.
+    dtype
+        The dtype to multiply in, and of the result.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, or one-dimensional if ``axis`` is None. Its gradients are
+    right at zeros too, at every order.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    return _run(_cumprod, x, axis, dtype)
+
+
+# -- running extremes ------------------------------------------------------------------------------
+
+
+def _running(xp: Any, best: Callable[[Any, Any], Any], x: Any) -> Any:
+    """Return the running extreme along the last axis."""
+    step, length = 1, x.shape[-1]
+    while step < length:  # each round looks back over twice as many elements
+        later = best(x[..., step:], x[..., :-step])
+        x = standard(xp, "concat", "concatenate")([x[..., :step], later], axis=-1)
+        step *= 2
+    return x
+
+
+def _running_place_kernel(xp: Any, x: Any, *, axis: int, lowest: bool = False) -> Any:
+    lines, back = _lines(xp, reals(x), axis, "running_place")
+    best = _running(xp, xp.minimum if lowest else xp.maximum, lines)
+    before = best[..., :-1]
+    # nan is never better, but comes once, and stays
+    same = (before == best[..., 1:]) | (before != before)
+    numbers = xp.broadcast_to(xp.arange(lines.shape[-1]), lines.shape)
+    later = xp.where(same, xp.zeros_like(numbers[..., 1:]), numbers[..., 1:])
+    found = standard(xp, "concat", "concatenate")([numbers[..., :1], later], axis=-1)
+    return back(_running(xp, xp.maximum, found))
+
+
+def _running_place_spec(x: Any, axis: int, lowest: bool) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "running_place")
+    return x.shape, np.dtype(np.int64)
+
+
+op(
+    "running_place",
+    _running_place_kernel,
+    gradients={"x": NONDIFF},
+    infer=_running_place_spec,
+    batch=along("axis"),
+    doc="Return, along an axis, the index of the largest element so far (or lowest), the first.",
+)
+
+
+def _cumulative_extreme(x: Any, axis: int, lowest: bool) -> Any:
+    x, along = as_tensor(x), operator.index(axis)
+    return take_along_axis(x, ops["running_place"](x, axis=along, lowest=lowest), along)
+
+
+@named
+def cumulative_max(x: Any, axis: int = 0) -> Any:
+    """Return the largest element so far: ``numpy.maximum.accumulate``.
+
+    Parameters
+    ----------
+    x
+        A real tensor of at least one axis.
+    axis
+        The axis to go along.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Gradients go to the elements found, to the first of
+    equal ones.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    """
+    return _cumulative_extreme(x, axis, lowest=False)
+
+
+@named
+def cumulative_min(x: Any, axis: int = 0) -> Any:
+    """Return the smallest element so far: as :func:`cumulative_max`."""
+    return _cumulative_extreme(x, axis, lowest=True)

@@ -1,0 +1,404 @@
+"""Padding, in every mode of NumPy's that has a gradient."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, ops
+from ....core.tensors.convert import as_tensor
+from ..common.batching import shape_only, widths_past
+from ..common.families import named, op, reduced_axes, standard
+from ..common.ranks import known_rank
+from ..indexing.indexing import scatter_add
+
+__all__ = ["pad"]
+
+Widths = tuple[tuple[int, int], ...]
+PICKING = ("edge", "reflect", "symmetric", "wrap")
+STATISTICS = ("maximum", "mean", "median", "minimum")
+MODES = ("constant", "linear_ramp", *PICKING, *STATISTICS)
+
+
+def _widths(pad_width: Widths, rank: int, name: str = "pad") -> Widths:
+    if len(pad_width) == 1:
+        return pad_width * rank
+    if len(pad_width) != rank:
+        raise ValueError(
+            f"{name}: {len(pad_width)} pairs of widths do not fit an array of dimension {rank}"
+        )
+    return pad_width
+
+
+def _padded_spec(sign: int) -> Callable[..., tuple[Any, Any]]:
+    def infer(x: Any, *, pad_width: Widths, **params: Any) -> tuple[Any, Any]:
+        if x.shape is None:
+            return (None if len(pad_width) == 1 else (None,) * len(pad_width)), x.dtype
+        widths = _widths(pad_width, len(x.shape))
+        sizes = zip(x.shape, widths, strict=True)
+        return tuple(None if n is None else n + sign * (a + b) for n, (a, b) in sizes), x.dtype
+
+    return infer
+
+
+# -- a constant ------------------------------------------------------------------------------------
+
+
+def _pad_kernel(xp: Any, x: Any, *, pad_width: Widths, value: Any = 0) -> Any:
+    widths = _widths(pad_width, x.ndim)
+    out = xp.full(
+        tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype
+    )
+    out[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
+    return out
+
+
+def _unpad_kernel(xp: Any, x: Any, *, pad_width: Widths) -> Any:
+    widths = _widths(pad_width, x.ndim)
+    return x[tuple(slice(a, n - b) for n, (a, b) in zip(x.shape, widths, strict=True))]
+
+
+_pad = op(
+    "pad",
+    _pad_kernel,
+    gradients={"x": lambda g, pad_width: F.unpad(g, pad_width=pad_width)},
+    infer=_padded_spec(1),
+    holomorphic=True,
+    batch=widths_past,
+    jvp=lambda tangents, inputs, outputs, pad_width, value: F.pad(tangents[0], pad_width=pad_width),
+    doc="Surround ``x`` with a constant value.",
+)
+op(
+    "unpad",
+    _unpad_kernel,
+    gradients={"x": lambda g, pad_width: F.pad(g, pad_width=pad_width)},
+    infer=_padded_spec(-1),
+    holomorphic=True,
+    batch=widths_past,
+    jvp="linear",
+    doc="Remove what ``pad`` added.",
+)
+
+# -- elements of the array itself ------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _sources(size: int, width: tuple[int, int], mode: str) -> Any:
+    """Return where each element of a padded axis comes from: NumPy pads the positions."""
+    return np.pad(np.arange(size), width, mode=mode)  # type: ignore[call-overload]
+
+
+def _pick_kernel(xp: Any, x: Any, *, pad_width: Widths, mode: str) -> Any:
+    widths = _widths(pad_width, x.ndim)
+    if widths and hasattr(xp, "pad"):
+        return xp.pad(x, widths, mode=mode)
+    for axis, width in enumerate(widths):
+        if width != (0, 0):
+            x = xp.take(x, xp.asarray(_sources(x.shape[axis], width, mode)), axis=axis)
+    return x
+
+
+def _unpick_kernel(xp: Any, g: Any, like: Any, *, pad_width: Widths, mode: str) -> Any:
+    widths = _widths(pad_width, g.ndim)
+    for axis in range(g.ndim - 1, -1, -1):
+        if widths[axis] != (0, 0):
+            g = _unpick_axis(xp, g, axis, like.shape[axis], widths[axis], mode)
+    return g
+
+
+def _unpick_axis(xp: Any, g: Any, axis: int, size: int, width: tuple[int, int], mode: str) -> Any:
+    """Take the padding off an axis, and add it to the elements from which it came."""
+    before = width[0]
+    sources = _sources(size, width, mode)
+    lead = (slice(None),) * axis
+    inside = g[(*lead, slice(before, before + size), ...)]
+    edges = (g[(*lead, slice(None, before), ...)], g[(*lead, slice(before + size, None), ...)])
+    borders = xp.asarray(np.delete(sources, np.s_[before : before + size]))
+
+    def pick(x: Any) -> Any:
+        return xp.take(x, borders, axis=axis)
+
+    out = xp.array(inside) if hasattr(xp, "array") else xp.asarray(inside, copy=True)
+    values = standard(xp, "concat", "concatenate")(edges, axis=axis)
+    return scatter_add(xp, out, (*lead, borders), values, pick)
+
+
+_pad_picked = op(
+    "pad_picked",
+    _pick_kernel,
+    gradients={
+        "x": lambda g, x_like, pad_width, mode: F.unpad_picked_like(
+            g, x_like, pad_width=pad_width, mode=mode
+        )
+    },
+    infer=_padded_spec(1),
+    holomorphic=True,
+    batch=widths_past,
+    jvp="linear",
+    doc="Surround ``x`` with its own elements: by mode edge, reflect, symmetric or wrap.",
+)
+op(
+    "unpad_picked_like",
+    _unpick_kernel,
+    gradients={
+        "g": lambda g, pad_width, mode: F.pad_picked(g, pad_width=pad_width, mode=mode),
+        "like": NONDIFF,
+    },
+    infer=lambda g, like, pad_width, mode: (like.shape, g.dtype),
+    holomorphic=True,
+    batch=widths_past,
+    jvp="linear",
+    doc="Add to each element of ``like`` what ``pad_picked`` made of it: its adjoint.",
+)
+
+# -- ramps and statistics --------------------------------------------------------------------------
+
+
+def _ramp_kernel(xp: Any, x: Any, *, axis: int, width: tuple[int, int]) -> Any:
+    ramp = np.pad(np.ones(x.shape[axis]), width, mode="linear_ramp")
+    shape = [1] * x.ndim
+    shape[axis] = ramp.size
+    # the share of an integer's edge is a fraction
+    dtype = x.dtype if "float" in str(x.dtype) or "complex" in str(x.dtype) else xp.float64
+    return xp.reshape(xp.asarray(ramp, dtype=dtype), tuple(shape))
+
+
+def _ramp_spec(x: Any, *, axis: int, width: tuple[int, int]) -> tuple[Any, Any]:
+    dtype = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    if x.shape is None:
+        return None, dtype
+    size = x.shape[axis]
+    sizes: list[int | None] = [1] * len(x.shape)
+    sizes[axis] = None if size is None else size + sum(width)
+    return tuple(sizes), dtype
+
+
+op(
+    "pad_ramp",
+    _ramp_kernel,
+    gradients={"x": NONDIFF},
+    infer=_ramp_spec,
+    batch=shape_only,
+    doc="Return 1 along an axis of ``x``, falling to 0 along the widths by which it is padded.",
+)
+
+
+def _only(axis: int, width: tuple[int, int], rank: int) -> Widths:
+    return tuple(width if i == axis else (0, 0) for i in range(rank))
+
+
+def _ramped(x: Any, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
+    share = ops["pad_ramp"](x, axis=axis, width=width)
+    edges = _pad_picked(x, pad_width=_only(axis, width, x.ndim), mode="edge")
+    result = edges * share
+    for side, end in enumerate(ends):
+        if end:
+            part = tuple(n if i == side else 0 for i, n in enumerate(width))
+            # 1 - share, on this side alone
+            rest = ops["pad_ramp"](x, axis=axis, width=part)
+            rest = _pad(1.0 - rest, pad_width=_only(axis, _other(width, side), x.ndim))
+            result = result + end * rest
+    return result if x.dtype.kind in "fc" else ops["cast"](ops["floor"](result), dtype=x.dtype.name)
+
+
+def _other(width: tuple[int, int], side: int) -> tuple[int, int]:
+    return (0, width[1]) if side == 0 else (width[0], 0)
+
+
+def _with_statistics(
+    x: Any, axis: int, width: tuple[int, int], mode: str, lengths: tuple[Any, Any]
+) -> Any:
+    parts = [x]
+    for side, (count, length) in enumerate(zip(width, lengths, strict=True)):
+        if not count:
+            continue
+        size = x.shape[axis]
+        near = x
+        if length is not None and (size is None or length < size):
+            cut = slice(None, length) if side == 0 else slice(-length, None)
+            near = x[(*(slice(None),) * axis, cut)]
+        value = _statistic(near, axis, mode)
+        value = ops["repeat"](value, repeats=count, axis=axis)
+        parts = [value, *parts] if side == 0 else [*parts, value]
+    return ops["concatenate"](*parts, axis=axis) if len(parts) > 1 else x
+
+
+def _statistic(x: Any, axis: int, mode: str) -> Any:
+    if mode in ("maximum", "minimum"):
+        return ops[mode[:3]](x, axis=axis, keepdims=True)
+    if mode == "mean":
+        value = ops["mean"](x, axis=axis, keepdims=True)
+    else:
+        from ..statistics.statistics import median  # which imports this module's neighbours
+
+        value = median(x, axis=axis, keepdims=True)
+    if x.dtype.kind in "iu":
+        value = ops["cast"](ops["round"](value), dtype=x.dtype.name)
+    return value
+
+
+# -- mirrors and several constants -----------------------------------------------------------------
+
+
+def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
+    """Pad each side of each axis with a value of its own; later axes take the corners."""
+    for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
+        for side, (count, value) in enumerate(zip(width, pair, strict=True)):
+            if count:
+                one_side = (count, 0) if side == 0 else (0, count)
+                x = _pad(x, pad_width=_only(axis, one_side, len(widths)), value=value)
+    return x
+
+
+def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> Any:
+    """Pad an axis with its mirror image, turned upside down around the value at each edge."""
+    size = x.shape[axis]
+    if not any(width):
+        return x
+    if size is None:
+        raise ValueError(
+            f"pad: reflect_type='odd' needs a known size in a trace, got shape {x.shape}"
+        )
+    if size == 0:
+        raise ValueError(f"pad: the empty axis {axis} of shape {x.shape} cannot be extended")
+    if size == 1 and not include_edge:
+        return _pad_picked(x, pad_width=_only(axis, width, x.ndim), mode="edge")
+    lead = (slice(None),) * axis
+    skip = 0 if include_edge else 1
+    for side, count in enumerate(width):
+        while count:
+            part = min(count, size - skip)
+            edge = slice(0, 1) if side == 0 else slice(-1, None)
+            stop = None if part + skip == x.shape[axis] else -part - skip
+            near = slice(skip, skip + part) if side == 0 else slice(stop, -skip or None)
+            turned = 2 * x[(*lead, edge)] - ops["flip"](x[(*lead, near)], axis=axis)
+            x = ops["concatenate"](*((turned, x) if side == 0 else (x, turned)), axis=axis)
+            count -= part
+    return x
+
+
+# -- the public function ---------------------------------------------------------------------------
+
+
+@named
+def pad(
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    constant_values: Any = 0,
+    end_values: Any = 0,
+    stat_length: Any = None,
+    reflect_type: str = "even",
+) -> Any:
+    """Return ``x`` surrounded with more elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    pad_width
+        A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes. Or a
+        dictionary that gives a pair or an integer for some axes.
+    mode
+        What to add: a ``"constant"``; elements of ``x``, which are its ``"edge"``, its mirror
+        image without the edge (``"reflect"``) or with it (``"symmetric"``), or its other end
+        (``"wrap"``); a ``"linear_ramp"`` from the edge; or, along each axis, the ``"maximum"``,
+        ``"mean"``, ``"median"`` or ``"minimum"``.
+    constant_values
+        For ``"constant"``: the value, a Python number, or values given as ``pad_width`` is.
+    end_values
+        For ``"linear_ramp"``: where the ramp ends; given as ``pad_width`` is.
+    stat_length
+        For statistics: from how many elements next to the edge they are taken, all by default;
+        given as ``pad_width`` is.
+    reflect_type
+        For ``"reflect"`` and ``"symmetric"``: ``"odd"`` turns the mirror image upside down, around
+        the value at the edge.
+
+    Raises
+    ------
+    TypeError
+        If a width is no integer.
+    ValueError
+        If a width is negative, the pairs do not fit the axes, the mode is another, or an axis
+        without elements should be padded with elements.
+
+    Notes
+    -----
+    Gradients go back to the elements that the padding was made of.
+    """
+    if mode not in MODES:
+        raise ValueError(f"pad: mode {mode!r} is not supported; modes are {', '.join(MODES)}")
+    x = as_tensor(x)
+    if isinstance(pad_width, dict):
+        pad_width = _by_axis(pad_width, x)
+    widths = _pairs(pad_width, "pad_width")
+    if mode == "constant":
+        values = _number_pairs(constant_values, "constant_values")
+        if len({value for pair in values for value in pair}) == 1:
+            return _pad(x, pad_width=widths, value=values[0][0])
+        rank = known_rank(x, "pad")
+        return _with_constants(x, _widths(widths, rank), _widths(values, rank))
+    if mode in PICKING:
+        if reflect_type == "odd" and mode in ("reflect", "symmetric"):
+            for axis, width in enumerate(_widths(widths, known_rank(x, "pad"))):
+                x = _mirrored(x, axis, width, include_edge=mode == "symmetric")
+            return x
+        return _pad_picked(x, pad_width=widths, mode=mode)
+    rank = known_rank(x, "pad")
+    lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
+    ends = _number_pairs(end_values, "end_values")
+    for axis, width in enumerate(_widths(widths, rank)):
+        if x.shape[axis] == 0 and any(width):
+            raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
+        if not any(width):
+            continue
+        if mode == "linear_ramp":
+            x = _ramped(x, axis, width, _widths(ends, rank)[axis])
+        else:
+            near = (None, None) if lengths is None else _widths(lengths, rank)[axis]
+            x = _with_statistics(x, axis, width, mode, near)
+    return x
+
+
+def _by_axis(given: dict[Any, Any], x: Any) -> Any:
+    """Return the widths that a dictionary gives for some axes, for all."""
+    pairs = [(0, 0)] * known_rank(x, "pad")
+    for axis, width in given.items():
+        (place,) = reduced_axes(operator.index(axis), x.ndim, "pad")
+        pairs[place] = (width, width) if np.ndim(width) == 0 else tuple(width)
+    return pairs
+
+
+def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
+    """Return what a user gave per axis and side as pairs: one for all axes, or one for each."""
+    array = np.asarray(given)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"pad: {argument} must hold integers, got {given!r}")
+    if array.ndim > 2 or (array.ndim and array.shape[-1] not in (1, 2)):
+        raise ValueError(
+            f"pad: {argument} must be an integer, a pair (before, after), or a pair per axis, "
+            f"got {given!r}"
+        )
+    if (array < least).any():
+        raise ValueError(f"pad: {argument} must be at least {least}, got {given!r}")
+    return tuple((operator.index(a), operator.index(b)) for a, b in _two_columns(array))
+
+
+def _two_columns(array: Any) -> Any:
+    return np.broadcast_to(array, (1 if array.ndim < 2 else len(array), 2))
+
+
+def _number_pairs(given: Any, argument: str) -> Any:
+    array = np.asarray(given)
+    columns = array.shape[-1] if array.ndim else 1
+    if array.dtype.kind not in "biufc" or array.ndim > 2 or columns not in (1, 2):
+        raise ValueError(
+            f"pad: {argument} must be a number, a pair (before, after), or a pair per axis, "
+            f"got {given!r}"
+        )
+    return tuple((a.item(), b.item()) for a, b in _two_columns(array))

@@ -1,0 +1,207 @@
+"""Weighted means and covariances, made of other ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import broadcast_shapes, ops
+from ....core.ops.op import is_transformed
+from ....core.tensors.convert import as_tensor, beside
+from ..analysis.calculus import floated
+from ..common.families import as_axis, named, reduced_axes
+from ..common.ranks import known_rank, with_axes
+from ..linalg.matrices import real_of
+from ..linalg.products import matmul
+
+__all__ = ["average", "corrcoef", "cov"]
+
+
+@named
+def average(
+    x: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+) -> Any:
+    """Return the weighted mean.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    axis, keepdims
+        As for :func:`gradtape.sum`.
+    weights
+        Of the shape of ``x``, or of its sizes along ``axis``; without them, as
+        :func:`gradtape.mean`. Gradients reach them.
+    returned
+        Return the sum of the weights, too.
+
+    Raises
+    ------
+    TypeError
+        If the weights have another shape than ``x``, and no axis is given.
+    ValueError
+        If their shape is not that of ``x`` along ``axis``.
+    ZeroDivisionError
+        If weights sum to 0.
+
+    Notes
+    -----
+    A trace does not know the sum of the weights: where it is 0, the result is infinite or nan.
+    """
+    x = as_tensor(x)
+    along = as_axis(axis, "average")
+    if weights is None:
+        mean = ops["mean"](x, axis=along, keepdims=keepdims)
+        count = ops["size_over"](floated(x), axis=along)
+        return (mean, ops["broadcast_like"](count, mean)) if returned else mean
+    x, weights = floated(x), _fitted_weights(beside(weights, x), x, along)
+    total = ops["sum"](weights, axis=along, keepdims=keepdims)
+    if not is_transformed(total.array) and (total == 0).any():
+        raise ZeroDivisionError("average: weights sum to 0, so they cannot be normalised")
+    mean = ops["sum"](x * weights, axis=along, keepdims=keepdims) / total
+    return (mean, ops["broadcast_like"](total, mean)) if returned else mean
+
+
+def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
+    if axis is None and None in (x.shape, weights.shape):
+        return weights
+    known_rank(x, "average")
+    known_rank(weights, "average")
+    if weights.shape == x.shape:
+        return weights
+    if axis is None:
+        raise TypeError(
+            f"average: weights of shape {weights.shape} for shape {x.shape} need an axis"
+        )
+    axes = reduced_axes(axis, x.ndim, "average")
+    want = tuple(x.shape[i] for i in axes)
+    fits = len(want) == len(weights.shape) and all(
+        n == m or None in (n, m) for n, m in zip(want, weights.shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
+        )
+    order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
+    others = tuple(i for i in range(x.ndim) if i not in axes)
+    return ops["expand_dims"](ops["transpose"](weights, axes=order), axis=others)
+
+
+@named
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """Return the covariance matrix of variables.
+
+    Parameters
+    ----------
+    m
+        Observations: a row per variable, or a vector of one.
+    y
+        More variables, of the same form.
+    rowvar
+        Whether variables are rows (else columns).
+    bias
+        Divide by n instead of n - 1.
+    ddof
+        Divide by ``n - ddof``, whatever ``bias`` says.
+    fweights
+        How often each observation is meant: a vector of integers.
+    aweights
+        How much each observation weighs: a vector. Gradients reach it.
+    dtype
+        The dtype of the result, in which it is computed.
+
+    Returns
+    -------
+    A matrix, ``float64`` or ``complex128`` unless told otherwise; of one variable its variance,
+    without axes.
+
+    Raises
+    ------
+    ValueError
+        If ``m`` has more than two axes, there are other weights than observations, or one is
+        negative.
+    TypeError
+        If ``fweights`` are no integers.
+
+    Notes
+    -----
+    With weights ``w = fweights * aweights`` the sum of squares is divided by
+    ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy.
+    """
+    x = _variables(m, rowvar, "cov", dtype)
+    if y is not None:
+        x = ops["concatenate"](x, _variables(y, rowvar, "cov", dtype), axis=0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+    if fweights is None and aweights is None:
+        centred = other = x - ops["mean"](x, axis=1, keepdims=True)
+        freedom = ops["size_over"](x, axis=1) - ddof
+    else:
+        weights = _observation_weights(x, fweights, aweights)
+        total = ops["sum"](weights, axis=None)
+        mean = ops["sum"](x * weights, axis=1, keepdims=True) / total
+        centred = x - mean
+        other = centred * weights
+        freedom = total - ddof
+        if aweights is not None and ddof:
+            squares = ops["sum"](weights * beside(aweights, _real(x)), axis=None)
+            freedom = total - ddof * squares / total
+    result = matmul(centred, ops["conj"](ops["transpose"](other, axes=None))) / freedom
+    return ops["squeeze"](result, axis=None)
+
+
+def _real(x: Any) -> Any:
+    return ops["real"](x) if x.dtype.kind == "c" else x
+
+
+def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
+    """Return one real weight for each column of ``x``."""
+    found, like = None, _real(x)
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is None:
+            continue
+        weights = beside(given, like, weak=name == "aweights")
+        if name == "fweights" and weights.dtype.kind not in "iu":
+            raise TypeError(f"cov: fweights must be integers, got dtype {weights.dtype}")
+        broadcast_shapes(weights.shape, None if x.shape is None else x.shape[1:], op=f"cov: {name}")
+        if weights.shape is not None and len(weights.shape) != 1:
+            raise ValueError(f"cov: {name} must be a vector, got shape {weights.shape}")
+        if not is_transformed(weights.array) and bool((weights < 0).any()):
+            raise ValueError(f"cov: {name} must not be negative")
+        weights = ops["cast"](weights, dtype=real_of(x.dtype).name)
+        found = weights if found is None else found * weights
+    return found
+
+
+def _variables(m: Any, rowvar: bool, name: str, dtype: Any = None) -> Any:
+    x = as_tensor(m)
+    # double precision, as for NumPy, whatever that of m
+    wide = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
+    x = x if x.dtype == wide else ops["cast"](x, dtype=wide.name)
+    if x.shape is not None and len(x.shape) > 2:
+        raise ValueError(f"{name}: at most two axes are meant, got shape {x.shape}")
+    if rowvar or known_rank(x, name) < 2:  # a vector is a row in any case
+        return with_axes(x, ((0, 1), (0,)))
+    return ops["transpose"](x, axes=None)
+
+
+@named
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+    """Return the correlation coefficients of variables: see :func:`cov` for the arguments."""
+    known_rank(as_tensor(x), "corrcoef")
+    c = cov(x, y, rowvar)
+    if c.shape == ():
+        return c / c
+    scale = ops["sqrt"](ops["real"](ops["diagonal"](c, offset=0)))
+    return c / (ops["expand_dims"](scale, axis=1) * scale)

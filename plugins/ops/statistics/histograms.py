@@ -1,0 +1,303 @@
+"""Counts of values, histograms, and vectors as sets. Counts have no gradient; weights have one."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ....core.batches.batched import row_of
+from ....core.errors import TraceError
+from ....core.extend import NONDIFF, F, Op, ops
+from ....core.ops.op import is_transformed
+from ....core.tensors.convert import among, as_tensor, beside
+from ..common.batching import refused
+from ..common.families import cast_to, kind_of, named, op
+from ..indexing.selection import isin, searchsorted, unique
+
+__all__ = [
+    "bincount",
+    "histogram",
+    "histogram_bin_edges",
+    "intersect1d",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+]
+
+# -- counts ----------------------------------------------------------------------------------------
+
+
+def _bin_count(xp: Any, x: Any, minlength: int) -> int:
+    """Return how many bins there are, after a look at the numbers to count."""
+    if kind_of(x.dtype) not in "biu":
+        raise TypeError(f"expected integers to count, got dtype {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError(f"expected a vector to count, got shape {x.shape}")
+    if not x.shape[0]:
+        return minlength
+    if int(xp.min(x)) < 0:
+        raise ValueError("numbers to count must be at least 0")
+    return max(int(xp.max(x)) + 1, minlength)
+
+
+def _bincount_kernel(xp: Any, x: Any, *, minlength: int = 0) -> Any:
+    size = _bin_count(xp, x, minlength)
+    if hasattr(xp, "bincount"):
+        return xp.bincount(x, minlength=minlength)
+    hits = xp.reshape(x, (-1, 1)) == xp.arange(size, dtype=x.dtype)
+    return xp.sum(xp.astype(hits, xp.int64), axis=0)
+
+
+def _weighted_kernel(xp: Any, x: Any, weights: Any, *, minlength: int = 0) -> Any:
+    if kind_of(weights.dtype) == "c":
+        raise TypeError(f"expected real weights, got dtype {weights.dtype}")
+    if x.shape != weights.shape:
+        raise ValueError(f"a weight per number is needed, got shapes {x.shape} and {weights.shape}")
+    size = _bin_count(xp, x, minlength)
+    if hasattr(xp, "bincount"):
+        return xp.asarray(xp.bincount(x, weights, minlength), dtype=xp.float64)
+    hits = xp.reshape(x, (-1, 1)) == xp.arange(size, dtype=x.dtype)
+    wide = xp.reshape(cast_to(xp, weights, np.float64), (-1, 1))
+    return xp.sum(xp.where(hits, wide, xp.zeros_like(wide)), axis=0)
+
+
+_SIZE = (
+    "the number of bins differs from example to example, and the examples of a vmap have one "
+    "shape; use gradtape.nn.segment_sum, which is told it"
+)
+
+
+def _weighted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    if batched[0]:
+        return refused(_SIZE)(op, xs, batched, params)
+    numbers, weights = xs
+    (size,) = op.raw(numbers, row_of(weights), **params).shape
+    if size is None:
+        raise TraceError("bincount_weighted: vmap needs to know the number of bins in a trace")
+    wide = F.cast(F.swapaxes(weights, axis1=0, axis2=1), dtype="float64")
+    return F.swapaxes(F.segment_sum(wide, numbers, num=size), axis1=0, axis2=1)
+
+
+_bincount = op(
+    "bincount",
+    _bincount_kernel,
+    gradients={"x": NONDIFF},
+    infer=lambda x, minlength: ((None,), np.dtype(np.int64)),
+    batch=refused(_SIZE),
+    doc="Count how often each integer from 0 occurs.",
+)
+_bincount_weighted = op(
+    "bincount_weighted",
+    _weighted_kernel,
+    gradients={
+        "x": NONDIFF,
+        "weights": lambda g, x, weights_like: F.cast_like(F.take(g, x, axis=0), weights_like),
+    },
+    infer=lambda x, weights, minlength: ((None,), np.dtype(np.float64)),
+    batch=_weighted_rule,
+    jvp="linear",
+    doc="Sum the weights of each integer from 0.",
+)
+
+
+@named
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Return how often each integer from 0 occurs, or the sum of its weights.
+
+    Parameters
+    ----------
+    x
+        A vector of integers of at least 0.
+    weights
+        A real vector of the shape of ``x``; gradients reach it.
+    minlength
+        How many sums there are at the least.
+
+    Returns
+    -------
+    A vector of size ``max(x) + 1``: ``int64`` counts, or ``float64`` sums of weights.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no integers, or weights are complex.
+    ValueError
+        If a number is negative, ``x`` is no vector, or there are not as many weights.
+
+    Notes
+    -----
+    Its size depends on the values; :func:`gradtape.nn.segment_sum` takes the size.
+    """
+    least = operator.index(minlength)
+    if least < 0:
+        raise ValueError(f"bincount: minlength must be at least 0, got {minlength}")
+    x = as_tensor(x)
+    if weights is None:
+        return _bincount(x, minlength=least)
+    return _bincount_weighted(x, beside(weights, x), minlength=least)
+
+
+# -- histograms ------------------------------------------------------------------------------------
+
+
+def _edges(x: Any, bins: Any, span: Any) -> Any:
+    """Return the bins' edges, as a tensor; those between its extremes may be traced."""
+    if isinstance(bins, str):
+        values = x.to("numpy").numpy()
+        return beside(np.histogram_bin_edges(values, bins, span), x)
+    if np.ndim(bins) == 1:
+        edges = beside(np.asarray(bins) if isinstance(bins, (list, tuple)) else bins, x)
+        if not is_transformed(edges.array):
+            steps = np.asarray(edges.to("numpy").numpy())
+            if (steps[1:] < steps[:-1]).any():
+                raise ValueError(f"histogram: bins must increase, got {bins!r}")
+        return edges
+    count = operator.index(bins)
+    if count < 1:
+        raise ValueError(f"histogram: at least one bin is needed, got {bins}")
+    if span is None and x.shape != (0,):
+        low, high = (ops["cast"](ops[f](x, axis=None), dtype="float64") for f in ("min", "max"))
+    else:
+        low, high = (float(v) for v in (span or (0.0, 1.0)))
+        if not low <= high or not np.isfinite([low, high]).all():
+            raise ValueError(f"histogram: range must be finite and increase, got {span!r}")
+        low, high = (beside(np.float64(v), x) for v in (low, high))
+    flat = low == high
+    low, high = ops["where"](flat, low - 0.5, low), ops["where"](flat, high + 0.5, high)
+    shares = np.arange(count + 1) / count
+    inner = low + (high - low) * beside(shares, x)
+    last = beside(np.arange(count + 1) == count, x)
+    edges = ops["where"](last, high, inner)  # exactly, without rounding
+    return ops["cast_like"](edges, x) if x.dtype.kind == "f" else edges
+
+
+@named
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Any:
+    """Return the edges of a histogram's bins; see :func:`histogram`."""
+    x = ops["reshape"](ops["stop_gradient"](as_tensor(x)), shape=(-1,))
+    return _edges(x, bins, range)
+
+
+@named
+def histogram(
+    x: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Any, Any]:
+    """Return how many elements are in each bin, and the bins' edges.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    bins
+        How many bins of equal width; or their edges, increasing; or the name of one of NumPy's
+        rules to choose them, for known values.
+    range
+        The outer edges of bins of equal width; those of the values by default. Elements outside
+        are not counted.
+    density
+        Divide so that the histogram's integral is 1.
+    weights
+        A tensor of the shape of ``x``: sum these instead of counting. Gradients reach them; there
+        is none by ``x``, of which counts are piecewise constant.
+
+    Returns
+    -------
+    hist
+        A vector, of ``int64``, or the dtype of ``weights``; ``float64`` for a density.
+    edges
+        A vector of one element more. All bins but the last leave out their upper edge.
+
+    Raises
+    ------
+    ValueError
+        If the bins or their range are no increasing numbers, or shapes differ.
+    """
+    x = as_tensor(x)
+    if x.dtype.kind == "c":
+        raise TypeError(f"histogram: complex numbers have no order, got dtype {x.dtype}")
+    if weights is not None:
+        weights = beside(weights, x)
+        if weights.shape != x.shape:
+            raise ValueError(
+                f"histogram: a weight per element is needed, got shapes {x.shape} and "
+                f"{weights.shape}"
+            )
+        weights = ops["reshape"](weights, shape=(-1,))
+    flat = ops["reshape"](ops["stop_gradient"](x), shape=(-1,))
+    if flat.dtype.kind == "b":
+        flat = ops["cast"](flat, dtype="uint8")
+    edges = given = _edges(flat, bins, range)
+    if edges.shape is None or edges.shape[0] is None:
+        raise ValueError(f"histogram: the number of bins must be known, got shape {edges.shape}")
+    count = edges.shape[0] - 1
+    kind = np.result_type(flat.dtype, edges.dtype)
+    flat, edges = (y if y.dtype == kind else ops["cast"](y, dtype=kind.name) for y in (flat, edges))
+    place = searchsorted(edges, flat, side="right") - 1
+    place = ops["where"](flat == edges[-1], count - 1, place)
+    place = ops["where"]((flat >= edges[0]) & (flat <= edges[-1]), place, count)  # one bin for none
+    if weights is None:
+        found = bincount(place, minlength=count + 1)
+    else:
+        found = ops["cast_like"](bincount(place, weights, count + 1), weights)
+    found = ops["reshape"](found[:count], shape=(count,))  # a size that a trace knows
+    if density:
+        widths = ops["cast"](ops["difference"](edges, axis=0), dtype="float64")
+        found = found / widths / ops["sum"](found, axis=None)
+    return found, given
+
+
+# -- sets ------------------------------------------------------------------------------------------
+
+
+def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+    first, other = among((x, y))
+    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(other, first), shape=(-1,))
+
+
+@named
+def union1d(x: Any, y: Any) -> Any:
+    """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient."""
+    return unique(ops["concatenate"](*_pair(x, y), axis=0))
+
+
+@named
+def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """Return the values that occur in both tensors, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened.
+    assume_unique
+        Only for NumPy's signature: the result is the same for values that are unique.
+    return_indices
+        Return the indices of their first occurrences in ``x`` and in ``y`` too.
+    """
+    x, y = _pair(x, y)
+    values, places = unique(x, return_index=True)
+    kept = isin(values, y)
+    if not return_indices:
+        return values[kept]
+    others, theirs = unique(y, return_index=True)
+    return values[kept], places[kept], theirs[isin(others, x)]
+
+
+@named
+def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
+    """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
+
+    With ``assume_unique``, they stay in the order of ``x``.
+    """
+    x, y = _pair(x, y)
+    values = x if assume_unique else unique(x)
+    return ops["stop_gradient"](values[isin(values, y, invert=True)])
+
+
+@named
+def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
+    """Return the values that occur in one of two tensors only, in ascending order; no gradient."""
+    x, y = _pair(x, y)
+    parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]
+    return unique(ops["concatenate"](*parts, axis=0))
