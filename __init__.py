@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from . import compat, datasets, layers, plot, saving, testing, training
     from .core.functions.recompute import recompute_grad
     from .core.ops.hookspecs import hookimpl
-    from .core.ops.registry import disable_plugin, register_plugin, registry, unregister_plugin
+    from .core.ops.host import disable_plugin, register_plugin, registry, unregister_plugin
     from .core.tape import debug
     from .core.tensors.standard import *
     from .core.transforms.forward import ForwardAccumulator, register_jvp
@@ -158,14 +158,14 @@ _NAMES = {
         ".core.transforms.functional",
     ),
     **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.transforms.jacobians"),
-    "disable_plugin": ".core.ops.registry",
+    "disable_plugin": ".core.ops.host",
     "hookimpl": ".core.ops.hookspecs",
     "load": ".saving",
     "recompute_grad": ".core.functions.recompute",
-    "register_plugin": ".core.ops.registry",
-    "registry": ".core.ops.registry",
+    "register_plugin": ".core.ops.host",
+    "registry": ".core.ops.host",
     "save": ".saving",
-    "unregister_plugin": ".core.ops.registry",
+    "unregister_plugin": ".core.ops.host",
 }
 # what the array API standard has beside ops
 _STANDARD = frozenset(

@@ -11,10 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import saving, training
-from ..core.functions.custom import custom_gradient
-from ..core.module import Module
-from ..core.tensors.convert import constant
-from ..core.tensors.tensor import Tensor
+from ..core.extend import Module, Tensor, constant, custom_gradient
 from ..datasets import load_digits
 from ..layers import BatchNorm, Dense
 from ..plugins.ops.network import nn

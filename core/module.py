@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from .base.spec import TensorSpec
+from .base.tree import map_structure
 from .functions.function import Function, RestoredFunction
+from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable
 
@@ -138,8 +140,6 @@ class Module:
 
     def to(self, where: str) -> Module:
         """Move every variable to a backend or device, in place: ``module.to("cupy:1")``."""
-        from .ops.backend import transfer
-
         moved = [(v, transfer(Tensor(v.array), where).array) for v in self.variables]
         for variable, array in moved:  # all or nothing
             variable.set_array(array)
@@ -224,8 +224,6 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs:
             key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
         if key not in calls and len(calls) < 64:
-            from .base.tree import map_structure
-
             calls[key] = map_structure(_spec_of, (args, kwargs))
         return result
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import ops
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import Tensor, Variable, ops
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import ops
-from ..core.tensors.variable import Variable
+from ..core.extend import Variable, ops
 from . import activations, initializers
 from .layer import Layer
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.module import snake_case
+from ..core.extend import snake_case
 
 __all__ = [
     "Constant",

@@ -7,14 +7,20 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from ..core.base.dtypes import as_dtype, default_dtype
-from ..core.base.tree import flatten, map_structure
-from ..core.extend import Module, init_scope
-from ..core.functions.function import Function
-from ..core.ops.backend import backend, backend_of
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    Function,
+    Module,
+    Tensor,
+    Variable,
+    as_dtype,
+    as_tensor,
+    backend_of,
+    default_dtype,
+    flatten,
+    init_scope,
+    map_structure,
+    select_backend,
+)
 from . import initializers
 
 __all__ = ["Layer"]
@@ -121,7 +127,7 @@ class Layer(Module):
             try:
                 floats = [x.dtype for x in leaves if x.dtype.kind == "f"]
                 state["_gradtape_dtype"] = floats[0].name if floats else None
-                with init_scope(), backend(_place(leaves)):
+                with init_scope(), select_backend(_place(leaves)):
                     self.build(map_structure(lambda x: x.shape, inputs))
             except BaseException:
                 for attribute in set(state) - before:
@@ -169,7 +175,7 @@ def _as_inputs(inputs: Any) -> Any:
 
 def _place(leaves: list[Any]) -> str:
     """Return where the weights go: to the backend and device of the first input."""
-    from ..core.ops.backend import current_backend, current_device
+    from ..core.extend import current_backend, current_device
 
     array = leaves[0].array if leaves else None
     if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import ops
-from ..core.tensors.variable import Variable
-from ..core.transforms.vmap import key_for_examples
+from ..core.extend import Variable, key_for_examples, ops
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer

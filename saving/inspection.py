@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..core.base.spec import describe
-from ..core.ops.registry import registry
+from ..core.extend import describe, registry
 from .errors import DamagedFile
 from .reader import Contents, open_contents
 from .safe import SafeFile

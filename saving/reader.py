@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.base.context import init_scope
-from ..core.functions.function import ConcreteFunction, RestoredFunction
-from ..core.module import Module
-from ..core.ops.registry import registry
-from ..core.tensors.variable import Variable
+from ..core.extend import ConcreteFunction, Module, RestoredFunction, Variable, init_scope, registry
 from .errors import (
     DamagedFile,
     MissingOp,

@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.context import init_scope
-from ..core.base.spec import TensorSpec
-from ..core.base.tree import flatten, pack_like
-from ..core.functions.function import ConcreteFunction, RestoredFunction
-from ..core.ops.backend import backend as select_backend
-from ..core.ops.backend import current_backend
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    ConcreteFunction,
+    RestoredFunction,
+    TensorSpec,
+    Variable,
+    current_backend,
+    flatten,
+    init_scope,
+    pack_like,
+    select_backend,
+)
 from .golden import evaluate, why
 from .reader import Built, Contents, build, open_contents, read_case
 from .safe import SafeFile

@@ -12,12 +12,16 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..core.base.context import init_scope
-from ..core.functions.function import ConcreteFunction, Function, RestoredFunction
-from ..core.module import Module
-from ..core.ops.op import Op
-from ..core.ops.registry import registry
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    ConcreteFunction,
+    Function,
+    Module,
+    Op,
+    RestoredFunction,
+    Variable,
+    init_scope,
+    registry,
+)
 from .errors import SaveError
 from .golden import evaluate, packed, sample_inputs, why
 from .graphs import GraphWriter, encode_signature, spec_record

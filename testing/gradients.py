@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.base.spec import describe
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import constant
+from ..core.extend import GradientTape, constant, describe
 
 __all__ = ["check_gradients"]
 

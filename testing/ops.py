@@ -11,18 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.base.context import recording_to
-from ..core.base.spec import TensorSpec, describe
 from ..core.errors import TraceError
-from ..core.functions.function import function
-from ..core.module import Module
-from ..core.ops.op import SCALARS, Op, is_transformed
-from ..core.ops.registry import registry
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import constant
-from ..core.tensors.tensor import Tensor
-from ..core.transforms.forward import ForwardAccumulator
-from ..core.transforms.vmap import vmap
+from ..core.extend import (
+    SCALARS,
+    ForwardAccumulator,
+    GradientTape,
+    Module,
+    Op,
+    Tensor,
+    TensorSpec,
+    constant,
+    describe,
+    function,
+    is_transformed,
+    recording_to,
+    registry,
+    vmap,
+)
 from ..saving import load, save
 from .gradients import alike, check_gradients
 from .samples import CHECKS, Sample

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.spec import describe
-from ..core.ops.op import SCALARS
+from ..core.extend import SCALARS, describe
 
 __all__ = ["CHECKS", "Sample"]
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ops.backend import backend_of
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
+from ..core.extend import Tensor, as_tensor, backend_of
 
 __all__ = ["Arrays", "Batches", "as_dataset"]
 

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Module, ops
-from ..core.ops.backend import backend_of, to_numpy
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    GradientTape,
+    Module,
+    Tensor,
+    Variable,
+    as_tensor,
+    backend_of,
+    ops,
+    to_numpy,
+)
 from ..layers.sequential import takes_training
 from . import losses
 from . import metrics as known_metrics

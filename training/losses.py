@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import ops
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
+from ..core.extend import Tensor, as_tensor, ops
 
 __all__ = [
     "get",

@@ -13,12 +13,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.base.context import active_graph
-from ..core.extend import Module, init_scope
-from ..core.ops.backend import backend_of, check_same_backend
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    Module,
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    backend_of,
+    check_same_backend,
+    init_scope,
+)
 
 __all__ = ["Optimizer"]
 

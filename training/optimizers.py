@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.extend import F
-from ..core.tensors.variable import Variable
+from ..core.extend import F, Variable
 from .optimizer import Optimizer
 
 __all__ = ["SGD", "Adam"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape
-from gradtape.core.base.tree import flatten, map_structure, pack_like
+from gradtape.core.extend import flatten, map_structure, pack_like
 
 from .names import adapts
 from .values import convert_to_tensor

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradtape
-from gradtape.core.base.context import active_graph
-from gradtape.core.module import snake_case
+from gradtape.core.extend import active_graph, snake_case
 
 from .names import adapts
 from .values import Standing, scope
@@ -53,7 +52,7 @@ def function(
     """
     if func is None:
         return functools.partial(function, input_signature=input_signature)
-    return gradtape.core.functions.function.Function(func, input_signature)
+    return gradtape.core.extend.Function(func, input_signature)
 
 
 @adapts("Module")

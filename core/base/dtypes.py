@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"]
+__all__ = ["SCALARS", "as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"]
+
+#: Python scalars are weak: they follow the dtype of the arrays beside them.
+SCALARS = frozenset({bool, int, float, complex})
 
 _default = np.dtype(np.float32)
 _COMPLEX = {"float16": np.complex64, "float32": np.complex64, "float64": np.complex128}

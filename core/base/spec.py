@@ -10,7 +10,7 @@ import numpy as np
 
 from .dtypes import as_dtype, default_dtype
 
-__all__ = ["Shape", "TensorSpec", "as_shape", "broadcast_shapes"]
+__all__ = ["Shape", "TensorSpec", "as_shape", "broadcast_shapes", "describe", "unsure"]
 
 # A dimension may be unknown (None inside), and so may the rank (None alone).
 Shape = tuple[int | None, ...] | None
@@ -71,6 +71,11 @@ class TensorSpec:
 
     def __str__(self) -> str:
         return describe(self.shape, self.dtype)
+
+
+def unsure(shape: Any) -> bool:
+    """Return whether a shape is not fully known (it is a symbol's)."""
+    return shape is None or None in shape
 
 
 def describe(shape: Shape, dtype: Any) -> str:

@@ -1,28 +1,56 @@
-"""Ops by name, found when first asked for.
+"""Ops by name, found when first asked for; and what stands above but is needed below.
 
 ``ops["sin"]`` is the op as users call it: tensors in, tensors out, recorded by tapes.
 ``F.sin`` is the op on arrays, whatever their type: gradient rules are written with it.
+
+Arrows between rooms go down. What points up goes through here, and is found late: the registry,
+which binds itself, and the public functions, which are names of the package.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..ops.op import Op
+    from ..ops.registry import Registry
+    from ..tensors.op import Op
 
-__all__ = ["F", "ops"]
+__all__ = ["F", "bind", "face", "ops", "public", "registry"]
+
+PACKAGE = __name__.partition(".")[0]
+
+_registry: Callable[[], Registry]
+
+
+def bind(registry: Callable[[], Registry]) -> None:
+    """Say what returns the registry."""
+    global _registry
+    _registry = registry
+
+
+def registry() -> Registry:
+    """Return the registry; plugins are discovered on the first call."""
+    return _registry()
+
+
+def face() -> Any:
+    """Return the package, whose attributes are the public functions."""
+    return sys.modules[PACKAGE]
+
+
+def public(name: str) -> Any:
+    """Return a public function, by its name in the package."""
+    return getattr(sys.modules[PACKAGE], name)
 
 
 class OpTable(dict[str, "Op"]):
     """A dictionary of ops that asks the registry for a name that it does not hold yet."""
 
     def __missing__(self, name: str) -> Op:
-        from ..ops.registry import registry  # the registry imports ops; it is needed on a miss only
-
-        op = self[name] = registry().op(name)
+        op = self[name] = _registry().op(name)
         return op
 
 

@@ -10,16 +10,18 @@ from typing import Any, overload
 import numpy as np
 
 from ..base.context import active_batches, active_graph, active_tapes, tracing_into
+from ..base.dtypes import SCALARS
 from ..base.spec import TensorSpec, describe
 from ..base.tree import flatten, map_structure, pack_like, structure
+from ..graphs.closure import Closure
+from ..graphs.compiled import Run, compiled
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
-from ..ops.op import SCALARS, is_transformed
+from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .closure import Closure
 
 __all__ = ["ConcreteFunction", "Function", "RestoredFunction", "function"]
 
@@ -47,7 +49,7 @@ class ConcreteFunction:
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
-        self._run: Callable[[Sequence[Any]], list[Any]] | None = None
+        self._run: Run | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
@@ -75,9 +77,7 @@ class ConcreteFunction:
         direct = active_graph.get() is None and not active_tapes.get()
         if direct and not any(is_transformed(x.array) for x in tensors):
             if self._run is None:
-                from ..ops.registry import registry
-
-                self._run = registry().executor()(self.graph)
+                self._run = compiled(self.graph)
             outputs = [Tensor(array) for array in self._run([x.array for x in tensors])]
         else:
             outputs = replay(self.graph, tensors)

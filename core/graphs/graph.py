@@ -1,4 +1,4 @@
-"""Traced programs: ``Symbol``, the array type that computes nothing, and ``Graph``, what it builds.
+"""``Graph``: what a trace builds.
 
 A graph is a pure function: inputs and the variables' values on entry go in, outputs and the
 variables' values on exit come out. Its nodes are in the order in which Python ran them.
@@ -6,178 +6,28 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import os
-import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..base.context import active_graph
-from ..base.operators import ArrayOperators
-from ..base.spec import Shape, TensorSpec, describe
+from ..base.dtypes import SCALARS
+from ..base.spec import TensorSpec
+from ..base.unknown import user_line
 from ..errors import TraceError
-from ..ops.op import SCALARS, Op, is_transformed, register_array_type
+from ..ops.dispatch import is_transformed, register_array_type
+from ..tensors.op import Op
+from .nodes import BaseGraph, CustomGradient, Node, Read, Symbol, Written
+from .text import graph_text
 
 if TYPE_CHECKING:
-    from ..functions.closure import Closure
     from ..tensors.variable import Variable
+    from .closure import Closure
 
-__all__ = ["CustomGradient", "Graph", "Node", "NotSaved", "Read", "Refusal", "Symbol", "Written"]
-
-# Folders whose frames are not the user's line: this package's own, NumPy's and contextlib.
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_NOT_USERS = (
-    *(
-        os.path.join(_ROOT, name, "")
-        for name in ("compat", "core", "layers", "plugins", "saving", "training")
-    ),
-    os.path.join(os.path.dirname(np.__file__), ""),
-    contextlib.__file__,
-)
+__all__ = ["Graph"]
 
 
-class Symbol(ArrayOperators):
-    """One value of a graph: an array type whose ops append nodes instead of computing."""
-
-    __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
-
-    def __init__(self, graph: Graph, shape: Shape, dtype: Any, name: str | None = None) -> None:
-        self.graph = graph
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"
-
-
-def not_known(array: Any, what: str) -> Exception:
-    """Return the error for Python asking an array without values for what only a run can know."""
-    if type(array) is not Symbol:
-        return TraceError(
-            f"{user_line()}: {what} is not known inside vmap, where it may differ from example to "
-            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where or "
-            "gradtape.cond for a choice), or loop over the examples."
-        )
-    return TraceError(
-        f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
-        "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "
-        "gradtape.while_loop to repeat, gradtape.stop_gradient to stop gradients), or call this "
-        "outside gradtape.function."
-    )
-
-
-def user_line() -> str:
-    """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
-        frame = frame.f_back
-    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-class Read:
-    """The node kind that reads a variable's value on entry to the graph."""
-
-    __slots__ = ("variable",)
-    name = "read"
-
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-
-
-class Written(Read):
-    """The node kind for a variable read after an assignment: its input is the value assigned."""
-
-    __slots__ = ()
-    name = "written"
-
-
-class Refusal:
-    """Why a backward function could not be traced."""
-
-    __slots__ = ("function", "line", "reason")
-
-    def __init__(self, function: str, line: str, reason: str) -> None:
-        self.function = function
-        self.line = line
-        self.reason = reason
-
-    def __str__(self) -> str:
-        reason = self.reason.rstrip(".")  # what to do follows, in a sentence of its own
-        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {reason}"
-
-
-class NotSaved(Refusal):
-    """The backward function is not there: the file was saved without custom gradients."""
-
-    __slots__ = ()
-
-    def __init__(self, function: str) -> None:
-        super().__init__(function, "", "")
-
-    def __str__(self) -> str:
-        return f"no gradient is defined for {self.function!r}: its file was saved without it"
-
-
-class CustomGradient:
-    """The node kind that replaces a gradient.
-
-    Inputs are ``results + arguments + saved``. Outputs are the results, unchanged; gradients reach
-    the arguments through ``backward``, a graph from ``saved + upstream`` to a gradient for each
-    argument that has one (``connected`` says which).
-    """
-
-    __slots__ = ("arguments", "backward", "connected", "label", "results")
-    name = "custom_gradient"
-
-    def __init__(
-        self,
-        label: str,
-        results: int,
-        arguments: int,
-        backward: Graph | Refusal,
-        connected: tuple[bool, ...],
-    ) -> None:
-        self.label = label
-        self.results = results
-        self.arguments = arguments
-        self.backward = backward
-        self.connected = connected
-
-
-class Node:
-    """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
-
-    __slots__ = ("inputs", "op", "outputs", "params", "several")
-
-    def __init__(
-        self,
-        op: Op | Read | CustomGradient,
-        inputs: tuple[Any, ...],
-        params: dict[str, Any],
-        outputs: tuple[Symbol, ...],
-        several: bool = False,
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.params = params
-        self.outputs = outputs
-        # whether the kernel returns a sequence, which may have a single item
-        self.several = several
-
-    @property
-    def graphs(self) -> list[Graph]:
-        """The graphs inside: a custom gradient's backward, or those that an op runs."""
-        if isinstance(self.op, CustomGradient):
-            return [self.op.backward] if isinstance(self.op.backward, Graph) else []
-        return [value for value in self.params.values() if isinstance(value, Graph)]
-
-
-class Graph:
+class Graph(BaseGraph):
     """A traced program.
 
     Attributes
@@ -343,8 +193,6 @@ class Graph:
         return found
 
     def __str__(self) -> str:
-        from .text import graph_text
-
         return graph_text(self)
 
     def __repr__(self) -> str:

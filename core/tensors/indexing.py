@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..base.dtypes import SCALARS
 from ..base.spec import broadcast_shapes
 from ..base.table import F, ops
-from ..graphs.graph import Symbol
 from ..ops.backend import backend_of, to_numpy
-from ..ops.op import SCALARS, is_transformed
+from ..ops.dispatch import is_transformed
 from .convert import as_tensor
 from .tensor import Tensor
 from .variable import Variable
@@ -245,7 +245,7 @@ class Place:
         return (
             type(mask) is Tensor
             and is_transformed(mask.array)
-            and type(mask.array) is not Symbol
+            and not mask.array.traced
             and mask.dtype.kind == "b"
             and self._x.shape is not None
             and mask.shape == self._x.shape

@@ -9,19 +9,12 @@ import numpy as np
 
 from ..base.dtypes import as_dtype
 from ..base.spec import as_shape
-from ..base.table import ops
+from ..base.table import ops, public
 
 if TYPE_CHECKING:
-    from .indexing import At
     from .tensor import Tensor
 
 __all__ = ["Methods"]
-
-
-def _public(name: str) -> Any:
-    import gradtape
-
-    return getattr(gradtape, name)
 
 
 def _never_changes(name: str, instead: str) -> TypeError:
@@ -47,56 +40,49 @@ class Methods:
 
     __slots__ = ()
 
-    @property
-    def at(self) -> At:
-        """Elements to change in a new tensor: ``x.at[index].set(values)``, ``.add(values)``, ..."""
-        from .indexing import At
-
-        return At(self)
-
     # -- reductions ------------------------------------------------------------------------------
     # options: dtype=, initial= and where=, as the functions take them
 
     def sum(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Sum over ``axis`` (all axes by default)."""
         if options:
-            return _public("sum")(self, axis, keepdims, **options)
+            return public("sum")(self, axis, keepdims, **options)
         return ops["sum"](self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Mean over ``axis`` (all axes by default)."""
         if options:
-            return _public("mean")(self, axis, keepdims, **options)
+            return public("mean")(self, axis, keepdims, **options)
         return ops["mean"](self, axis=axis, keepdims=keepdims)
 
     def prod(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Product over ``axis`` (all axes by default)."""
         if options:
-            return _public("prod")(self, axis, keepdims, **options)
+            return public("prod")(self, axis, keepdims, **options)
         return ops["prod"](self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Maximum over ``axis`` (all axes by default)."""
         if options:
-            return _public("max")(self, axis, keepdims, **options)
+            return public("max")(self, axis, keepdims, **options)
         return ops["max"](self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Minimum over ``axis`` (all axes by default)."""
         if options:
-            return _public("min")(self, axis, keepdims, **options)
+            return public("min")(self, axis, keepdims, **options)
         return ops["min"](self, axis=axis, keepdims=keepdims)
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         """Largest less smallest element over ``axis`` (all axes by default)."""
-        return _public("ptp")(self, axis, keepdims)
+        return public("ptp")(self, axis, keepdims)
 
     def var(
         self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
     ) -> Tensor:
         """Variance over ``axis`` (all axes by default)."""
         if options:
-            return _public("var")(self, axis, ddof, keepdims, **options)
+            return public("var")(self, axis, ddof, keepdims, **options)
         return ops["var"](self, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def std(
@@ -104,19 +90,19 @@ class Methods:
     ) -> Tensor:
         """Standard deviation over ``axis`` (all axes by default)."""
         if options:
-            return _public("std")(self, axis, ddof, keepdims, **options)
+            return public("std")(self, axis, ddof, keepdims, **options)
         return ops["std"](self, axis=axis, ddof=ddof, keepdims=keepdims)
 
     def any(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Whether any element is true, over ``axis`` (all axes by default)."""
         if options:
-            return _public("any")(self, axis, keepdims, **options)
+            return public("any")(self, axis, keepdims, **options)
         return ops["any"](self, axis=axis, keepdims=keepdims)
 
     def all(self, axis: Any = None, keepdims: bool = False, **options: Any) -> Tensor:
         """Whether all elements are true, over ``axis`` (all axes by default)."""
         if options:
-            return _public("all")(self, axis, keepdims, **options)
+            return public("all")(self, axis, keepdims, **options)
         return ops["all"](self, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -129,19 +115,19 @@ class Methods:
 
     def cumsum(self, axis: int | None = None, dtype: Any = None) -> Tensor:
         """Running sum along ``axis`` (of the flattened tensor by default)."""
-        return _public("cumsum")(self, axis, dtype)
+        return public("cumsum")(self, axis, dtype)
 
     def cumprod(self, axis: int | None = None, dtype: Any = None) -> Tensor:
         """Running product along ``axis`` (of the flattened tensor by default)."""
-        return _public("cumprod")(self, axis, dtype)
+        return public("cumprod")(self, axis, dtype)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
         """Sum of a diagonal."""
-        return _public("trace")(self, offset, axis1, axis2, dtype)
+        return public("trace")(self, offset, axis1, axis2, dtype)
 
     def dot(self, other: Any) -> Tensor:
         """Dot product with another array."""
-        return _public("dot")(self, other)
+        return public("dot")(self, other)
 
     # -- shape -----------------------------------------------------------------------------------
 
@@ -167,11 +153,11 @@ class Methods:
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Return the tensor without axes of size 1 (those of ``axis``, or all)."""
-        return _public("squeeze")(self, axis)
+        return public("squeeze")(self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return the tensor with two axes exchanged."""
-        return _public("swapaxes")(self, axis1, axis2)
+        return public("swapaxes")(self, axis1, axis2)
 
     def transpose(self, *axes: Any) -> Tensor:
         """Permute the axes (reverse them by default)."""
@@ -192,27 +178,27 @@ class Methods:
 
     def take(self, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Tensor:
         """Return entries picked by index along ``axis`` (of the flattened tensor by default)."""
-        return _public("take")(self, indices, axis, mode)
+        return public("take")(self, indices, axis, mode)
 
     def choose(self, choices: Any, mode: str = "raise") -> Tensor:
         """Return elements of ``choices``, picked by these indices."""
-        return _public("choose")(self, choices, mode=mode)
+        return public("choose")(self, choices, mode=mode)
 
     def compress(self, condition: Any, axis: int | None = None) -> Tensor:
         """Return the entries along ``axis`` for which a condition holds."""
-        return _public("compress")(condition, self, axis)
+        return public("compress")(condition, self, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
         """Return the tensor with each element several times in a row."""
-        return _public("repeat")(self, repeats, axis)
+        return public("repeat")(self, repeats, axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal, as the last axis."""
-        return _public("diagonal")(self, offset, axis1, axis2)
+        return public("diagonal")(self, offset, axis1, axis2)
 
     def nonzero(self) -> tuple[Tensor, ...]:
         """Return the indices of the elements that are not 0, a vector per axis."""
-        return _public("nonzero")(self)
+        return public("nonzero")(self)
 
     def argsort(self, axis: int = -1) -> Tensor:
         """Return the indices that sort along ``axis``; equal elements keep their order."""
@@ -220,7 +206,7 @@ class Methods:
 
     def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
         """Return where values would go into this sorted vector."""
-        return _public("searchsorted")(self, values, side, sorter)
+        return public("searchsorted")(self, values, side, sorter)
 
     # -- elements --------------------------------------------------------------------------------
 
@@ -250,7 +236,7 @@ class Methods:
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Limit the elements to an interval; ``None`` is no bound."""
-        return _public("clip")(self, min, max)
+        return public("clip")(self, min, max)
 
     def round(self, decimals: int = 0) -> Tensor:
         """Round the elements, halves to even."""

@@ -35,7 +35,7 @@ from numpy import (
 from ..base.dtypes import default_complex_dtype, default_dtype
 from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
-from ..base.table import ops
+from ..base.table import face, ops
 from .convert import as_tensor, constant
 from .tensor import Tensor
 
@@ -77,15 +77,19 @@ __all__ = [
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
-def namespace(api_version: str | None = None) -> Any:
-    """Return gradtape as the namespace of the array API standard's functions."""
+def namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """Return the namespace of the array API standard's functions: gradtape itself.
+
+    Raises
+    ------
+    ValueError
+        If ``api_version`` is one that gradtape does not know.
+    """
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(
             f"__array_namespace__: api_version must be one of {_VERSIONS}, got {api_version!r}"
         )
-    import gradtape  # the package's face stands above this module
-
-    return gradtape
+    return face()
 
 
 class NamespaceInfo:

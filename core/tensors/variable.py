@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
 from ..base.spec import Shape, TensorSpec
-from ..batches.batched import Batched
+from ..base.unknown import not_known
 from ..errors import TraceError
+from ..ops.backend import check_same_backend
 from .convert import as_tensor, constant
-from .tensor import Operators, Tensor, next_id
+from .tensor import Operators, Tensor
 
 __all__ = ["Variable"]
 
@@ -49,8 +51,6 @@ class Variable(Operators):
             initial_value = initial_value()
         array = constant(initial_value, dtype).array
         if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
-            from ..graphs.graph import not_known
-
             raise not_known(array, "the initial value of a Variable")
         self._array = array
         self.trainable = bool(trainable) and is_differentiable(array.dtype)
@@ -64,6 +64,9 @@ class Variable(Operators):
             for tape in active_tapes.get():
                 tape.accessed(self)
         return self.handle()
+
+    def _read(self) -> Tensor:
+        return self.value
 
     def handle(self) -> Tensor:
         """Return the value with the variable's identity on tapes, without watching the variable."""
@@ -149,7 +152,7 @@ class Variable(Operators):
 
     def _checked(self, value: Tensor, method: str) -> Any:
         array = value.array
-        if type(array) is Batched:
+        if getattr(array, "batched", False):
             raise TraceError(
                 f"{method}: variable {self.name!r} has one value, the value to assign differs from "
                 "example to example of a vmap; return it from the function instead"
@@ -163,8 +166,6 @@ class Variable(Operators):
                 )
             array = value.astype(self._array.dtype).array
         if active_graph.get() is None:
-            from ..ops.backend import check_same_backend
-
             check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
         return array
 

@@ -11,8 +11,8 @@ import numpy as np
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
-from ..ops.op import is_transformed
-from ..tape.jacobian import beside, pull_rows
+from ..ops.dispatch import is_transformed
+from ..tape.jacobian import pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -106,7 +106,7 @@ def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Functio
         for source in call.sources:
             shape = sizes_of(source, "jacfwd")
             basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
-            tangents = Tensor(beside(basis, _handle(source)))
+            tangents = Tensor(rows_beside(basis, _handle(source)))
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
@@ -228,17 +228,17 @@ def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int)
     count = 2 * width + 1
     seeds = np.zeros((count, n))
     seeds[np.arange(n) % count, np.arange(n)] = 1
-    rows = beside(seeds.reshape(count, *(target.shape or ())), target)
+    rows = rows_beside(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
     if found is None:
-        return Tensor(beside(np.zeros((count, n)), _handle(source)))
+        return Tensor(rows_beside(np.zeros((count, n)), _handle(source)))
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
     picked = ops["take_along_axis"](
         ops["reshape"](found, shape=(count, n)),
-        Tensor(beside(place % count, target, np.int64)),
+        Tensor(rows_beside(place % count, target, np.int64)),
         axis=0,
     )
-    inside = Tensor(beside((place >= 0) & (place < n), target, np.bool_))
+    inside = Tensor(rows_beside((place >= 0) & (place < n), target, np.bool_))
     result: Tensor = ops["where"](inside, picked, 0.0)
     return result
 
@@ -248,7 +248,7 @@ def _check_structure(
 ) -> None:
     n = found.shape[1] if found.shape else 0
     probe = np.random.default_rng(0).standard_normal(n)
-    seed = Tensor(beside(probe.reshape(target.shape or ()), target))
+    seed = Tensor(rows_beside(probe.reshape(target.shape or ()), target))
     product = tape.gradient(target, source, output_gradients=seed, unconnected_gradients="zero")
     got = np.asarray(product.numpy()).reshape(-1)
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]

@@ -13,7 +13,7 @@ import pytest
 import gradtape as gt
 from gradtape.core.errors import BackendMismatch, PluginError, UnknownOp
 from gradtape.core.extend import NONDIFF, Backend, F, Op, hookimpl
-from gradtape.core.ops import registry as registry_module
+from gradtape.core.ops.host import HOST
 
 
 def specs(*xs):
@@ -330,11 +330,11 @@ def entry_points(monkeypatch):
                 value = module.__name__
             points.append(importlib.metadata.EntryPoint(name, value, "gradtape"))
         monkeypatch.setattr(importlib.metadata, "entry_points", lambda **kw: [*real(**kw), *points])
-        registry_module._rebuild()
+        HOST.forget()
 
     yield install
     monkeypatch.undo()
-    registry_module._rebuild()
+    HOST.forget()
 
 
 def test_an_installed_plugin_is_found(entry_points) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gradtape
-from gradtape.core.base.tree import flatten, map_structure
+from gradtape.core.extend import flatten, map_structure
 from gradtape.layers.layer import _BUILT
 
 from ..dtypes import as_dtype

@@ -291,7 +291,7 @@ class Loss:
     ) -> None:
         if reduction not in _REDUCTIONS:
             raise ValueError(f"{type(self).__name__}: reduction {reduction!r} is none of Keras'")
-        self.name = name or gradtape.core.module.snake_case(type(self).__name__)
+        self.name = name or gradtape.core.extend.snake_case(type(self).__name__)
         self.__name__ = self.name
         self.reduction = reduction
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import gradtape
 from gradtape import training as gt_training
-from gradtape.core.base.tree import map_structure
+from gradtape.core.extend import map_structure
 
 from ..names import adapts, lookup
 from ..saved_model import with_folders

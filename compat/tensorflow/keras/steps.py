@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import gradtape
-from gradtape.core.base.tree import flatten, map_structure
+from gradtape.core.extend import flatten, map_structure
 from gradtape.training.data import _rows
 from gradtape.training.fitting import History, _line, _Listeners, _progress
 from gradtape.training.interrupt import DeferredInterrupt

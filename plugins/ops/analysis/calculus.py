@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor, beside
+from ....core.extend import NONDIFF, F, among, as_tensor, beside, broadcast_shapes, ops
 from ..common.batching import along
 from ..common.families import SCALARS, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank

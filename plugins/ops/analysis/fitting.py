@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import as_tensor, beside, is_transformed, ops
 from ..common.families import named
 from ..linalg.factorizations import eigvals
 from ..linalg.least_squares import lstsq

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import among, as_tensor, beside
+from ....core.extend import F, among, as_tensor, beside, is_transformed, ops
 from ..common.families import named, op
 from ..network.batching import convolve_rule
 from ..shapes.joining import unstack

@@ -11,15 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.context import active_graph
-from ....core.base.tree import flatten, pack_like, structure
-from ....core.extend import Graph, TensorSpec, ops
-from ....core.functions.branch import holding, joined
-from ....core.functions.program import Program, batched_graph, compiled
-from ....core.graphs.replay import replay
-from ....core.ops.op import unsure
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    Graph,
+    Program,
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_tensor,
+    batched_graph,
+    compiled,
+    flatten,
+    holding,
+    joined,
+    ops,
+    pack_like,
+    replay,
+    structure,
+    unsure,
+)
 from ..common.families import OPS, named
 from .programs import (
     REQUIRED,

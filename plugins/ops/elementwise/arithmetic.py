@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, Op, as_tensor, ops
 from ..common.families import SCALARS, cast_to, elementwise, named, op, standard
 
 __all__ = [

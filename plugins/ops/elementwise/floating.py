@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_tensor, ops
 from ..common.families import cast_to, elementwise, kind_of, named, op, reals
 
 __all__ = ["frexp", "i0", "spacing"]

@@ -13,9 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, BackendUnavailable, F, Op, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import (
+    NONDIFF,
+    BackendUnavailable,
+    F,
+    Op,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+)
 from ..common.families import SCALARS, cast_to, elementwise, kind_of, named, op, reals
 from .arithmetic import LN2, conj, divide, lead, trunc
 

@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_dtype, as_tensor, default_dtype, ops
 from ..common.batching import along
 from ..common.families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, TensorSpec, as_tensor, broadcast_shapes, decode_index, ops
 from ..common.batching import along, leading
 from ..common.families import kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank

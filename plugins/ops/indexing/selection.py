@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import NONDIFF, ops
-from ....core.tensors.convert import among, as_tensor, beside
+from ....core.extend import NONDIFF, among, as_tensor, beside, ops
 from ..common.batching import along, leading, refused
 from ..common.families import kind_of, named, op, reduced_axes
 from ..shapes.arrangement import axis_of, broadcast_arrays, part_of

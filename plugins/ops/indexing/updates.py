@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, decode_index, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_tensor, decode_index, ops
 from ..common.batching import shape_only
 from ..common.families import kind_of, named, op
 from .batching import put_rule

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, broadcast_shapes
-from ....core.tensors.convert import among
+from ....core.extend import F, TensorSpec, among, broadcast_shapes
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from ..common.ranks import as_columns, like_columns

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, broadcast_shapes
-from ....core.tensors.convert import among
+from ....core.extend import F, TensorSpec, among, broadcast_shapes
 from ..common.families import named, op
 from .batching import einsum_rule
 from .products import as_like

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, TensorSpec, ops
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import NONDIFF, F, TensorSpec, as_tensor, beside, ops
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from .factorizations import hermitian_part, svdvals, svdvals_kernel

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor
+from ....core.extend import F, TensorSpec, among, as_tensor, broadcast_shapes, ops
 from ..common.batching import leading
 from ..common.families import named, op
 from ..common.ranks import as_columns, known_rank, like_columns

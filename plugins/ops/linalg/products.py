@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
-from ....core.tensors.convert import among
+from ....core.extend import NONDIFF, BinaryOp, F, among, broadcast_shapes, ops
 from ..common.batching import pairs
 from ..common.families import as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank

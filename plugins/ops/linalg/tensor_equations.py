@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import as_tensor, beside, ops
 from ..common.families import named
 from .decompositions import inv, solve
 from .products import matmul

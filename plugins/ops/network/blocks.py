@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_tensor, ops
 from ..common.batching import leading
 from ..common.families import Axis, as_axis, kind_of, named, op
 from ..indexing.batching import segment_sum_rule

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ....core.extend import NONDIFF, F, TensorSpec, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, TensorSpec, as_tensor, ops
 from ..common.families import named, op
 from ..linalg.products import as_like
 from ..shapes.joining import common_dtype

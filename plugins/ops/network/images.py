@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.tensors.convert import as_tensor
+from ....core.extend import as_tensor
 from ..common.families import named
 from .convolution import conv_transpose
 from .pooling import avg_pool, max_pool

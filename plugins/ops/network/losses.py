@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import F, Op, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import F, Op, as_tensor, ops
 from ..common.families import elementwise, named, reals, reduced_axes
 from ..shapes.shape import one_axis
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.extend import NONDIFF, F, Op, TensorSpec, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, Op, TensorSpec, as_dtype, as_tensor, default_dtype, ops
 from ..common.batching import along, leading
 from ..common.families import as_axis, cast_to, elementwise, kind_of, named, op, reals, reduced_axes
 from ..elementwise.arithmetic import tanh

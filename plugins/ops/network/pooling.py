@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_tensor
 from ..common.families import kind_of, named, op
 from .batching import pool_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import F, Op, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import F, Op, as_tensor, ops
 from ..common.families import elementwise, named, reals
 from ..shapes.arrangement import axis_of
 from ..shapes.joining import split

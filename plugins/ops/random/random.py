@@ -12,15 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.base.spec import as_shape
-from ....core.extend import Module, TensorSpec, init_scope, ops
-from ....core.ops.backend import backend_of, current_backend, current_device, to_numpy
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
-from ....core.tensors.variable import Variable
-from ....core.transforms.vmap import check_randomness, key_for_examples
+from ....core.extend import (
+    Module,
+    Tensor,
+    TensorSpec,
+    Variable,
+    as_dtype,
+    as_shape,
+    as_tensor,
+    backend_of,
+    beside,
+    check_randomness,
+    current_backend,
+    current_device,
+    default_dtype,
+    init_scope,
+    is_transformed,
+    key_for_examples,
+    ops,
+    to_numpy,
+)
 
 __all__ = [
     "Generator",

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype
-from ....core.extend import NONDIFF, ops
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import NONDIFF, as_dtype, as_tensor, beside, ops
 from ..common.batching import flattened
 from ..common.families import Axis, as_axis, named, op, reduced_shape
 from ..indexing.indexing import sort, take_along_axis

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, ops
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import NONDIFF, F, Op, as_tensor, beside, ops
 from ..common.batching import along, flattened
 from ..common.families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
 from ..shapes.like import size_over

@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_dtype, as_tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, named, op, reals, reduced_axes, standard
 from ..indexing.indexing import take_along_axis

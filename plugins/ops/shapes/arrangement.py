@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.spec import as_shape
-from ....core.extend import broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor
+from ....core.extend import among, as_shape, as_tensor, broadcast_shapes, ops
 from ..common.families import named, reduced_axes
 from ..common.ranks import known_rank, with_axes
 from .joining import concatenate, split

@@ -8,11 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.base.spec import as_shape
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside, host_array
-from ....core.tensors.tensor import Operators
+from ....core.extend import (
+    Operators,
+    as_dtype,
+    as_shape,
+    as_tensor,
+    beside,
+    default_dtype,
+    host_array,
+    ops,
+)
 from ..common.families import named
 from ..common.ranks import known_rank
 

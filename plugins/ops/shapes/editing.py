@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.base.spec import as_shape
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators
+from ....core.extend import Operators, as_shape, as_tensor, beside, ops
 from ..common.families import SCALARS, named
 from ..indexing.indexing import diag
 from .arrangement import axis_of

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.spec import as_shape
-from ....core.extend import F, TensorSpec, broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor
+from ....core.extend import F, TensorSpec, among, as_shape, as_tensor, broadcast_shapes, ops
 from ..common.batching import along, stacked
 from ..common.families import SCALARS, cast_to, named, op, reduced_axes
 from .shape import one_axis

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import NONDIFF, F, as_tensor, ops
 from ..common.batching import shape_only, widths_past
 from ..common.families import named, op, reduced_axes, standard
 from ..common.ranks import known_rank

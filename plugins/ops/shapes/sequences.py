@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators
+from ....core.extend import Operators, as_dtype, as_tensor, beside, default_dtype, ops
 from ..common.families import named
 from .creation import linspace
 from .shape import moveaxis

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....core.base.spec import as_shape
-from ....core.extend import NONDIFF, F, broadcast_shapes, ops
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import NONDIFF, F, as_shape, as_tensor, beside, broadcast_shapes, ops
 from ..common.batching import (
     along,
     broadcast,

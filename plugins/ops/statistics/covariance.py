@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import broadcast_shapes, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import as_tensor, beside, broadcast_shapes, is_transformed, ops
 from ..analysis.calculus import floated
 from ..common.families import as_axis, named, reduced_axes
 from ..common.ranks import known_rank, with_axes

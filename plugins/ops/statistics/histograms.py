@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.batches.batched import row_of
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import among, as_tensor, beside
+from ....core.extend import NONDIFF, F, Op, among, as_tensor, beside, is_transformed, ops, row_of
 from ..common.batching import refused
 from ..common.families import cast_to, kind_of, named, op
 from ..indexing.selection import isin, searchsorted, unique

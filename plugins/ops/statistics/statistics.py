@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators
+from ....core.extend import NONDIFF, F, Operators, as_tensor, beside, ops
 from ..common.batching import leading, shape_only
 from ..common.families import Axis, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank

@@ -1,4 +1,4 @@
-"""``Op``: a primitive with its kernel, gradient rules, shape rule and batching rule in one record.
+"""``Primitive``: an op on arrays, with its kernel, its rules and how it finds what to run.
 
 An op dispatches on the types of the arrays that it is given. A backend's arrays run a kernel; every
 other array type (a traced symbol, a batch, the tensor handle itself) has registered what to do.
@@ -9,147 +9,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..base.context import active_tapes
-from ..base.spec import describe
-from ..errors import BackendMismatch, GradtapeError, PluginError
-from ..tensors.tensor import Tensor
+from ..base.dtypes import SCALARS
+from ..base.table import ops, registry
+from ..errors import BackendMismatch, PluginError
+from .backend import Backend, backend_for_type, shape_witness
+from .dispatch import ScalarTable, scalar_tables, transforms
+from .rule import BatchRule, ForwardRule, Rule
 
-if TYPE_CHECKING:
-    from .backend import Backend
-
-__all__ = ["NONDIFF", "Op", "Rule", "register_array_type"]
-
-#: Marks an input that has no gradient, on purpose.
-NONDIFF = None
-
-# Python scalars are weak: they follow the dtype of the arrays beside them.
-SCALARS = frozenset({bool, int, float, complex})
-
-# Array type -> (rank, what an op does with it). The highest rank among an op's inputs decides.
-_transforms: dict[type, tuple[int, Callable[[Op], Callable[..., Any]]]] = {}
+__all__ = ["Primitive"]
 
 
-def register_array_type(
-    array_type: type, rank: int, handler: Callable[[Op], Callable[..., Any]]
-) -> None:
-    """Let ops run on ``array_type``: ``handler(op)`` is called with the op's arrays.
-
-    ``rank`` orders types that meet in one op: the outermost (highest) handles it.
-    """
-    _transforms[array_type] = (rank, handler)
-
-
-def is_transformed(array: Any) -> bool:
-    """Return whether ``array`` is no backend's: a symbol, a batch or another of our array types."""
-    return type(array) in _transforms
-
-
-class ScalarTable(dict[tuple[Any, Any], Any]):
-    """Python scalars of one type as arrays of a backend, by value and dtype.
-
-    NumPy takes longer to convert a Python float than to multiply a small array by it, and the same
-    constants come again with every step.
-    """
-
-    def __init__(self, convert: Callable[[Any, Any], Any]) -> None:
-        super().__init__()
-        self.convert = convert
-
-    def __missing__(self, key: tuple[Any, Any]) -> Any:
-        value, dtype = key
-        array = self.convert(value, dtype)
-        if value:  # 0.0 and -0.0 would share a key
-            if len(self) >= 1024:
-                self.clear()
-            self[key] = array
-        return array
-
-
-# By the scalar's type (1, 1.0 and True are equal, and hash alike), then by the array's.
-scalar_tables: dict[type, dict[type, ScalarTable]] = {kind: {} for kind in SCALARS}
-
-
-class Rule:
-    """The gradient rule of one input: ``fn(g, *picked, **keywords)`` is that input's gradient.
-
-    The names of the function's parameters say what it needs: inputs, ``out``, an input's shape and
-    dtype alone (``x_like``), parameters of the op. A tape keeps alive no more than that.
-    """
-
-    __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "only", "pick")
-
-    def __init__(self, op: Op, target: str, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-        self.fn_complex = _conjugated(fn) if op.holomorphic else fn
-        self.broadcasts = op.broadcasts
-        self.checked = False
-        slots: list[int] = []
-        likes: set[int] = set()
-        keywords: list[str] = []
-        for name in _argument_names(fn)[1:]:
-            stem = name.removesuffix("_like")
-            if name in op.inputs:
-                slots.append(op.inputs.index(name))
-            elif name == "out":
-                slots.append(len(op.inputs))
-            elif stem in op.inputs:
-                likes.add(len(slots))
-                slots.append(op.inputs.index(stem))
-            elif name in op.defaults:
-                keywords.append(name)
-            else:
-                raise PluginError(
-                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it "
-                    f"may ask for inputs {op.inputs}, 'out', '<input>_like' or parameters "
-                    f"{tuple(op.defaults)}"
-                )
-        self.keywords = tuple(keywords)
-        self.pick = _picker(slots, likes)
-        # the index of the one value that the rule needs, -1 for none, None for anything else
-        simple = len(slots) <= 1 and not likes and not keywords
-        self.only: int | None = (slots[0] if slots else -1) if simple else None
-
-
-def _argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's positional parameters."""
-    code = getattr(fn, "__code__", None)
-    if code is not None:  # a hundred times quicker than inspect, for hundreds of rules
-        return tuple(code.co_varnames[: code.co_argcount])
-    return tuple(inspect.signature(fn).parameters)
-
-
-def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a holomorphic function's rule for complex values: the conjugate of the derivative."""
-    from ..base.table import F
-
-    def rule(g: Any, *args: Any, **params: Any) -> Any:
-        return F.conj(fn(F.conj(g), *args, **params))
-
-    return rule
-
-
-def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Return what takes a rule's tensors from the tuple of an op's inputs and its output."""
-    if not slots:
-        return lambda values: ()
-    # itemgetter gives a bare item for one index, and a tuple for a slice
-    getter = itemgetter(*slots) if len(slots) > 1 else itemgetter(slice(slots[0], slots[0] + 1))
-    if not likes:
-        return getter
-    from .backend import shape_witness
-
-    wanted = [(slot, i in likes) for i, slot in enumerate(slots)]
-
-    def pick(values: tuple[Any, ...]) -> tuple[Any, ...]:
-        # a list first: half the cost of a generator
-        return tuple([shape_witness(values[i]) if like else values[i] for i, like in wanted])
-
-    return pick
-
-
-class Op:
+class Primitive:
     """A differentiable primitive.
 
     Parameters
@@ -225,8 +97,8 @@ class Op:
         params: Mapping[str, Any] | None = None,
         broadcasts: bool = False,
         holomorphic: bool = False,
-        batch: Any = None,
-        jvp: Any = None,
+        batch: BatchRule | None = None,
+        jvp: ForwardRule | None = None,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -238,8 +110,8 @@ class Op:
         self.infer = infer
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
-        self.batch = batch
-        self.jvp = jvp
+        self.batch = _known(batch, ("elementwise",), name, "batch")
+        self.jvp = _known(jvp, ("linear", "multilinear"), name, "jvp")
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None
@@ -264,6 +136,17 @@ class Op:
             rules.append(None if fn is None else Rule(self, name, fn))
         self.rules = tuple(rules)
 
+    def replace_rules(self, rules: Mapping[str, Any] | Callable[..., Any]) -> None:
+        """Take other gradient rules: by input name, or one function written by parameter names."""
+        if isinstance(rules, Mapping):
+            self.set_gradients(rules)
+        else:
+            self.vjp, self.rules = self.joint_rule(rules), None
+
+    def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a user's rule, which is given tensors, as a ``vjp`` of this op."""
+        raise NotImplementedError
+
     def replace_vjp(self, vjp: Callable[..., Any]) -> None:
         """Put another function, which reads the same of inputs and outputs, in ``vjp``'s place."""
         known, names = self._shapes_only
@@ -278,9 +161,12 @@ class Op:
     @rules.setter
     def rules(self, rules: tuple[Rule | None, ...] | None) -> None:
         self._rules = rules
+        for rule in rules or ():
+            if rule is not None:
+                rule.belongs_to(self.name)
         # per input, what the quick paths need of a rule: which one value it reads, and its function
         self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
-            (rule.only, rule.fn) if rule is not None and rule.only is not None else None
+            (rule.single, rule.fn) if rule is not None and rule.single is not None else None
             for rule in rules or (None,) * len(self.inputs)
         )
 
@@ -296,8 +182,6 @@ class Op:
         vjp, names = self._shapes_only
         if not names or vjp is not self.vjp:
             return inputs, outputs
-        from .backend import shape_witness
-
         last = len(self.inputs) - 1
         kept = [
             shape_witness(x) if self.inputs[min(i, last)] in names else x
@@ -320,42 +204,7 @@ class Op:
         return f"<op {self.name}({', '.join(arguments)})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from .registry import op_named  # found again by name
-
-        return (op_named, (self.name,))
-
-    def __call__(self, *inputs: Any, **params: Any) -> Any:
-        """Run the op on tensors (or what converts to them) and let the active tapes record it."""
-        arrays = []
-        for x in inputs:
-            kind = type(x)
-            if kind is Tensor:
-                arrays.append(x.array)
-            elif kind in SCALARS and len(inputs) > 1:
-                arrays.append(x)
-            else:
-                inputs, arrays = self._coerce(inputs)
-                break
-        try:
-            kernel = self._kernels[tuple(map(type, arrays))]
-        except KeyError:
-            if all(type(x) in SCALARS for x in inputs):
-                inputs, arrays = self._coerce(inputs, scalars=True)
-            kernel = self.resolve(arrays)
-        try:
-            result = kernel(*arrays, **params)
-        except (IndexError, OverflowError, TypeError, ValueError) as error:
-            name_op(self, arrays, error)
-            raise
-        if type(result) is tuple or type(result) is list:
-            outputs = [Tensor(array) for array in result]
-            for tape in active_tapes.get():
-                tape.record_joint(self, inputs, outputs, params)
-            return outputs
-        output = Tensor(result)
-        for tape in active_tapes.get():
-            tape.record(self, inputs, output, params)
-        return output
+        return (ops.__getitem__, (self.name,))
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
         """Run the op on arrays of any one type, and return arrays of that type."""
@@ -373,12 +222,10 @@ class Op:
                 f"got {len(arrays)}"
             )
         types = tuple(map(type, arrays))
-        found = [_transforms[kind] for kind in types if kind in _transforms]
+        found = [transforms[kind] for kind in types if kind in transforms]
         if found:
             kernel = max(found, key=itemgetter(0))[1](self)
         else:
-            from .backend import backend_for_type
-
             owners = {}
             for kind in types:
                 if kind not in SCALARS:
@@ -401,47 +248,19 @@ class Op:
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
         """Return the kernel that computes this op on a backend's arrays."""
-        from .registry import registry
-
         return registry().kernel(self, backend)
 
     def forget_kernels(self) -> None:
         """Drop remembered kernels, after the registry changed."""
         self._kernels.clear()
 
-    def _coerce(
-        self, inputs: tuple[Any, ...], scalars: bool = False
-    ) -> tuple[tuple[Any, ...], list[Any]]:
-        """Turn what users pass (variables, arrays, lists) into tensors; keep weak scalars weak."""
-        from ..tensors.convert import operand
 
-        if len(inputs) == 1:
-            scalars = True
-        handles = []
-        for position, x in enumerate(inputs):
-            if type(x) is Tensor or (type(x) in SCALARS and not scalars):
-                handles.append(x)
-            else:
-                handles.append(operand(x, self, position, inputs))
-        return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
-
-
-def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
-    """Raise a kernel's error with the op's name and what it was given; return if it has a name."""
-    if isinstance(error, GradtapeError) or str(error).startswith(op.name):
-        return
-    given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in arrays]
-    text = f"{op.name}: {error} (given {', '.join(given)})"
-    try:
-        named = type(error)(text)
-    except TypeError:  # NumPy has error types of its own that are not made from a message
-        named = TypeError(text)
-    raise named from error
-
-
-def unsure(shape: Any) -> bool:
-    """Return whether a shape is not fully known (it is a symbol's)."""
-    return shape is None or None in shape
+def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
+    if isinstance(rule, str) and rule not in words:
+        raise PluginError(
+            f"op {op!r}: {argument} is a function or {' or '.join(map(repr, words))}, got {rule!r}"
+        )
+    return rule
 
 
 def _signature(
@@ -472,6 +291,3 @@ def _signature(
         else:
             arrays.append(parameter.name)
     return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}
-
-
-register_array_type(Tensor, 100, lambda op: op)

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.context import active_tapes
-from ..tensors.tensor import Tensor
-from .op import Op, name_op, scalar_tables, unsure
+from ..base.spec import unsure
+from ..ops.dispatch import scalar_tables
+from .op import Op, name_op
+from .tensor import Tensor
 
 __all__ = ["BinaryOp", "UnaryOp"]
 
@@ -39,15 +41,11 @@ class UnaryOp(Op):
             records = tape.records
             if x.id in records:
                 quick = self.quick[0]
-                if (
-                    quick is None
-                    or result.dtype.kind == "c"
-                    or type(records) is not dict  # somebody who wants to know the op
-                ):
+                if quick is None or result.dtype.kind == "c" or tape.wants_ops:
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
-                only, fn = quick
-                saved = x if only == 0 else output if only == 1 else None
+                place, fn = quick
+                saved = x if place == 0 else output if place == 1 else None
                 records[output.id] = (x.id, fn, saved, None)
         return output
 
@@ -110,14 +108,14 @@ class BinaryOp(Op):
                 quick is None
                 or dtype is not result.dtype
                 or dtype.kind == "c"
-                or type(records) is not dict
+                or tape.wants_ops
                 # beside a scalar a shape stays what it is
                 or (table is None and (array.shape != result.shape or unsure(array.shape)))
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
-            only, fn = quick
-            saved = None if only < 0 else x if only == 0 else y if only == 1 else output
+            place, fn = quick
+            saved = None if place < 0 else x if place == 0 else y if place == 1 else output
             records[output.id] = (source.id, fn, saved, None)
         return output
 

@@ -1,35 +1,26 @@
-"""``Outside``: how a tape that was opened outside a batch records what runs inside it."""
+"""``OuterTape``: how a tape that was opened outside a batch records what runs inside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
+from ..base.context import Batching, active_batches, active_tapes, recording_to
+from ..base.recorder import Recorder
 from ..base.table import F
-from ..batches.batched import HIDE, UNHIDE, has_level, levels_of, over_examples
+from ..batches.batched import has_level, levels_of
+from ..batches.boundary import HIDE, UNHIDE, over_examples
 from ..ops.backend import shape_witness
-from ..tensors.tensor import Tensor
-from .backward import Joint
-from .tape import GradientTape
+from ..tensors.op import Op
+from ..tensors.tensor import Tensor, is_raw
+from .recording import RecordingTape
+from .records import Edge, MultiOutputRecord, edges, of_edges
 
-if TYPE_CHECKING:
-    from ..base.context import Recorder
-    from ..ops.op import Op
-
-__all__ = ["Outside"]
+__all__ = ["OuterTape", "batching"]
 
 
-class _View(dict[int, Any]):
-    """A tape's records as ops see them; of a type that sends the quick paths to ``record``."""
-
-    def __init__(self, tape: GradientTape) -> None:
-        self.tape = tape
-
-    def __contains__(self, id: object) -> bool:
-        return id in self.tape.records
-
-
-class Outside:
+class OuterTape(Recorder):
     """Stands for a tape where values may differ from example to example of batches inside it.
 
     What all examples share has one gradient for the tape, the sum over the examples; a tape opened
@@ -37,23 +28,25 @@ class Outside:
     shared one's gradient is summed over the hidden axis here.
     """
 
-    def __init__(self, tape: GradientTape) -> None:
+    def __init__(self, tape: RecordingTape) -> None:
         self.root = tape
-        self.records = _View(tape)
+
+    @property
+    def records(self) -> dict[int, Any]:  # type: ignore[override]
+        """The tape's own."""
+        return self.root.records
 
     @classmethod
-    def of(cls, recorder: Recorder) -> Any:
+    def of(cls, recorder: Recorder) -> Recorder:
         """Return what stands for a recorder; itself, if it is no tape."""
-        return cls(recorder) if isinstance(recorder, GradientTape) else recorder
+        return cls(recorder) if isinstance(recorder, RecordingTape) else recorder
 
     def accessed(self, variable: Any) -> None:
-        """Pass on that a variable was read."""
         self.root.accessed(variable)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Record a run of ``op`` with one output."""
         self.root.record(op, inputs, output, params)
         if op is not HIDE:  # whose input is all examples
             self._sum_shared(inputs, [output])
@@ -61,19 +54,16 @@ class Outside:
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        """Record a run of an op with one rule for all of its inputs."""
         self.root.record_joint(op, inputs, outputs, params)
         self._sum_shared(inputs, outputs)
 
     def record_call(
         self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
     ) -> None:
-        """Record a computation whose gradient is a function."""
         self.root.record_call(name, inputs, outputs, backward)
         self._sum_shared(inputs, outputs)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Pass on that gradients stop here."""
         self.root.record_break(inputs, outputs, why)
 
     def _sum_shared(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
@@ -94,29 +84,17 @@ class Outside:
             record = records.get(y.id)
             if record is None:
                 continue
-            if type(record) is Joint:
-                records[y.id] = _summed_joint(record, shared, outputs, levels)
+            if type(record) is MultiOutputRecord:
+                records[y.id] = _summed_outputs(record, shared, outputs, levels)
                 continue
-            edges = [(*record[:3], None, record[3])] if type(record) is tuple else record
-            records[y.id] = [
-                (id, *_summed(rule, saved, keywords, like, shared[id]))
-                if id in shared
-                else (id, rule, saved, keywords, like)
-                for id, rule, saved, keywords, like in edges
-            ]
+            records[y.id] = of_edges(
+                [_summed(e, shared[e.input]) if e.input in shared else e for e in edges(record)]
+            )
 
 
-def _summed(
-    rule: Callable[..., Any],
-    saved: Any,
-    keywords: dict[str, Any] | None,
-    like: Any,
-    levels: list[int],
-) -> tuple[Any, Any, Any, Any]:
-    """Return a record's edge with the gradient summed over the examples of levels."""
-    values: tuple[Any, ...] = (saved,) if saved is not None else ()
-    if keywords is not None:
-        values = saved
+def _summed(edge: Edge, levels: list[int]) -> Edge:
+    """Return an edge with the gradient summed over the examples of levels."""
+    rule, values, like = edge.rule, edge.values, edge.like
     n = len(values)
 
     def summed(g: Any, *given: Any, **settings: Any) -> Any:
@@ -125,7 +103,8 @@ def _summed(
             gx = F.unbroadcast_like(gx, given[n])
         return _over(gx, levels)
 
-    return summed, (values if like is None else (*values, like)), keywords or {}, None
+    read = values if like is None else (*values, like)
+    return Edge(edge.input, summed, read, edge.keywords, None)
 
 
 def _over(g: Any, levels: Sequence[int]) -> Any:
@@ -134,9 +113,9 @@ def _over(g: Any, levels: Sequence[int]) -> Any:
     return g
 
 
-def _summed_joint(
-    record: Joint, shared: dict[int, list[int]], results: Sequence[Tensor], levels: Any
-) -> Joint:
+def _summed_outputs(
+    record: MultiOutputRecord, shared: dict[int, list[int]], results: Sequence[Tensor], levels: Any
+) -> MultiOutputRecord:
     outputs, inputs, backward, name = record
     # for each level a result that has it, and which results do not
     spread = [
@@ -148,7 +127,8 @@ def _summed_joint(
         for level in sorted(levels)
     ]
 
-    def summed(gs: list[Any], raw: bool) -> list[Any]:
+    def summed(gs: list[Any]) -> list[Any]:
+        raw = is_raw(gs)
         for level, like, alike in spread:
             # the upstream gradient of a result that all examples share is shared out among them
             gs = [
@@ -157,13 +137,28 @@ def _summed_joint(
             ]
         return [
             _over(gx, shared[id]) if id in shared and gx is not None else gx
-            for id, gx in zip(inputs, backward(gs, raw), strict=True)
+            for id, gx in zip(inputs, backward(gs), strict=True)
         ]
 
-    return Joint(outputs, inputs, summed, name)
+    return MultiOutputRecord(outputs, inputs, summed, name)
 
 
 def _share(g: Any, like: Tensor, level: int, raw: bool) -> Any:
     """Return a gradient as a batch whose examples sum to it."""
     rows = UNHIDE.raw(*((like.array, like.array) if raw else (like, like)), level=level)
     return HIDE.raw(F.spread_like(g / F.size_over(rows, axis=0), rows), level=level)
+
+
+@contextmanager
+def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
+    """Run a block for one example of a batch; tapes from outside sum over the examples."""
+    tapes = tuple(OuterTape.of(tape) for tape in active_tapes.get())
+    for tape in tapes:
+        if type(tape) is OuterTape:
+            tape.root.batched = True
+    token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
+    try:
+        with recording_to(tapes):
+            yield
+    finally:
+        active_batches.reset(token)

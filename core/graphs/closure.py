@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.context import active_tapes
 from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
+from ..base.recorder import Everything, Recorder
 from ..batches.batched import Batched
-from ..ops.op import is_transformed
-from ..tensors.tensor import Tensor, next_id
+from ..ops.dispatch import is_transformed
+from ..tensors.tensor import Tensor
+from .graph import Graph
+from .nodes import Symbol
 
-if TYPE_CHECKING:
-    from ..graphs.graph import Graph, Symbol
-
-__all__ = ["Closure", "Everything", "Listener"]
-
-
-class Everything(dict[int, Any]):
-    """The records of somebody who wants to be told of every op."""
-
-    def __contains__(self, id: object) -> bool:
-        return True
+__all__ = ["Closure", "Observer"]
 
 
-class Listener:
+class Observer(Recorder):
     """Stands among the tapes and hears of every op; subclasses say what they make of it."""
 
     def __init__(self) -> None:
-        self.records: dict[int, Any] = Everything()
-
-    def accessed(self, variable: Any) -> None:
-        """Ignore that a variable was read."""
+        self.records = Everything()
 
     def record(self, op: Any, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
         """Hear of an op with one output."""
@@ -49,9 +40,6 @@ class Listener:
         """Hear of a computation whose gradient is a function."""
         self._note("record_call", (name, inputs, outputs, backward), inputs, outputs)
 
-    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Ignore what passes no gradient."""
-
     def _note(
         self,
         method: str,
@@ -63,7 +51,7 @@ class Listener:
         raise NotImplementedError
 
 
-class Closure(Listener):
+class Closure(Observer):
     """Stands among the tapes while a function is traced.
 
     Python code may use tensors that it did not get as arguments. What it computes from them alone
