@@ -38,6 +38,7 @@ LIBRARIES = {
         load=tf.saved_model.load,
         log=tf.math.log,
         max=tf.reduce_max,
+        mean=tf.reduce_mean,
         prod=tf.reduce_prod,
         real=tf.math.real,
         save=tf.saved_model.save,
