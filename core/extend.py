@@ -9,8 +9,9 @@ from .module import Module
 from .op import NONDIFF, Op, register_array_type
 from .quick import BinaryOp, UnaryOp
 from .spec import TensorSpec, broadcast_shapes
-from .state import init_scope
+from .state import init_scope, tracing_into
 from .table import F, ops
+from .tree import flatten, map_structure, pack_like, structure
 
 __all__ = [
     "NONDIFF",
@@ -27,8 +28,13 @@ __all__ = [
     "UnaryOp",
     "broadcast_shapes",
     "decode_index",
+    "flatten",
     "hookimpl",
     "init_scope",
+    "map_structure",
     "ops",
+    "pack_like",
     "register_array_type",
+    "structure",
+    "tracing_into",
 ]

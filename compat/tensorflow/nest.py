@@ -12,13 +12,13 @@ from .names import adapts, lookup
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
 
 
-@adapts("core.tree.flatten")
+@adapts("core.extend.flatten")
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """Return the leaves in order; those of a dictionary by sorted key."""
     return tree.flatten(structure)
 
 
-@adapts("core.tree.pack_like")
+@adapts("core.extend.pack_like")
 def pack_sequence_as(
     structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
 ) -> Any:
@@ -37,7 +37,7 @@ def pack_sequence_as(
     return tree.pack_like(structure, list(flat_sequence))
 
 
-@adapts("core.tree.map_structure")
+@adapts("core.extend.map_structure")
 def map_structure(func: Callable[..., Any], *structure: Any, **options: Any) -> Any:
     """Apply ``func`` to the leaves of one structure, or to those of several side by side."""
     for other in structure[1:]:
@@ -46,7 +46,7 @@ def map_structure(func: Callable[..., Any], *structure: Any, **options: Any) -> 
     return tree.pack_like(structure[0], [func(*together) for together in leaves])
 
 
-@adapts("core.tree.structure")
+@adapts("core.extend.structure")
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
     """Raise ``ValueError`` if the two are not nested alike."""
     if tree.structure(nest1) != tree.structure(nest2):

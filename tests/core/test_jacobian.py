@@ -6,11 +6,13 @@ What the guides state of them is in tests/guides/test_guide_advanced.py.
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.extend import F, Op, hookimpl
 
 
 def dense(units: int, activation: str | None = None) -> gt.layers.Dense:
@@ -63,21 +65,56 @@ def test_memory_is_in_proportion_to_the_rows_at_once() -> None:
     assert many > 400 * 4000 * 8
 
 
-def test_the_budget_bounds_the_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradtape.core import jacobian
+# how many numbers there may be, in six arrays of double precision, within the default of 1 GiB
+BUDGET = 2**30 // (6 * 8)
 
-    seen: list[int] = []
-    pull = jacobian.pull_rows
-    monkeypatch.setattr(
-        jacobian, "pull_rows", lambda *args: (seen.append(args[2].shape[0]), pull(*args))[1]
-    )
-    monkeypatch.setattr(jacobian, "MEMORY_BUDGET", 6 * 8 * 100 * 3)
-    x = gt.constant(np.ones(10))
+
+@pytest.fixture
+def shapes_sent_back() -> Iterator[list[tuple[int, ...]]]:
+    """The shapes of the upstream gradients that reach the op ``noting::input``, hidden axes too."""
+    seen: list[tuple[int, ...]] = []
+
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def gradtape_ops() -> list[Op]:
+            shape = {"infer": lambda x: (x.shape, x.dtype), "batch": "elementwise"}
+            note = Op("noting::upstream", lambda xp, g: seen.append(g.shape) or g, **shape)
+            rule = {"x": lambda g: F["noting::upstream"](g)}
+            return [note, Op("noting::input", lambda xp, x: x + 0, gradients=rule, **shape)]
+
+    gt.register_plugin(Plugin(), "noting")
+    yield seen
+    gt.unregister_plugin("noting")
+
+
+def jacobian_with_many_numbers_between(x: gt.Tensor, count: int) -> gt.Tensor:
     with gt.GradientTape() as tape:
         tape.watch(x)
-        y = gt.sin(gt.sin(x)[:, None] * gt.ones(10))[:, 0]  # 100 numbers in between
-    tape.jacobian(y, x)
-    assert seen == [3, 3, 3]  # and one row alone
+        noted = gt.registry().op("noting::input")(x)
+        # views, so that what is counted is not there
+        y = gt.sum(gt.broadcast_to(noted[:, None], (*x.shape, count // x.size)), axis=1)
+    return tape.jacobian(y, x)
+
+
+def test_the_budget_bounds_the_rows_at_once(shapes_sent_back: list[tuple[int, ...]]) -> None:
+    x = gt.constant(np.ones(10))
+    jacobian_with_many_numbers_between(x, 100)
+    assert shapes_sent_back == [(10, 10)]
+    shapes_sent_back.clear()
+    jacobian_with_many_numbers_between(x, BUDGET // 3)
+    assert shapes_sent_back == [(3, 10), (3, 10), (3, 10), (10,)]
+
+
+def test_the_budget_knows_of_hidden_axes(shapes_sent_back: list[tuple[int, ...]]) -> None:
+    def run(x: gt.Tensor) -> gt.Tensor:
+        return jacobian_with_many_numbers_between(x, BUDGET // 300)
+
+    run(gt.ones(10))
+    assert shapes_sent_back == [(10, 10)]
+    shapes_sent_back.clear()
+    gt.vmap(run)(gt.ones((100, 10)))  # what goes back is the same for all examples
+    assert shapes_sent_back == [(3, 10), (3, 10), (3, 10), (10,)]
 
 
 # -- containers, dtypes, edges ---------------------------------------------------------------------

@@ -12,7 +12,7 @@ from strict_backend import NAME, Plugin
 from table import FUNCTIONS, SAMPLES, as_called
 
 import gradtape as gt
-from gradtape.core.tree import flatten, map_structure
+from gradtape.core.extend import flatten, map_structure
 from gradtape.testing import Sample
 
 
