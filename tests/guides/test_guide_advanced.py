@@ -115,16 +115,6 @@ def test_each_of_two_tapes_knows_nothing_of_the_others_source(lib) -> None:
     assert tape1.gradient(ys, x0) is None
 
 
-def test_second_derivative_from_nested_tapes(lib) -> None:
-    x = lib.Variable(1.0)
-    with lib.GradientTape() as outer:
-        with lib.GradientTape() as inner:
-            y = x * x * x
-        first = inner.gradient(y, x)
-    assert first.numpy() == 3.0
-    assert outer.gradient(first, x).numpy() == 6.0
-
-
 def test_input_gradient_regularisation(lib) -> None:
     x = lib.random.normal([7, 5])
     layer = lib.Dense(10, activation=lib.nn.relu)

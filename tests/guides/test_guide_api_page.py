@@ -36,16 +36,6 @@ def test_first_and_second_derivative(lib) -> None:
     assert outer.gradient(first, x).numpy() == 2.0
 
 
-def test_a_persistent_tape_answers_several_times(lib) -> None:
-    x = lib.constant(3.0)
-    with lib.GradientTape(persistent=True) as tape:
-        tape.watch(x)
-        y = x * x
-        z = y * y
-    assert tape.gradient(z, x).numpy() == 108.0
-    assert tape.gradient(y, x).numpy() == 6.0
-
-
 @pytest.mark.parametrize("source", ["constant", "Variable"])
 def test_a_tape_is_not_persistent_by_default(lib, source) -> None:
     x = getattr(lib, source)(3.0)

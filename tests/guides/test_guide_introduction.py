@@ -128,6 +128,7 @@ def test_nested_tapes_give_the_second_derivative(lib) -> None:
             y = x * x * x
         dy_dx = inner.gradient(y, x)
     d2y_dx2 = outer.gradient(dy_dx, x)
+    assert y.numpy() == 1.0
     assert dy_dx.numpy() == 3.0
     assert d2y_dx2.numpy() == 6.0
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import gradtape as gt
 
-from .family import Family
+from .family import Family, each
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4))
@@ -15,14 +15,6 @@ STEPS3, STEPS4 = np.array([0.0, 0.5, 2.0]), np.array([1.0, 1.5, 3.0, 3.25])
 WEIGHTS = np.array([0.5, 2.0, 1.0, 0.25])
 AT = np.array([[-1.0, 0.2], [1.1, 9.0]])
 SAMPLED, SAMPLES_OF = np.array([0.0, 0.7, 1.5, 3.0]), np.array([1.0, -1.0, 2.0, 0.5])
-
-
-def each(name, *args, **kwargs):
-    """The same call of our function and of NumPy's."""
-    return [
-        lambda *xs, module=module: getattr(module, name)(*xs, *args, **kwargs)
-        for module in (gt, np)
-    ]
 
 
 def weighted(axis, **kwargs):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
+import numpy as np
 from samples import Sample
 
-__all__ = ["Family"]
+import gradtape as gt
+
+__all__ = ["Family", "each"]
 
 
 @dataclass(frozen=True)
@@ -58,3 +62,9 @@ class Family:
     precisions: Sequence[str] = ()
     mixed: Sequence[str] = ()
     kernels: Sequence[tuple[str, Sequence[Any], Mapping[str, Any]]] = ()
+
+
+def each(name: str, *args: Any, **kwargs: Any) -> list[Callable[..., Any]]:
+    """Return the same call of our function and of NumPy's, arrays first."""
+    find = attrgetter(name)
+    return [lambda *xs, module=module: find(module)(*xs, *args, **kwargs) for module in (gt, np)]

@@ -6,7 +6,7 @@ import numpy as np
 
 import gradtape as gt
 
-from .family import Family
+from .family import Family, each
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 5))
@@ -42,13 +42,8 @@ CALLS = [
 ]  # fmt: skip
 
 
-def each(name, arguments):
-    """The same call of our function and of NumPy's."""
-    return [lambda x, m=module: getattr(m, name)(x, **arguments) for module in (gt.fft, np.fft)]
-
-
 SAMPLES = {
-    f"{name} {x.dtype} {x.shape} {arguments}": (*each(name, arguments), [x])
+    f"{name} {x.dtype} {x.shape} {arguments}": (*each(f"fft.{name}", **arguments), [x])
     for name, x, arguments in CALLS
 }
 KERNELS = [

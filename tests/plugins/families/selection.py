@@ -6,7 +6,7 @@ import numpy as np
 
 import gradtape as gt
 
-from .family import Family
+from .family import Family, each
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4))
@@ -15,14 +15,6 @@ V, W = RNG.standard_normal(4), RNG.standard_normal(4)
 POINT = np.array(0.7)
 MASK = X > 0
 NUMBERS = np.array([[2, 0, 1, 1]])
-
-
-def each(name, *args, **kwargs):
-    """The same call of our function and of NumPy's."""
-    return [
-        lambda *xs, module=module: getattr(module, name)(*xs, *args, **kwargs)
-        for module in (gt, np)
-    ]
 
 
 def joined(name, **kwargs):

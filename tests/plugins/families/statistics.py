@@ -6,7 +6,7 @@ import numpy as np
 
 import gradtape as gt
 
-from .family import Family
+from .family import Family, each
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4))
@@ -16,14 +16,6 @@ METHODS = (
     "inverted_cdf averaged_inverted_cdf closest_observation interpolated_inverted_cdf hazen "
     "weibull linear median_unbiased normal_unbiased lower higher midpoint nearest"
 ).split()
-
-
-def each(name, *args, **kwargs):
-    """The same call of our function and of NumPy's."""
-    return [
-        lambda *xs, module=module: getattr(module, name)(*xs, *args, **kwargs)
-        for module in (gt, np)
-    ]
 
 
 ORDER = {
