@@ -19,6 +19,7 @@ import samples_shape
 import samples_transforms
 
 import gradtape as gt
+from gradtape.core.extend import Op
 from gradtape.testing import Sample
 
 TABLES = (
@@ -57,23 +58,25 @@ NOT_SAMPLED = {
 }
 
 
+def public_names(module: Any) -> list[str]:
+    """Return a module's public names; of gradtape itself, those that are for numbers."""
+    if module is not gt:
+        return list(module.__all__)
+    # what `__all__` lists has to do with tapes, modules and plugins
+    return [name for name in dir(gt) if not name.startswith("_") and name not in gt.__all__]
+
+
 def public_functions() -> dict[str, Any]:
-    """Return the public ops and functions made of ops, by name; other names of them left out."""
+    """Return the public ops and functions made of ops, by name."""
     modules = {"": gt, **{f"{name}.": getattr(gt, name) for name in gt._OP_MODULES}}
-    sources = (
-        "gradtape.plugins.ops",
-        "gradtape.core.ops.op",
-        "gradtape.core.ops.quick",
-        "gradtape.core.tensors.standard",
-    )
     found: dict[str, Any] = {}
     for prefix, module in modules.items():
-        for name in dir(module) if module is gt else module.__all__:
+        for name in public_names(module):
             function = getattr(module, name)
             home = getattr(function, "__module__", None) or type(function).__module__
-            if name.startswith("_") or not callable(function) or not home.startswith(sources):
-                continue
-            found[prefix + name] = function
+            # dtypes, and what is asked of them, are NumPy's own
+            if callable(function) and home.startswith("gradtape."):
+                found[prefix + name] = function
     return found
 
 
@@ -90,7 +93,7 @@ def composed() -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     for name, function in functions.items():
-        if not isinstance(function, gt.core.extend.Op) and id(function) not in taken:
+        if not isinstance(function, Op) and id(function) not in taken:
             taken.add(id(function))
             found[name] = function
     return found

@@ -1,14 +1,10 @@
-"""The portable kernels run on a strict array API library, and NumPy's own give the same."""
+"""Kernels that networks run: reshaping, picking, products, activations, losses."""
 
 from __future__ import annotations
 
-import array_api_strict as strict
 import numpy as np
-import pytest
 
-import gradtape as gt
-from gradtape.core.extend import ops
-from gradtape.plugins.numpy.network_kernels import KERNELS
+from .family import Family
 
 RNG = np.random.default_rng(0)
 M = RNG.standard_normal((3, 4))
@@ -21,7 +17,7 @@ PICKS = {"index": (("array", 0), ("array", 1))}
 MASK = {"index": (("array", 0),)}
 SUBSCRIPTS = {"subscripts": "ij,ik->jk"}
 
-SAMPLES = [
+KERNELS = [
     ("reshape", (M,), {"shape": (4, 3)}),
     ("broadcast_to", (M,), {"shape": (2, 3, 4)}),
     ("expand_dims", (M,), {"axis": (0, 2)}),
@@ -97,44 +93,4 @@ SAMPLES = [
     ("batch_norm_gradient", (M, *[V[:3]] * 2, M, *[V[:3]] * 2, V[:3] ** 2), {"axis": 0}),
 ]
 
-
-def listed(result):
-    return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-def portable(name, xp, arrays, params):
-    kernel = gt.registry().ops[name].kernel
-    return listed(kernel(xp, *(xp.asarray(x) for x in arrays), **params))
-
-
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: f"{sample[0]}{sample[2]}")
-def test_kernels_need_no_more_than_the_array_api(sample):
-    name, arrays, params = sample
-    results = portable(name, strict, arrays, params)
-    for mine, ours in zip(results, listed(ops[name].raw(*arrays, **params)), strict=True):
-        mine = np.asarray(mine)
-        assert mine.dtype == ours.dtype
-        np.testing.assert_allclose(mine, ours, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize(
-    "sample",
-    [sample for sample in SAMPLES if sample[0] in KERNELS],
-    ids=lambda sample: f"{sample[0]}{sample[2]}",
-)
-def test_numpys_own_kernels_agree_with_the_portable_ones(sample, dtype):
-    name, arrays, params = sample
-    arrays = [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
-    given = [x.copy() for x in arrays]
-    tolerance = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}[dtype]
-    results = listed(KERNELS[name](*arrays, **params))
-    for mine, theirs in zip(results, portable(name, np, arrays, params), strict=True):
-        assert mine.dtype == theirs.dtype
-        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
-    for x, before in zip(arrays, given, strict=True):
-        np.testing.assert_array_equal(x, before)  # what a tape holds is left as it was
-
-
-def test_every_numpy_kernel_is_sampled():
-    assert {name for name, _, _ in SAMPLES} >= set(KERNELS)
+FAMILY = Family(kernels=KERNELS)
