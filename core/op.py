@@ -149,6 +149,35 @@ def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tu
     return pick
 
 
+class _OpText:
+    """``__doc__``: the class's text on a class of ops, and the op's own on an op."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __get__(self, op: Op | None, owner: type | None = None) -> str | None:
+        if op is None:
+            return self.text
+        from .docstrings import docstring_of
+
+        return docstring_of(op)
+
+
+class _OpSignature:
+    """``__signature__``: None on a class of ops, which Python reads itself; of an op, its own."""
+
+    __slots__ = ()
+
+    def __get__(self, op: Op | None, owner: type | None = None) -> inspect.Signature | None:
+        if op is None:
+            return None
+        from .docstrings import signature_of
+
+        return signature_of(op)
+
+
 class Op:
     """A differentiable primitive.
 
@@ -188,6 +217,9 @@ class Op:
         each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
         tangent of zero and returns the tangent of the output, or one per output. By default it is
         derived from the gradient rules.
+    doc
+        The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
+        are made from the record if they are not given.
     """
 
     __slots__ = (
@@ -307,9 +339,11 @@ class Op:
             outputs = tuple(shape_witness(y) for y in outputs)
         return tuple(kept), outputs
 
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        return self.doc or f"The op {self.name!r}."
+    __signature__ = _OpSignature()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.__doc__ = _OpText(vars(cls).get("__doc__"))  # type: ignore[assignment]
 
     @property
     def __name__(self) -> str:
@@ -424,6 +458,9 @@ class Op:
             else:
                 handles.append(operand(x, self, position, inputs))
         return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
+
+
+Op.__doc__ = _OpText(Op.__doc__)  # type: ignore[assignment]
 
 
 def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
