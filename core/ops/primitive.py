@@ -16,6 +16,7 @@ from ..base.table import ops, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
+from .docstrings import OpSignature, OpText
 from .rule import BatchRule, ForwardRule, Rule
 
 __all__ = ["Primitive"]
@@ -60,6 +61,9 @@ class Primitive:
         each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
         tangent of zero and returns the tangent of the output, or one per output. By default it is
         derived from the gradient rules.
+    doc
+        The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
+        are made from the record if they are not given.
     """
 
     __slots__ = (
@@ -191,9 +195,11 @@ class Primitive:
             outputs = tuple(shape_witness(y) for y in outputs)
         return tuple(kept), outputs
 
-    @property
-    def __doc__(self) -> str:  # type: ignore[override]
-        return self.doc or f"The op {self.name!r}."
+    __signature__ = OpSignature()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.__doc__ = OpText(vars(cls).get("__doc__"))  # type: ignore[assignment]
 
     @property
     def __name__(self) -> str:
@@ -253,6 +259,9 @@ class Primitive:
     def forget_kernels(self) -> None:
         """Drop remembered kernels, after the registry changed."""
         self._kernels.clear()
+
+
+Primitive.__doc__ = OpText(Primitive.__doc__)  # type: ignore[assignment]
 
 
 def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
