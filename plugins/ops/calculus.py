@@ -313,8 +313,8 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     Notes
     -----
     Second-order accurate for uneven coordinates too, as in NumPy: at a distance of h from the
-    sample before and k from the one after, each side's slope weighs as the width of the other, ``(k
-    * (x[i] - x[i - 1]) / h + h * (x[i + 1] - x[i]) / k) / (h + k)``.
+    sample before and k from the one after, each side's slope weighs as the width of the other,
+    ``(k * (x[i] - x[i - 1]) / h + h * (x[i + 1] - x[i]) / k) / (h + k)``.
 
     References
     ----------

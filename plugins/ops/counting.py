@@ -235,7 +235,7 @@ def histogram(
         Divide so that the histogram's integral is 1.
     weights
         A tensor of the shape of ``x``: sum these instead of counting. Gradients reach them; there
-        is none by ``x``, of which counts are piecewise constant.
+        is none with respect to ``x``: counts are piecewise constant.
 
     Returns
     -------

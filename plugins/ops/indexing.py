@@ -272,8 +272,8 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
     Returns
     -------
-    A tensor of the dtype of ``x``, of shape ``x.shape[:axis] + indices.shape + x.shape[axis +
-    1:]``.
+    A tensor of the dtype of ``x``, of shape
+    ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
 
     Raises
     ------
