@@ -171,6 +171,16 @@ def zeros_like(x: Any, dtype: Any = None) -> Any:
     Returns
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.zeros_like(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
     return _made_like(_zeros(x), dtype)
 
@@ -189,6 +199,16 @@ def ones_like(x: Any, dtype: Any = None) -> Any:
     Returns
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.ones_like(gt.constant([2.0, 3.0]), dtype="int32").tolist()
+    [1, 1]
     """
     return _made_like(_ones(x), dtype)
 
@@ -202,13 +222,25 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
     x
         A tensor, variable or array of any shape and dtype.
     fill_value
-        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it.
+        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it. It is cast
+        to the result's dtype.
     dtype
         The result's dtype; that of ``x`` if not given.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, not connected to it.
 
     Raises
     ------
     ValueError
         If ``fill_value`` does not broadcast to the shape of ``x``.
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.full_like(gt.constant([1.0, 2.0]), 7.5).tolist()
+    [7.5, 7.5]
     """
     return ops["broadcast_like"](fill_value, _made_like(_zeros(x), dtype))
