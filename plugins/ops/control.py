@@ -128,7 +128,8 @@ def cond(
 
     Returns
     -------
-    What the function returns.
+    object
+        What the function returns.
 
     Raises
     ------
@@ -295,7 +296,8 @@ def while_loop(
 
     Returns
     -------
-    The last loop variables, in their structure.
+    object
+        The last loop variables, in their structure.
 
     Raises
     ------
