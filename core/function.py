@@ -186,6 +186,23 @@ class Function:
         """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
 
         With an ``input_signature``, no arguments are needed.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of the function; tensors may be given by their :class:`TensorSpec`.
+
+        Returns
+        -------
+        ConcreteFunction
+            The trace, made now or before; its ``graph`` can be printed.
+
+        Raises
+        ------
+        TypeError
+            If the arguments do not fit the function's parameters or its ``input_signature``.
+        TraceError
+            If Python code reads a value that is not there while tracing.
         """
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
@@ -404,10 +421,15 @@ def function(
 
     Returns
     -------
-    A :class:`Function`; calls of it may be recorded by tapes, to any order.
+    Function
+        A callable like ``fn``; calls of it may be recorded by tapes, to any order. Without ``fn``,
+        a decorator that makes one.
 
     Raises
     ------
+    TypeError
+        If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if the
+        arguments do not fit it.
     TraceError
         On the first call, if Python code reads a value that is not there while tracing.
 
@@ -416,6 +438,8 @@ def function(
     >>> @gt.function(input_signature=[gt.TensorSpec([None])])
     ... def mean_square(x):
     ...     return gt.mean(x * x)
+    >>> mean_square(gt.constant([1.0, 3.0])).item()
+    5.0
     """
     if fn is None:
         return lambda f: Function(f, input_signature)

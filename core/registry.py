@@ -100,6 +100,16 @@ class Registry:
     def op(self, name: str) -> Op:
         """Return the op called ``name``.
 
+        Parameters
+        ----------
+        name
+            The op's name, ``"distribution::name"`` for one of another package.
+
+        Returns
+        -------
+        Op
+            The op, as users call it.
+
         Raises
         ------
         UnknownOp
@@ -119,7 +129,23 @@ class Registry:
             raise UnknownOp(message + self._failed()) from None
 
     def backend(self, name: str) -> Backend:
-        """Return the backend called ``name``."""
+        """Return the backend called ``name``.
+
+        Parameters
+        ----------
+        name
+            The backend's name, without a device.
+
+        Returns
+        -------
+        Backend
+            The backend, whether its library is installed or not.
+
+        Raises
+        ------
+        UnknownOp
+            If no plugin provides it.
+        """
         try:
             return self.backends[name]
         except KeyError:
@@ -129,7 +155,25 @@ class Registry:
             ) from None
 
     def kernel(self, op: Op, backend: Backend) -> Callable[..., Any]:
-        """Return what computes ``op`` on arrays of ``backend``."""
+        """Return what computes ``op`` on arrays of ``backend``.
+
+        Parameters
+        ----------
+        op
+            A registered op.
+        backend
+            One of the backends.
+
+        Returns
+        -------
+        callable
+            A function of the backend's arrays and the op's parameters.
+
+        Raises
+        ------
+        UnknownOp
+            If the op is not registered, or the backend has no kernel for it.
+        """
         if self.ops.get(op.name) is not op:
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         override = self.kernels.get((op.name, backend.name))
@@ -149,7 +193,20 @@ class Registry:
         return self.executors[self.selected_executor]
 
     def owner(self, kind: str, name: Any) -> PluginInfo | None:
-        """Return the plugin that provides the op, rule, kernel, backend, … called ``name``."""
+        """Return the plugin that provides the op, rule, kernel, backend, … called ``name``.
+
+        Parameters
+        ----------
+        kind
+            ``"op"``, ``"rule"``, ``"kernel"``, ``"backend"``, ``"module"`` or ``"executor"``.
+        name
+            Its name; ``(op name, backend name)`` for a kernel.
+
+        Returns
+        -------
+        PluginInfo or None
+            The plugin, ``None`` if there is none.
+        """
         return self._owner.get((kind, name))
 
     def _failed(self) -> str:
@@ -259,10 +316,27 @@ def _call(manager: pluggy.PluginManager, plugin: Any, hook: str) -> Any:
 def registry(strict: bool = True) -> Registry:
     """Return the registry; plugins are discovered on the first call.
 
+    Parameters
+    ----------
+    strict
+        Whether a clash of plugins is an error (the default), or only noted in ``plugins``.
+
+    Returns
+    -------
+    Registry
+        What all plugins provide: ``ops``, ``backends``, ``modules`` and more, by name.
+
     Raises
     ------
     PluginError
         If two plugins provide the same thing, unless not ``strict``.
+
+    Examples
+    --------
+    >>> "matmul" in gt.registry().ops
+    True
+    >>> str(gt.registry().owner("op", "matmul")).startswith("plugin 'ops' (gradtape")
+    True
     """
     found = _registry or _discovered()
     if strict:
@@ -293,10 +367,28 @@ def op_named(name: str) -> Op:
 def register_plugin(plugin: Any, name: str) -> None:
     """Register a plugin by hand: a module or object with hook implementations.
 
+    Parameters
+    ----------
+    plugin
+        What has the functions marked with :func:`gradtape.hookimpl`.
+    name
+        A name to speak of it by, and to take it back with :func:`gradtape.unregister_plugin`.
+
     Raises
     ------
     PluginError
-        If it clashes with another plugin; it is then not registered.
+        If it clashes with another plugin, or cannot be used; it is then not registered.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from gradtape.core.extend import Op
+    >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
+    >>> gt.register_plugin(plugin, "example")
+    >>> gt.grad(twice)(1.0).item()
+    2.0
+    >>> gt.unregister_plugin("example")
     """
     if name in _by_hand:
         raise PluginError(f"a plugin called {name!r} is registered already")
@@ -310,7 +402,26 @@ def register_plugin(plugin: Any, name: str) -> None:
 
 
 def unregister_plugin(name: str) -> None:
-    """Take back a plugin registered by hand."""
+    """Take back a plugin registered by hand.
+
+    Parameters
+    ----------
+    name
+        The name that it was registered under.
+
+    Raises
+    ------
+    PluginError
+        If no plugin of that name was registered by hand.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [])), "example")
+    >>> gt.unregister_plugin("example")
+    >>> any(info.name == "example" for info in gt.registry().plugins)
+    False
+    """
     if name not in _by_hand:
         raise PluginError(f"no plugin called {name!r} was registered by hand")
     del _by_hand[name]
@@ -318,7 +429,25 @@ def unregister_plugin(name: str) -> None:
 
 
 def disable_plugin(name: str, disabled: bool = True) -> None:
-    """Leave out the plugin called ``name`` from now on (or take it in again)."""
+    """Leave out the plugin called ``name`` from now on (or take it in again).
+
+    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, names with commas between them, does the
+    same from the start.
+
+    Parameters
+    ----------
+    name
+        The plugin's name, as ``gradtape plugins`` lists it; one that is not installed does no harm.
+    disabled
+        False takes it in again.
+
+    Examples
+    --------
+    >>> gt.disable_plugin("cupy")
+    >>> "cupy" in gt.registry().backends
+    False
+    >>> gt.disable_plugin("cupy", disabled=False)
+    """
     (_disabled.add if disabled else _disabled.discard)(name)
     _rebuild()
 
