@@ -31,7 +31,20 @@ __all__ = ["GradientTape", "UnconnectedGradients"]
 
 
 class UnconnectedGradients(enum.Enum):
-    """What :meth:`GradientTape.gradient` returns for a source without influence on the target."""
+    """What :meth:`GradientTape.gradient` returns for a source without influence on the target.
+
+    ``NONE`` (or the word ``"none"``) stands for ``None``, ``ZERO`` (or ``"zero"``) for zeros of the
+    source's shape and dtype.
+
+    Examples
+    --------
+    >>> x, y = gt.constant(1.0), gt.constant(2.0)
+    >>> with gt.GradientTape() as tape:
+    ...     tape.watch([x, y])
+    ...     z = 3.0 * x
+    >>> tape.gradient(z, [x, y], unconnected_gradients=gt.UnconnectedGradients.ZERO)[1].item()
+    0.0
+    """
 
     NONE = "none"
     ZERO = "zero"
@@ -68,9 +81,9 @@ class GradientTape:
     Parameters
     ----------
     persistent
-        Keep the records after :meth:`gradient`, so that it may be called again.
+        Keep the records after :meth:`gradient`, so that it may be called again. False by default.
     watch_accessed_variables
-        Watch trainable variables when they are read.
+        Watch trainable variables when they are read. True by default.
 
     Examples
     --------
@@ -147,10 +160,26 @@ class GradientTape:
     def stop_recording(self) -> Iterator[None]:
         """Pause this tape (and its watching of variables) for a block; other tapes go on.
 
+        Yields
+        ------
+        None
+            What runs in the block is a constant to this tape.
+
         Raises
         ------
         RuntimeError
             If the tape is not recording.
+
+        Examples
+        --------
+        >>> x = gt.constant(3.0)
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     with tape.stop_recording():
+        ...         scale = x * x
+        ...     y = scale * x
+        >>> tape.gradient(y, x).item()
+        9.0
         """
         if not self._recording:
             raise RuntimeError("stop_recording: this tape is not recording")
@@ -163,7 +192,13 @@ class GradientTape:
             self._resume()
 
     def reset(self) -> None:
-        """Forget everything recorded and watched, as if the tape had just been entered."""
+        """Forget everything recorded and watched, as if the tape had just been entered.
+
+        Raises
+        ------
+        RuntimeError
+            If the tape has not been entered.
+        """
         if not self._entered:
             raise RuntimeError("reset: this tape has not been entered; use it in a with statement")
         self._all, self._roots = {}, set()
@@ -174,8 +209,11 @@ class GradientTape:
     def watch(self, tensor: Any) -> None:
         """Follow a tensor or variable (or those of a nested container).
 
-        Only floating and complex values are differentiable; others are accepted, and their gradient
-        is ``None``.
+        Parameters
+        ----------
+        tensor
+            Tensors or variables, in any nested containers. Only floating and complex values are
+            differentiable; others are accepted, and their gradient is ``None``.
 
         Raises
         ------
@@ -200,11 +238,22 @@ class GradientTape:
         """Return the variables watched by being read, in the order of their creation.
 
         As in TensorFlow, :meth:`watch` does not add to them.
+
+        Returns
+        -------
+        tuple of Variable
+            The variables, each once.
         """
         return tuple(self._variables[id] for id in sorted(self._variables))
 
     def accessed(self, variable: Variable) -> None:
-        """Take note that a trainable variable was read (called by the variable)."""
+        """Take note that a trainable variable was read (called by the variable).
+
+        Parameters
+        ----------
+        variable
+            The variable.
+        """
         if self._watch_accessed and self._recording and variable.id not in self._variables:
             self._variables[variable.id] = variable
             self._watch_id(variable.id, variable.dtype)
@@ -212,7 +261,19 @@ class GradientTape:
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Record a run of ``op`` with one output (called by the op)."""
+        """Record a run of ``op`` with one output (called by the op).
+
+        Parameters
+        ----------
+        op
+            The op.
+        inputs
+            What it was given: tensors, and weak Python scalars.
+        output
+            The tensor that it gave.
+        params
+            The op's parameters.
+        """
         rules = op.rules
         if rules is None:
             self.record_joint(op, inputs, [output], params)
@@ -256,7 +317,19 @@ class GradientTape:
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        """Record a run of an op with one rule for all of its inputs."""
+        """Record a run of an op with one rule for all of its inputs.
+
+        Parameters
+        ----------
+        op
+            The op.
+        inputs
+            What it was given: tensors, and weak Python scalars.
+        outputs
+            The tensors that it gave.
+        params
+            The op's parameters.
+        """
         live = self.records
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
         if not any(ids):
@@ -293,13 +366,32 @@ class GradientTape:
         outputs: list[Tensor],
         backward: Callable[[list[Any], bool], Sequence[Any]],
     ) -> None:
-        """Record a computation whose gradient is the function ``backward``."""
+        """Record a computation whose gradient is the function ``backward``.
+
+        Parameters
+        ----------
+        name
+            A name for messages.
+        inputs, outputs
+            The tensors that went in and came out.
+        backward
+            ``backward(gs, raw)`` takes an upstream gradient (or ``None``) per output and returns
+            one gradient (or ``None``) per input: arrays if ``raw``, else tensors.
+        """
         ids = tuple(x.id if x.id in self.records else None for x in inputs)
         if any(ids):
             self._join(outputs, Joint(tuple(y.id for y in outputs), ids, backward, name))
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Take note that gradients stop here, and why."""
+        """Take note that gradients stop here, and why.
+
+        Parameters
+        ----------
+        inputs, outputs
+            The tensors that went in and came out; no outputs for what no tape sees.
+        why
+            The reason in words, for :meth:`explain`.
+        """
         for x in inputs:
             if x.id in self.records:
                 self._breaks.extend(Break(y.id, x.id, why) for y in outputs)
@@ -326,12 +418,13 @@ class GradientTape:
         output_gradients
             The upstream gradient of each target, in the same structure; ones by default.
         unconnected_gradients
-            ``UnconnectedGradients.NONE`` (or ``"none"``): ``None`` for a source that does not
-            influence the target. ``ZERO`` (or ``"zero"``): zeros.
+            ``UnconnectedGradients.NONE`` (or ``"none"``, the default): ``None`` for a source that
+            does not influence the target. ``ZERO`` (or ``"zero"``): zeros.
 
         Returns
         -------
-        A gradient per source, of its shape and dtype, in the structure of ``sources``.
+        object
+            A gradient per source, of its shape and dtype, in the structure of ``sources``.
 
         Raises
         ------
@@ -341,6 +434,20 @@ class GradientTape:
             If the target is ``None`` or not a tensor.
         ValueError
             If an output gradient is ``None``, or its shape is not the target's.
+
+        Notes
+        -----
+        The gradient of a complex target is TensorFlow's: the conjugate of the derivative.
+
+        Examples
+        --------
+        >>> x, w = gt.constant(3.0), gt.Variable(2.0)
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = w * x * x
+        >>> grads = tape.gradient(y, {"x": x, "w": w})
+        >>> grads["x"].item(), grads["w"].item()
+        (12.0, 9.0)
         """
         self._check_unused()
         unconnected = unconnected_kind(unconnected_gradients)
@@ -390,7 +497,9 @@ class GradientTape:
 
         Returns
         -------
-        Per source, a tensor of shape ``target.shape + source.shape``, in the source's dtype.
+        object
+            Per source, a tensor of shape ``target.shape + source.shape``, in the source's dtype, or
+            ``None`` if unconnected; in the structure of ``sources``.
 
         Raises
         ------
@@ -400,6 +509,15 @@ class GradientTape:
             If the target is no tensor; in a trace, if its shape is not fully known.
         ValueError
             If ``parallel_iterations`` is below 1.
+
+        Examples
+        --------
+        >>> x = gt.constant([1.0, 2.0])
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.jacobian(y, x).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
         """
         from .jacobian import jacobian  # it builds on tapes
 
@@ -447,7 +565,9 @@ class GradientTape:
 
         Returns
         -------
-        A tensor of shape ``(batch, *target.shape[1:], *source.shape[1:])``.
+        Tensor
+            A tensor of shape ``(batch, *target.shape[1:], *source.shape[1:])``, in the source's
+            dtype.
 
         Raises
         ------
@@ -455,6 +575,15 @@ class GradientTape:
             If a non-persistent tape is asked a second time.
         ValueError
             If the numbers of examples differ; with ``check``, if examples are not independent.
+
+        Examples
+        --------
+        >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.batch_jacobian(y, x).tolist()
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         from .jacobian import batch_jacobian, check_examples
 
@@ -535,6 +664,23 @@ class GradientTape:
 
         A non-persistent tape answers before :meth:`gradient` is called, or, once its records are
         gone, from what it still knows.
+
+        Parameters
+        ----------
+        target
+            A tensor.
+        source
+            A tensor or variable.
+
+        Returns
+        -------
+        str
+            The reason in words: the path of ops that connects the two, or where it ends, and why.
+
+        Raises
+        ------
+        TypeError
+            If one of them is neither a tensor nor a variable.
         """
         from .explain import explain
 

@@ -200,11 +200,22 @@ class Tensor(Operators):
 
     A tensor never changes: ops make new ones. Make tensors with :func:`gradtape.constant`.
 
+    Parameters
+    ----------
+    array
+        An array of a backend, which nobody writes to any more; it is not copied.
+
     Attributes
     ----------
     array
         The array behind the handle: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own
         array types while a function is traced or transformed.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0])
+    >>> (2.0 * x + 1.0).tolist()
+    [3.0, 5.0]
     """
 
     __slots__ = ("__weakref__", "array", "id")
@@ -218,7 +229,20 @@ class Tensor(Operators):
 
     @classmethod
     def with_id(cls, array: Any, id: int) -> Tensor:
-        """Return a handle with a given identity on tapes: a variable's, or 0 for none."""
+        """Return a handle with a given identity on tapes: a variable's, or 0 for none.
+
+        Parameters
+        ----------
+        array
+            An array of a backend or of a trace.
+        id
+            The identity.
+
+        Returns
+        -------
+        Tensor
+            A handle of the array.
+        """
         tensor = object.__new__(cls)  # without an identity of its own, which would be thrown away
         tensor.array = array
         tensor.id = id
@@ -265,6 +289,16 @@ class Tensor(Operators):
 
         The array shares memory with the tensor where it can, and is read-only: what a tape holds
         must not change under it. Copy it to write.
+
+        Returns
+        -------
+        numpy.ndarray or numpy.generic
+            The value, of the tensor's shape and dtype. Gradients do not pass through it.
+
+        Raises
+        ------
+        TraceError
+            While a function is traced or transformed, when there is no value.
         """
         from .backend import to_numpy
 
@@ -330,7 +364,25 @@ class Tensor(Operators):
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
     def to(self, backend: str) -> Tensor:
-        """Return the tensor on another backend or device: ``"numpy"``, ``"cupy"``, ``"cupy:1"``."""
+        """Return the tensor on another backend or device; gradients come back the same way.
+
+        Parameters
+        ----------
+        backend
+            ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the same value; itself if it is there already.
+
+        Raises
+        ------
+        LookupError
+            If no plugin provides the backend.
+        BackendUnavailable
+            If the backend cannot be used here.
+        """
         from .backend import transfer
 
         return transfer(self, backend)
@@ -338,13 +390,41 @@ class Tensor(Operators):
     def item(self, *index: Any) -> bool | int | float | complex:
         """Return the only element as a Python number, or the one at ``index``.
 
-        The index is a number (into the flattened tensor) or one for each axis, as in NumPy.
+        Parameters
+        ----------
+        index
+            A number (into the flattened tensor) or one for each axis, as in NumPy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element. Gradients do not pass through it.
+
+        Raises
+        ------
+        ValueError
+            If there are several elements, and no index.
+        IndexError
+            If the index is out of bounds.
+        TraceError
+            While a function is traced or transformed, when there is no value.
         """
         result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
         return result
 
     def tolist(self) -> Any:
-        """Return the value as nested lists of Python numbers."""
+        """Return the value as nested lists of Python numbers.
+
+        Returns
+        -------
+        list or number
+            A list per axis; a number if there are no axes.
+
+        Raises
+        ------
+        TraceError
+            While a function is traced or transformed, when there is no value.
+        """
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:
