@@ -29,8 +29,10 @@ _STORE = "_gradtape_functions"
 class ConcreteFunction:
     """One trace of a function: a graph with the structure of its arguments and results.
 
-    Attributes
+    Parameters
     ----------
+    name
+        The function's name.
     graph
         What was traced.
     arguments
@@ -39,6 +41,17 @@ class ConcreteFunction:
     results
         The structure of what is returned: the index of an output of the graph for each tensor, any
         other value as it is.
+
+    Attributes
+    ----------
+    specs
+        The :class:`TensorSpec` of each tensor among the arguments, in order.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> square.get_concrete_function(gt.TensorSpec([2])).graph.outputs[0].shape
+    (2,)
     """
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
@@ -54,7 +67,25 @@ class ConcreteFunction:
         return self.call_flat(self.fitted(args, kwargs))
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
-        """Return the tensors among the arguments, or raise if this trace is not for them."""
+        """Return the tensors among the arguments, or raise if this trace is not for them.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of a call: a tuple and a dict.
+
+        Returns
+        -------
+        list of Tensor
+            The tensors in order.
+
+        Raises
+        ------
+        TypeError
+            If the structure, a dtype or a Python value differs from what was traced.
+        ValueError
+            If a shape does not fit.
+        """
         args = _as_declared(tuple(args), self.arguments[0])
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
@@ -71,7 +102,18 @@ class ConcreteFunction:
         return tensors
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
-        """Run on the flat list of input tensors."""
+        """Run on the flat list of input tensors.
+
+        Parameters
+        ----------
+        tensors
+            The tensors that :meth:`fitted` returns.
+
+        Returns
+        -------
+        object
+            The results, in the structure that the function returned.
+        """
         direct = active_graph.get() is None and not active_tapes.get()
         if direct and not any(is_transformed(x.array) for x in tensors):
             if self._run is None:
@@ -99,7 +141,30 @@ class Output:
 
 
 class Function:
-    """A callable that is traced into a graph the first time it meets a signature."""
+    """A callable that is traced into a graph the first time it meets a signature.
+
+    :func:`gradtape.function` makes it.
+
+    Parameters
+    ----------
+    python_function
+        What to trace.
+    input_signature
+        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure.
+    name
+        The name of its graphs; by default that of the Python function.
+
+    Raises
+    ------
+    TypeError
+        If ``input_signature`` holds something else, or the function's parameters cannot be known.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> square(gt.constant(3.0)).item(), len(square.concrete_functions)
+    (9.0, 1)
+    """
 
     def __init__(
         self,
@@ -428,8 +493,10 @@ def function(
     Raises
     ------
     TypeError
-        If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if the
-        arguments do not fit it.
+        If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if a
+        dtype or the structure of the arguments is not that of ``input_signature``.
+    ValueError
+        When called, if a shape does not fit ``input_signature``.
     TraceError
         On the first call, if Python code reads a value that is not there while tracing.
 

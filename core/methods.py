@@ -711,7 +711,9 @@ class Methods:
         Raises
         ------
         ValueError
-            If there are no two axes, or the two are the same.
+            If the two axes are the same.
+        numpy.exceptions.AxisError
+            If an axis is out of bounds.
         """
         return _public("diagonal")(self, offset, axis1, axis2)
 
@@ -721,12 +723,13 @@ class Methods:
         Returns
         -------
         tuple of Tensor
-            A vector of indices per axis, of dtype ``int64``.
+            A vector of indices per axis, of dtype ``int64``; how many there are, a trace does not
+            know.
 
         Raises
         ------
-        TypeError
-            In a trace, which knows no values.
+        ValueError
+            If there are no axes.
         """
         return _public("nonzero")(self)
 

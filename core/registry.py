@@ -74,7 +74,7 @@ class PluginInfo:
 
 
 class Registry:
-    """Everything that plugins provide.
+    """Everything that plugins provide; :func:`gradtape.registry` returns it.
 
     Attributes
     ----------
@@ -84,6 +84,11 @@ class Registry:
         ``(op name, backend name)`` -> a kernel that replaces the op's portable one.
     plugins
         What was found, in order, those with a problem included.
+
+    Examples
+    --------
+    >>> gt.registry().op("add").inputs
+    ('x', 'y')
     """
 
     def __init__(self) -> None:

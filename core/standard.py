@@ -92,15 +92,39 @@ class NamespaceInfo:
     """What gradtape can do, in the words of the array API standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return which optional parts there are: both kinds of results of unknown size."""
+        """Return which optional parts there are: both kinds of results of unknown size.
+
+        Returns
+        -------
+        dict
+            Whether by name, and the most axes that a tensor may have.
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Return where new tensors are made, as ``tensor.device`` says it."""
+        """Return where new tensors are made, as ``tensor.device`` says it.
+
+        Returns
+        -------
+        str
+            The backend and its device: ``"numpy:cpu"``.
+        """
         return constant(0).device
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the dtypes of Python's numbers, by kind."""
+        """Return the dtypes of Python's numbers, by kind.
+
+        Parameters
+        ----------
+        device
+            Only for the standard's signature: all devices have the same.
+
+        Returns
+        -------
+        dict
+            A dtype for each of ``"real floating"``, ``"complex floating"``, ``"integral"`` and
+            ``"indexing"``.
+        """
         return {
             "real floating": default_dtype(),
             "complex floating": default_complex_dtype(),
@@ -109,17 +133,53 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the dtypes of the standard by name: all, or those of a kind or kinds."""
+        """Return the dtypes of the standard by name: all, or those of a kind or kinds.
+
+        Parameters
+        ----------
+        device
+            Only for the standard's signature: all devices have the same.
+        kind
+            A kind as ``gradtape.isdtype`` takes it, or a tuple of kinds; all by default.
+
+        Returns
+        -------
+        dict
+            The dtypes by name.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kind.
+        """
         found = np.__array_namespace_info__().dtypes(kind=kind)
         return {name: np.dtype(dtype) for name, dtype in found.items()}
 
     def devices(self) -> list[str]:
-        """Return the devices of the current backend that are known to be there."""
+        """Return the devices of the current backend that are known to be there.
+
+        Returns
+        -------
+        list of str
+            The devices, as ``tensor.device`` says them.
+        """
         return [self.default_device()]
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Return what gradtape can do, in the words of the array API standard."""
+    """Return what gradtape can do, in the words of the array API standard.
+
+    Returns
+    -------
+    NamespaceInfo
+        An object with the standard's methods ``capabilities``, ``default_device``,
+        ``default_dtypes``, ``devices`` and ``dtypes``.
+
+    Examples
+    --------
+    >>> gt.__array_namespace_info__().default_device()
+    'numpy:cpu'
+    """
     return NamespaceInfo()
 
 
