@@ -181,6 +181,8 @@ class Op:
     infer
         The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
         A weak Python scalar comes as itself.
+    params
+        Parameters with their defaults, beside those that the kernel's signature names.
     broadcasts
         Whether inputs broadcast, so that gradients are summed back to each input's shape.
     holomorphic
@@ -195,6 +197,19 @@ class Op:
         each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
         tangent of zero and returns the tangent of the output, or one per output. By default it is
         derived from the gradient rules.
+    doc
+        What the op does, for people: its docstring.
+
+    Raises
+    ------
+    PluginError
+        If the kernel's signature is not of that form, or the rules do not fit the inputs.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import Op
+    >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
+    <op example::cube(x)>
     """
 
     __slots__ = (
@@ -257,7 +272,18 @@ class Op:
             self.set_gradients(gradients)
 
     def set_gradients(self, gradients: Mapping[str, Callable[..., Any] | None]) -> None:
-        """Give the op its gradient rules, by input name."""
+        """Give the op its gradient rules, by input name.
+
+        Parameters
+        ----------
+        gradients
+            A rule for each input, ``NONDIFF`` where there is none; see :class:`Rule`.
+
+        Raises
+        ------
+        PluginError
+            If an input is missing or unknown, or a rule asks for what the op does not have.
+        """
         unknown = sorted(set(gradients) - set(self.inputs))
         missing = [name for name in self.inputs if name not in gradients]
         if unknown or missing:
@@ -299,7 +325,18 @@ class Op:
     def for_vjp(
         self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return what ``vjp`` will be given, with values that it does not read let go."""
+        """Return what ``vjp`` will be given, with values that it does not read let go.
+
+        Parameters
+        ----------
+        inputs, outputs
+            The tensors that went in and came out.
+
+        Returns
+        -------
+        inputs, outputs : tuple
+            The same, stand-ins of equal shape and dtype in the place of some.
+        """
         vjp, names = self._shapes_only
         if not names or vjp is not self.vjp:
             return inputs, outputs
@@ -365,7 +402,27 @@ class Op:
         return output
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
-        """Run the op on arrays of any one type, and return arrays of that type."""
+        """Run the op on arrays of any one type, and return arrays of that type.
+
+        Parameters
+        ----------
+        arrays
+            Arrays of a backend, a trace or a batch, and weak Python scalars.
+        params
+            The op's parameters.
+
+        Returns
+        -------
+        array or sequence of arrays
+            The results; no tape hears of them.
+
+        Raises
+        ------
+        TypeError
+            If the number of arrays is wrong, or one is none of any backend's.
+        BackendMismatch
+            If arrays are of two backends.
+        """
         try:
             kernel = self._kernels[tuple(map(type, arrays))]
         except KeyError:
@@ -373,7 +430,25 @@ class Op:
         return kernel(*arrays, **params)
 
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
-        """Find, and remember, what runs this op for arrays of these types."""
+        """Find, and remember, what runs this op for arrays of these types.
+
+        Parameters
+        ----------
+        arrays
+            What the op is called with.
+
+        Returns
+        -------
+        callable
+            A function of the arrays and the op's parameters.
+
+        Raises
+        ------
+        TypeError
+            If the number of arrays is wrong, or one is none of any backend's.
+        BackendMismatch
+            If arrays are of two backends.
+        """
         if len(arrays) != len(self.inputs) and not self.variadic:
             raise TypeError(
                 f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
@@ -407,7 +482,23 @@ class Op:
         return kernel
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
-        """Return the kernel that computes this op on a backend's arrays."""
+        """Return the kernel that computes this op on a backend's arrays.
+
+        Parameters
+        ----------
+        backend
+            The backend.
+
+        Returns
+        -------
+        callable
+            A function of the backend's arrays and the op's parameters.
+
+        Raises
+        ------
+        UnknownOp
+            If the op is not registered, or the backend has no kernel for it.
+        """
         from .registry import registry
 
         return registry().kernel(self, backend)
