@@ -48,6 +48,11 @@ class Module:
     ...         self.factor = gt.Variable(2.0)
     ...     def __call__(self, x):
     ...         return x * self.factor
+    >>> scale = Scale()
+    >>> scale(gt.constant(3.0)).item()
+    6.0
+    >>> list(scale.named_variables)
+    ['factor']
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -89,7 +94,15 @@ class Module:
         return {path: x for path, x in self.named_leaves() if isinstance(x, Variable)}
 
     def named_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
-        """Yield ``(path, variable or submodule)`` breadth first, each object once."""
+        """Yield ``(path, variable or submodule)`` breadth first, each object once.
+
+        Yields
+        ------
+        path : str
+            The attributes that lead to it, ``"/"`` between them: ``"layers/0/kernel"``.
+        leaf : Variable or Module
+            What is there.
+        """
         seen: set[int] = {id(self)}
         queue: list[tuple[str, Module]] = [("", self)]
         while queue:
@@ -107,7 +120,15 @@ class Module:
             queue += [(path + "/", leaf) for path, leaf in below]
 
     def own_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
-        """Yield ``(path, variable or module)`` found directly in this module's attributes."""
+        """Yield ``(path, variable or module)`` found directly in this module's attributes.
+
+        Yields
+        ------
+        path : str
+            The attribute, with ``"/"`` and an index or key for each container on the way.
+        leaf : Variable or Module
+            What is there.
+        """
         # training loops ask for a model's variables at every step, so this is kept lean
         state = vars(self)
         for attribute in self._attribute_order():
@@ -122,7 +143,13 @@ class Module:
         return sorted(vars(self))
 
     def functions(self) -> dict[str, Function | RestoredFunction]:
-        """Return the methods (and attributes) that are decorated with ``gradtape.function``."""
+        """Return the methods (and attributes) that are decorated with ``gradtape.function``.
+
+        Returns
+        -------
+        dict
+            The functions by name; those of a loaded module run the traces of its file.
+        """
         found: dict[str, Function | RestoredFunction] = {}
         for cls in reversed(type(self).__mro__):
             for attribute, value in vars(cls).items():
@@ -135,11 +162,35 @@ class Module:
         return found
 
     def call_signatures(self) -> list[Any]:
-        """Return the ``(args, kwargs)`` of past calls, a ``TensorSpec`` in each tensor's place."""
+        """Return the ``(args, kwargs)`` of past calls, a ``TensorSpec`` in each tensor's place.
+
+        Returns
+        -------
+        list
+            A pair per signature that ``__call__`` was called with, up to 64 of them.
+        """
         return list(vars(self).get(_CALLS, {}).values())
 
     def to(self, where: str) -> Module:
-        """Move every variable to a backend or device, in place: ``module.to("cupy:1")``."""
+        """Move every variable to a backend or device, in place: ``module.to("cupy:1")``.
+
+        Parameters
+        ----------
+        where
+            ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        LookupError
+            If no plugin provides the backend; no variable is moved.
+        BackendUnavailable
+            If the backend cannot be used here; no variable is moved.
+        """
         moved = [(v, transfer(Tensor(v.array), where).array) for v in self.variables]
         for variable, array in moved:  # all or nothing
             variable.set_array(array)
@@ -148,7 +199,10 @@ class Module:
     def summary(self) -> str:
         """Return a table of the layers: name, output shape, number of parameters.
 
-        Output shapes are those of the last call; ``?`` stands for the batch size.
+        Returns
+        -------
+        str
+            The table. Output shapes are those of the last call; ``?`` stands for the batch size.
         """
         rows = [("Layer", "Output shape", "Parameters")]
         own = [leaf for _, leaf in self.own_leaves()]

@@ -29,8 +29,9 @@ def load_digits() -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     y_train : int64, shape (1437,)
         The digits, 0 to 9.
     x_test : float32, shape (360, 64)
+        Grey values, as in ``x_train``.
     y_test : int64, shape (360,)
-        They come as ``(x_train, y_train), (x_test, y_test)``.
+        The digits. All four come as ``(x_train, y_train), (x_test, y_test)``.
 
     Raises
     ------

@@ -84,8 +84,9 @@ def check_op(
 
     Returns
     -------
-    What became of each check: ``"passed"`` if some sample passed it (and none failed), else the
-    reason why it was left out.
+    dict
+        What became of each check: ``"passed"`` if some sample passed it (and none failed), else the
+        reason why it was left out.
 
     Raises
     ------
@@ -96,8 +97,7 @@ def check_op(
 
     Examples
     --------
-    >>> import gradtape as gt
-    >>> report = check_op(gt.sum, [Sample(np.ones((2, 3)), axis=0)])
+    >>> report = gt.testing.check_op(gt.sum, [gt.testing.Sample(np.ones((2, 3)), axis=0)])
     >>> report["second order"]
     'passed'
     """

@@ -76,6 +76,22 @@ def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
 
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded."""
+    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded.
+
+    Yields
+    ------
+    None
+        Tensors and variables made in the block have values, whatever surrounds it.
+
+    Examples
+    --------
+    >>> @gt.function
+    ... def shifted(x):
+    ...     with gt.init_scope():
+    ...         table = gt.constant([10.0, 20.0]).numpy()
+    ...     return x + table
+    >>> shifted(gt.constant([1.0, 2.0])).tolist()
+    [11.0, 22.0]
+    """
     with tracing_into(None):
         yield

@@ -25,7 +25,20 @@ class Handle:
 
     @classmethod
     def with_id(cls, array: Any, id: int) -> Self:
-        """Return a handle with a given identity on tapes: a variable's, or 0 for none."""
+        """Return a handle with a given identity on tapes: a variable's, or 0 for none.
+
+        Parameters
+        ----------
+        array
+            An array of a backend or of a trace.
+        id
+            The identity.
+
+        Returns
+        -------
+        Tensor
+            A handle of the array.
+        """
         handle = object.__new__(cls)  # without an identity of its own, which would be thrown away
         handle.array = array
         handle.id = id

@@ -51,9 +51,10 @@ def custom_gradient(f: Fn) -> Fn:
 
     Returns
     -------
-    A function returning ``result`` alone. Ops inside ``grad_fn`` are recorded by outer tapes, so
-    gradients of every order exist. Inside :func:`gradtape.function` the backward function is traced
-    too, and is saved with the module.
+    callable
+        A function returning ``result`` alone. Ops inside ``grad_fn`` are recorded by outer tapes,
+        so gradients of every order exist. Inside :func:`gradtape.function` the backward function is
+        traced too, and is saved with the module.
 
     Raises
     ------
@@ -72,7 +73,9 @@ def custom_gradient(f: Fn) -> Fn:
     --------
     >>> @gt.custom_gradient
     ... def clip_gradients(y):
-    ...     return y, lambda dy: gt.clip_by_norm(dy, 0.5)
+    ...     return y, lambda dy: gt.clip(dy, -0.5, 0.5)
+    >>> gt.grad(lambda x: 3.0 * clip_gradients(x))(2.0).item()
+    0.5
     """
 
     @functools.wraps(f)
@@ -194,6 +197,11 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     override
         Replace a rule that exists. Without it, that is an error.
 
+    Returns
+    -------
+    callable
+        A decorator, which returns the function as it is.
+
     Raises
     ------
     LookupError
@@ -203,9 +211,17 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
 
     Examples
     --------
-    >>> @gt.register_gradient("sign", override=True)
-    ... def straight_through(g, x):
-    ...     return g
+    >>> from types import SimpleNamespace
+    >>> from gradtape.core.extend import Op
+    >>> cube = Op("example::cube", lambda xp, x: x**3)
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
+    >>> gt.register_plugin(plugin, "example")
+    >>> @gt.register_gradient("example::cube")
+    ... def slope(g, x):
+    ...     return 3.0 * g * x * x
+    >>> gt.grad(cube)(2.0).item()
+    12.0
+    >>> gt.unregister_plugin("example")
     """
     op = registry().op(op_name)
 

@@ -46,8 +46,9 @@ def recompute_grad(f: Fn) -> Fn:
 
     Returns
     -------
-    A function with the result and the gradients of ``f``, to any order. Tensors that ``f`` closes
-    over, or takes by keyword, get no gradient, as in :func:`gradtape.custom_gradient`.
+    callable
+        A function with the result and the gradients of ``f``, to any order. Tensors that ``f``
+        closes over, or takes by keyword, get no gradient, as in :func:`gradtape.custom_gradient`.
 
     References
     ----------

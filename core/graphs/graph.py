@@ -30,6 +30,13 @@ __all__ = ["Graph"]
 class Graph(BaseGraph):
     """A traced program.
 
+    Parameters
+    ----------
+    name
+        The traced function's name.
+    parent
+        The graph around it, for one that an op or a gradient of that graph runs.
+
     Attributes
     ----------
     name
@@ -46,6 +53,13 @@ class Graph(BaseGraph):
         Variable -> symbol of the value that it has on exit.
     closure
         Where constants came from that tapes may follow; ``None`` if there are no such.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> [node.op.name for node in graph.nodes]
+    ['multiply']
     """
 
     #: Batches of lower levels are values from outside, which a branch takes as inputs.
@@ -70,13 +84,42 @@ class Graph(BaseGraph):
     # -- building --------------------------------------------------------------------------------
 
     def input(self, spec: TensorSpec) -> Symbol:
-        """Add an input."""
+        """Add an input.
+
+        Parameters
+        ----------
+        spec
+            Its :class:`TensorSpec`.
+
+        Returns
+        -------
+        Symbol
+            The symbol that stands for it.
+        """
         symbol = Symbol(self, spec.shape, spec.dtype, spec.name)
         self.inputs.append(symbol)
         return symbol
 
     def adopt(self, array: Any) -> Any:
-        """Return ``array`` as a value of this graph: its own symbol, a capture or a constant."""
+        """Return ``array`` as a value of this graph: its own symbol, a capture or a constant.
+
+        Parameters
+        ----------
+        array
+            An array of a backend, a symbol of this graph or of one around it, or a weak Python
+            scalar.
+
+        Returns
+        -------
+        Symbol or scalar
+            A symbol of this graph; a scalar stays one.
+
+        Raises
+        ------
+        TraceError
+            If it is a symbol of a trace that has ended, or a value that differs from example to
+            example.
+        """
         if type(array) in SCALARS:
             return array
         if type(array) is Symbol and array.graph is self:
@@ -95,14 +138,46 @@ class Graph(BaseGraph):
         return self.constant(array)
 
     def constant(self, array: Any) -> Symbol:
-        """Add an array as a constant."""
+        """Add an array as a constant.
+
+        Parameters
+        ----------
+        array
+            An array of a backend.
+
+        Returns
+        -------
+        Symbol
+            The symbol that stands for it, the same each time.
+
+        Raises
+        ------
+        TraceError
+            If it is a value that differs from example to example.
+        """
         known = self._constant_of.get(id(array))
         if known is None:
             known = self._constant_of[id(array)] = self.another_constant(array)
         return known
 
     def another_constant(self, array: Any) -> Symbol:
-        """Add an array as a constant of its own, whether it is one already or not."""
+        """Add an array as a constant of its own, whether it is one already or not.
+
+        Parameters
+        ----------
+        array
+            An array of a backend.
+
+        Returns
+        -------
+        Symbol
+            A new symbol.
+
+        Raises
+        ------
+        TraceError
+            If it is a value that differs from example to example.
+        """
         if is_transformed(array):
             raise TraceError(
                 f"{user_line()}: the traced function {self.name!r} uses {array!r} from outside it: "
@@ -113,7 +188,29 @@ class Graph(BaseGraph):
         return symbol
 
     def add(self, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Append a run of ``op``; return its output symbol, or a list of them."""
+        """Append a run of ``op``; return its output symbol, or a list of them.
+
+        Parameters
+        ----------
+        op
+            The op.
+        arrays
+            Symbols, arrays of a backend, and weak Python scalars.
+        params
+            The op's parameters.
+
+        Returns
+        -------
+        Symbol or list of Symbol
+            What the op gives, of the shapes and dtypes that its shape rule says.
+
+        Raises
+        ------
+        TraceError
+            If the op has no shape rule.
+        TypeError, ValueError
+            If the shape rule refuses the inputs.
+        """
         if op.infer is None:
             raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
         inputs = tuple(self.adopt(array) for array in arrays)
@@ -128,7 +225,18 @@ class Graph(BaseGraph):
         return list(outputs) if several else outputs[0]
 
     def read(self, variable: Variable) -> Symbol:
-        """Return the variable's value at this point of the program."""
+        """Return the variable's value at this point of the program.
+
+        Parameters
+        ----------
+        variable
+            The variable.
+
+        Returns
+        -------
+        Symbol
+            Its value on entry, or the last that was assigned.
+        """
         symbol = self._reads.get(variable)
         if symbol is None:
             symbol = Symbol(self, variable.shape, variable.dtype)
@@ -137,7 +245,20 @@ class Graph(BaseGraph):
         return symbol
 
     def assign(self, variable: Variable, array: Any) -> None:
-        """Give the variable a new value from this point on."""
+        """Give the variable a new value from this point on.
+
+        Parameters
+        ----------
+        variable
+            The variable.
+        array
+            Its value, as :meth:`adopt` takes it.
+
+        Raises
+        ------
+        TraceError
+            Inside a gradient function or another nested graph.
+        """
         if self.parent is not None:
             raise TraceError(
                 f"{user_line()}: variable {variable.name!r} is assigned inside a gradient "
@@ -156,14 +277,37 @@ class Graph(BaseGraph):
         arguments: Sequence[Any],
         saved: Sequence[Any],
     ) -> list[Symbol]:
-        """Append a custom gradient around ``results``; return the symbols that stand for them."""
+        """Append a custom gradient around ``results``; return the symbols that stand for them.
+
+        Parameters
+        ----------
+        kind
+            The custom gradient.
+        results
+            What was computed.
+        arguments
+            What the gradient is with respect to.
+        saved
+            What the backward graph takes beside upstream gradients.
+
+        Returns
+        -------
+        list of Symbol
+            A symbol per result, through which gradients are the custom ones.
+        """
         inputs = tuple(self.adopt(x) for x in (*results, *arguments, *saved))
         outputs = tuple(Symbol(self, x.shape, x.dtype) for x in inputs[: kind.results])
         self.nodes.append(Node(kind, inputs, {}, outputs))
         return list(outputs)
 
     def without_updates(self) -> Graph:
-        """Return the same program, assigning no variable when it ends."""
+        """Return the same program, assigning no variable when it ends.
+
+        Returns
+        -------
+        Graph
+            A copy, which shares nodes and constants.
+        """
         twin = copy.copy(self)
         twin.updates = {}
         return twin

@@ -36,7 +36,19 @@ class BaseGraph:
 
 
 class Symbol(ArrayOperators):
-    """One value of a graph: an array type whose ops append nodes instead of computing."""
+    """One value of a graph: an array type whose ops append nodes instead of computing.
+
+    Parameters
+    ----------
+    graph
+        The graph that it belongs to.
+    shape
+        A tuple of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+    dtype
+        The dtype.
+    name
+        Its name in the printed graph.
+    """
 
     __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
     traced = True

@@ -71,27 +71,105 @@ class Backend:
         return None
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-        """Return a new array with ``value`` (a NumPy array, a number, nested lists)."""
+        """Return a new array with ``value`` (a NumPy array, a number, nested lists).
+
+        Parameters
+        ----------
+        value
+            The value, in host memory, or an array of this backend.
+        dtype
+            The dtype, if not the value's own.
+        device
+            The device, if not the backend's default.
+
+        Returns
+        -------
+        array
+            An array of the backend's type.
+        """
         raise NotImplementedError
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """Return the array's value in host memory, sharing memory where possible."""
+        """Return the array's value in host memory, sharing memory where possible.
+
+        Parameters
+        ----------
+        array
+            An array of this backend.
+
+        Returns
+        -------
+        numpy.ndarray
+            The value, of the same shape and dtype.
+        """
         raise NotImplementedError
 
     def device(self, array: Any) -> str:
-        """Return the device of ``array``, as in ``tensor.to("<backend>:<device>")``."""
+        """Return the device of ``array``, as in ``tensor.to("<backend>:<device>")``.
+
+        Parameters
+        ----------
+        array
+            An array of this backend.
+
+        Returns
+        -------
+        str
+            The device without the backend's name; ``"cpu"`` by default.
+        """
         return "cpu"
 
     def shape_witness(self, array: Any) -> Any:
-        """Return an array of the same shape and dtype that keeps ``array``'s memory free to go."""
+        """Return an array of the same shape and dtype that keeps ``array``'s memory free to go.
+
+        Parameters
+        ----------
+        array
+            An array of this backend.
+
+        Returns
+        -------
+        array
+            An array whose values do not matter; ``array`` itself by default.
+        """
         return array
 
     def weak_scalar(self, value: Any, dtype: Any) -> Any:
-        """Return a Python scalar as an array that promotes with ``dtype`` as the scalar would."""
+        """Return a Python scalar as an array that promotes with ``dtype`` as the scalar would.
+
+        Parameters
+        ----------
+        value
+            A Python number.
+        dtype
+            The dtype of the array beside it.
+
+        Returns
+        -------
+        array
+            An array without axes; the number itself by default.
+        """
         return value
 
     def bind(self, kernel: Any) -> Any:
-        """Return a portable kernel as a function of this backend's arrays."""
+        """Return a portable kernel as a function of this backend's arrays.
+
+        Parameters
+        ----------
+        kernel
+            The name of a function in the array namespace (with dots for a module in it), or
+            ``kernel(xp, *arrays, **params)``.
+
+        Returns
+        -------
+        callable
+            ``function(*arrays, **params)``.
+
+        Raises
+        ------
+        AttributeError
+            If the namespace has no function of that name.
+        """
         xp = self.xp
         if isinstance(kernel, str):
             target = xp
@@ -176,12 +254,24 @@ def backend(name: str) -> Iterator[Backend]:
     name
         ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
 
+    Yields
+    ------
+    Backend
+        The backend that makes new tensors inside the block.
+
     Raises
     ------
     LookupError
         If no plugin provides the backend.
     BackendUnavailable
         If it cannot be used here; the message has the ``pip install`` line.
+
+    Examples
+    --------
+    >>> with gt.backend("numpy"):
+    ...     x = gt.constant([1.0, 2.0])
+    >>> x.device
+    'numpy:cpu'
     """
     selected = parse_place(name)
     chosen = registry().backend(selected[0])

@@ -24,7 +24,14 @@ def register_array_type(
 ) -> None:
     """Let ops run on ``array_type``: ``handler(op)`` is called with the op's arrays.
 
-    ``rank`` orders types that meet in one op: the outermost (highest) handles it.
+    Parameters
+    ----------
+    array_type
+        A type of arrays that no backend owns.
+    rank
+        The order of types that meet in one op: the outermost (highest) handles it.
+    handler
+        ``handler(op)`` returns what runs the op: a function of its arrays and parameters.
     """
     transforms[array_type] = (rank, handler)
 

@@ -22,7 +22,27 @@ Rules = Mapping[str, Callable[..., Any] | Mapping[str, Any]]
 
 
 def hookimpl(function: Fn) -> Fn:
-    """Mark a plugin's function as an implementation of the hook of the same name."""
+    """Mark a plugin's function as an implementation of the hook of the same name.
+
+    Parameters
+    ----------
+    function
+        A function whose name (or whose name in the plugin) is that of a hook: ``gradtape_ops``,
+        ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``, ``gradtape_modules`` or
+        ``gradtape_executors``.
+
+    Returns
+    -------
+    callable
+        The function itself.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import Op
+    >>> @gt.hookimpl
+    ... def gradtape_ops():
+    ...     return [Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})]
+    """
     import pluggy  # slow to import, and needed by plugins alone
 
     return pluggy.HookimplMarker(PROJECT)(function)

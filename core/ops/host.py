@@ -175,10 +175,27 @@ HOST = PluginHost()
 def registry(strict: bool = True) -> Registry:
     """Return the registry; plugins are discovered on the first call.
 
+    Parameters
+    ----------
+    strict
+        Whether a clash of plugins is an error (the default), or only noted in ``plugins``.
+
+    Returns
+    -------
+    Registry
+        What all plugins provide: ``ops``, ``backends``, ``modules`` and more, by name.
+
     Raises
     ------
     PluginError
         If two plugins provide the same thing, unless not ``strict``.
+
+    Examples
+    --------
+    >>> "matmul" in gt.registry().ops
+    True
+    >>> str(gt.registry().owner("op", "matmul")).startswith("plugin 'ops' (gradtape")
+    True
     """
     return HOST.registry(strict)
 
@@ -186,21 +203,76 @@ def registry(strict: bool = True) -> Registry:
 def register_plugin(plugin: Any, name: str) -> None:
     """Register a plugin by hand: a module or object with hook implementations.
 
+    Parameters
+    ----------
+    plugin
+        What has the functions marked with :func:`gradtape.hookimpl`.
+    name
+        A name to speak of it by, and to take it back with :func:`gradtape.unregister_plugin`.
+
     Raises
     ------
     PluginError
-        If it clashes with another plugin; it is then not registered.
+        If it clashes with another plugin, or cannot be used; it is then not registered.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from gradtape.core.extend import Op
+    >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
+    >>> gt.register_plugin(plugin, "example")
+    >>> gt.grad(twice)(1.0).item()
+    2.0
+    >>> gt.unregister_plugin("example")
     """
     HOST.register(plugin, name)
 
 
 def unregister_plugin(name: str) -> None:
-    """Take back a plugin registered by hand."""
+    """Take back a plugin registered by hand.
+
+    Parameters
+    ----------
+    name
+        The name that it was registered under.
+
+    Raises
+    ------
+    PluginError
+        If no plugin of that name was registered by hand.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [])), "example")
+    >>> gt.unregister_plugin("example")
+    >>> any(info.name == "example" for info in gt.registry().plugins)
+    False
+    """
     HOST.unregister(name)
 
 
 def disable_plugin(name: str, disabled: bool = True) -> None:
-    """Leave out the plugin called ``name`` from now on (or take it in again)."""
+    """Leave out the plugin called ``name`` from now on (or take it in again).
+
+    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, names with commas between them, does the
+    same from the start.
+
+    Parameters
+    ----------
+    name
+        The plugin's name, as ``gradtape plugins`` lists it; one that is not installed does no harm.
+    disabled
+        False takes it in again.
+
+    Examples
+    --------
+    >>> gt.disable_plugin("cupy")
+    >>> "cupy" in gt.registry().backends
+    False
+    >>> gt.disable_plugin("cupy", disabled=False)
+    """
     HOST.disable(name, disabled)
 
 

@@ -47,6 +47,8 @@ class Primitive:
     infer
         The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
         A weak Python scalar comes as itself.
+    params
+        Parameters with their defaults, beside those that the kernel's signature names.
     broadcasts
         Whether inputs broadcast, so that gradients are summed back to each input's shape.
     holomorphic
@@ -64,6 +66,17 @@ class Primitive:
     doc
         The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
         are made from the record if they are not given.
+
+    Raises
+    ------
+    PluginError
+        If the kernel's signature is not of that form, or the rules do not fit the inputs.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import Op
+    >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
+    <op example::cube(x)>
     """
 
     __slots__ = (
@@ -126,7 +139,18 @@ class Primitive:
             self.set_gradients(gradients)
 
     def set_gradients(self, gradients: Mapping[str, Callable[..., Any] | None]) -> None:
-        """Give the op its gradient rules, by input name."""
+        """Give the op its gradient rules, by input name.
+
+        Parameters
+        ----------
+        gradients
+            A rule for each input, ``NONDIFF`` where there is none; see :class:`Rule`.
+
+        Raises
+        ------
+        PluginError
+            If an input is missing or unknown, or a rule asks for what the op does not have.
+        """
         unknown = sorted(set(gradients) - set(self.inputs))
         missing = [name for name in self.inputs if name not in gradients]
         if unknown or missing:
@@ -182,7 +206,18 @@ class Primitive:
     def for_vjp(
         self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return what ``vjp`` will be given, with values that it does not read let go."""
+        """Return what ``vjp`` will be given, with values that it does not read let go.
+
+        Parameters
+        ----------
+        inputs, outputs
+            The tensors that went in and came out.
+
+        Returns
+        -------
+        inputs, outputs : tuple
+            The same, stand-ins of equal shape and dtype in the place of some.
+        """
         vjp, names = self._shapes_only
         if not names or vjp is not self.vjp:
             return inputs, outputs
@@ -213,7 +248,27 @@ class Primitive:
         return (ops.__getitem__, (self.name,))
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
-        """Run the op on arrays of any one type, and return arrays of that type."""
+        """Run the op on arrays of any one type, and return arrays of that type.
+
+        Parameters
+        ----------
+        arrays
+            Arrays of a backend, a trace or a batch, and weak Python scalars.
+        params
+            The op's parameters.
+
+        Returns
+        -------
+        array or sequence of arrays
+            The results; no tape hears of them.
+
+        Raises
+        ------
+        TypeError
+            If the number of arrays is wrong, or one is none of any backend's.
+        BackendMismatch
+            If arrays are of two backends.
+        """
         try:
             kernel = self._kernels[tuple(map(type, arrays))]
         except KeyError:
@@ -221,7 +276,25 @@ class Primitive:
         return kernel(*arrays, **params)
 
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
-        """Find, and remember, what runs this op for arrays of these types."""
+        """Find, and remember, what runs this op for arrays of these types.
+
+        Parameters
+        ----------
+        arrays
+            What the op is called with.
+
+        Returns
+        -------
+        callable
+            A function of the arrays and the op's parameters.
+
+        Raises
+        ------
+        TypeError
+            If the number of arrays is wrong, or one is none of any backend's.
+        BackendMismatch
+            If arrays are of two backends.
+        """
         if len(arrays) != len(self.inputs) and not self.variadic:
             raise TypeError(
                 f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
@@ -253,7 +326,23 @@ class Primitive:
         return kernel
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
-        """Return the kernel that computes this op on a backend's arrays."""
+        """Return the kernel that computes this op on a backend's arrays.
+
+        Parameters
+        ----------
+        backend
+            The backend.
+
+        Returns
+        -------
+        callable
+            A function of the backend's arrays and the op's parameters.
+
+        Raises
+        ------
+        UnknownOp
+            If the op is not registered, or the backend has no kernel for it.
+        """
         return registry().kernel(self, backend)
 
     def forget_kernels(self) -> None:

@@ -58,7 +58,7 @@ class PluginInfo:
 
 
 class Registry:
-    """Everything that plugins provide.
+    """Everything that plugins provide; :func:`gradtape.registry` returns it.
 
     Attributes
     ----------
@@ -68,6 +68,11 @@ class Registry:
         ``(op name, backend name)`` -> a kernel that replaces the op's portable one.
     plugins
         What was found, in order, those with a problem included.
+
+    Examples
+    --------
+    >>> gt.registry().op("add").inputs
+    ('x', 'y')
     """
 
     def __init__(self) -> None:
@@ -83,6 +88,16 @@ class Registry:
 
     def op(self, name: str) -> Op:
         """Return the op called ``name``.
+
+        Parameters
+        ----------
+        name
+            The op's name, ``"distribution::name"`` for one of another package.
+
+        Returns
+        -------
+        Op
+            The op, as users call it.
 
         Raises
         ------
@@ -109,7 +124,23 @@ class Registry:
         raise UnknownOp(f"no plugin provides a backend for arrays in host memory{self._failed()}")
 
     def backend(self, name: str) -> Backend:
-        """Return the backend called ``name``."""
+        """Return the backend called ``name``.
+
+        Parameters
+        ----------
+        name
+            The backend's name, without a device.
+
+        Returns
+        -------
+        Backend
+            The backend, whether its library is installed or not.
+
+        Raises
+        ------
+        UnknownOp
+            If no plugin provides it.
+        """
         try:
             return self.backends[name]
         except KeyError:
@@ -119,7 +150,25 @@ class Registry:
             ) from None
 
     def kernel(self, op: Primitive, backend: Backend) -> Callable[..., Any]:
-        """Return what computes ``op`` on arrays of ``backend``."""
+        """Return what computes ``op`` on arrays of ``backend``.
+
+        Parameters
+        ----------
+        op
+            A registered op.
+        backend
+            One of the backends.
+
+        Returns
+        -------
+        callable
+            A function of the backend's arrays and the op's parameters.
+
+        Raises
+        ------
+        UnknownOp
+            If the op is not registered, or the backend has no kernel for it.
+        """
         if self.ops.get(op.name) is not op:
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         override = self.kernels.get((op.name, backend.name))
@@ -145,7 +194,20 @@ class Registry:
             ) from None
 
     def owner(self, kind: str, name: Any) -> PluginInfo | None:
-        """Return the plugin that provides the op, rule, kernel, backend, … called ``name``."""
+        """Return the plugin that provides the op, rule, kernel, backend, … called ``name``.
+
+        Parameters
+        ----------
+        kind
+            ``"op"``, ``"rule"``, ``"kernel"``, ``"backend"``, ``"module"`` or ``"executor"``.
+        name
+            Its name; ``(op name, backend name)`` for a kernel.
+
+        Returns
+        -------
+        PluginInfo or None
+            The plugin, ``None`` if there is none.
+        """
         return self._owner.get((kind, name))
 
     def _failed(self) -> str:

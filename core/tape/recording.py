@@ -89,10 +89,26 @@ class RecordingTape(Recorder):
     def stop_recording(self) -> Iterator[None]:
         """Pause this tape (and its watching of variables) for a block; other tapes go on.
 
+        Yields
+        ------
+        None
+            What runs in the block is a constant to this tape.
+
         Raises
         ------
         RuntimeError
             If the tape is not recording.
+
+        Examples
+        --------
+        >>> x = gt.constant(3.0)
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     with tape.stop_recording():
+        ...         scale = x * x
+        ...     y = scale * x
+        >>> tape.gradient(y, x).item()
+        9.0
         """
         if not self._recording:
             raise RuntimeError("stop_recording: this tape is not recording")
@@ -105,7 +121,13 @@ class RecordingTape(Recorder):
             self._resume()
 
     def reset(self) -> None:
-        """Forget everything recorded and watched, as if the tape had just been entered."""
+        """Forget everything recorded and watched, as if the tape had just been entered.
+
+        Raises
+        ------
+        RuntimeError
+            If the tape has not been entered.
+        """
         if not self._entered:
             raise RuntimeError("reset: this tape has not been entered; use it in a with statement")
         self._all, self._roots = {}, {}
@@ -116,8 +138,11 @@ class RecordingTape(Recorder):
     def watch(self, tensor: Any) -> None:
         """Follow a tensor or variable (or those of a nested container).
 
-        Only floating and complex values are differentiable; others are accepted, and their gradient
-        is ``None``.
+        Parameters
+        ----------
+        tensor
+            Tensors or variables, in any nested containers. Only floating and complex values are
+            differentiable; others are accepted, and their gradient is ``None``.
 
         Raises
         ------
@@ -142,11 +167,22 @@ class RecordingTape(Recorder):
         """Return the variables watched by being read, in the order of their creation.
 
         As in TensorFlow, :meth:`watch` does not add to them.
+
+        Returns
+        -------
+        tuple of Variable
+            The variables, each once.
         """
         return tuple(self._variables[id] for id in sorted(self._variables))
 
     def accessed(self, variable: Variable) -> None:
-        """Take note that a trainable variable was read (called by the variable)."""
+        """Take note that a trainable variable was read (called by the variable).
+
+        Parameters
+        ----------
+        variable
+            The variable.
+        """
         if self._watch_accessed and self._recording and variable.id not in self._variables:
             self._variables[variable.id] = variable
             self._watch(variable)
@@ -154,7 +190,19 @@ class RecordingTape(Recorder):
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Record a run of ``op`` with one output (called by the op)."""
+        """Record a run of ``op`` with one output (called by the op).
+
+        Parameters
+        ----------
+        op
+            The op.
+        inputs
+            What it was given: tensors, and weak Python scalars.
+        output
+            The tensor that it gave.
+        params
+            The op's parameters.
+        """
         rules = op.rules
         if rules is None:
             self.record_joint(op, inputs, [output], params)
@@ -198,7 +246,19 @@ class RecordingTape(Recorder):
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        """Record a run of an op with one rule for all of its inputs."""
+        """Record a run of an op with one rule for all of its inputs.
+
+        Parameters
+        ----------
+        op
+            The op.
+        inputs
+            What it was given: tensors, and weak Python scalars.
+        outputs
+            The tensors that it gave.
+        params
+            The op's parameters.
+        """
         live = self.records
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
         if not any(ids):
@@ -235,7 +295,18 @@ class RecordingTape(Recorder):
         outputs: list[Tensor],
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
-        """Record a computation whose gradient is the function ``backward``."""
+        """Record a computation whose gradient is the function ``backward``.
+
+        Parameters
+        ----------
+        name
+            A name for messages.
+        inputs, outputs
+            The tensors that went in and came out.
+        backward
+            ``backward(gs, raw)`` takes an upstream gradient (or ``None``) per output and returns
+            one gradient (or ``None``) per input: arrays if ``raw``, else tensors.
+        """
         ids = tuple(x.id if x.id in self.records else None for x in inputs)
         if any(ids):
             self._join(
@@ -243,7 +314,15 @@ class RecordingTape(Recorder):
             )
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Take note that gradients stop here, and why."""
+        """Take note that gradients stop here, and why.
+
+        Parameters
+        ----------
+        inputs, outputs
+            The tensors that went in and came out; no outputs for what no tape sees.
+        why
+            The reason in words, for :meth:`explain`.
+        """
         for x in inputs:
             if x.id in self.records:
                 self._breaks.extend(Break(y.id, x.id, why) for y in outputs)

@@ -31,7 +31,20 @@ __all__ = ["GradientTape", "UnconnectedGradients"]
 
 
 class UnconnectedGradients(enum.Enum):
-    """What :meth:`GradientTape.gradient` returns for a source without influence on the target."""
+    """What :meth:`GradientTape.gradient` returns for a source without influence on the target.
+
+    ``NONE`` (or the word ``"none"``) stands for ``None``, ``ZERO`` (or ``"zero"``) for zeros of the
+    source's shape and dtype.
+
+    Examples
+    --------
+    >>> x, y = gt.constant(1.0), gt.constant(2.0)
+    >>> with gt.GradientTape() as tape:
+    ...     tape.watch([x, y])
+    ...     z = 3.0 * x
+    >>> tape.gradient(z, [x, y], unconnected_gradients=gt.UnconnectedGradients.ZERO)[1].item()
+    0.0
+    """
 
     NONE = "none"
     ZERO = "zero"
@@ -46,9 +59,9 @@ class GradientTape(RecordingTape):
     Parameters
     ----------
     persistent
-        Keep the records after :meth:`gradient`, so that it may be called again.
+        Keep the records after :meth:`gradient`, so that it may be called again. False by default.
     watch_accessed_variables
-        Watch trainable variables when they are read.
+        Watch trainable variables when they are read. True by default.
 
     Examples
     --------
@@ -78,12 +91,13 @@ class GradientTape(RecordingTape):
         output_gradients
             The upstream gradient of each target, in the same structure; ones by default.
         unconnected_gradients
-            ``UnconnectedGradients.NONE`` (or ``"none"``): ``None`` for a source that does not
-            influence the target. ``ZERO`` (or ``"zero"``): zeros.
+            ``UnconnectedGradients.NONE`` (or ``"none"``, the default): ``None`` for a source that
+            does not influence the target. ``ZERO`` (or ``"zero"``): zeros.
 
         Returns
         -------
-        A gradient per source, of its shape and dtype, in the structure of ``sources``.
+        object
+            A gradient per source, of its shape and dtype, in the structure of ``sources``.
 
         Raises
         ------
@@ -93,6 +107,20 @@ class GradientTape(RecordingTape):
             If the target is ``None`` or not a tensor.
         ValueError
             If an output gradient is ``None``, or its shape is not the target's.
+
+        Notes
+        -----
+        The gradient of a complex target is TensorFlow's: the conjugate of the derivative.
+
+        Examples
+        --------
+        >>> x, w = gt.constant(3.0), gt.Variable(2.0)
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = w * x * x
+        >>> grads = tape.gradient(y, {"x": x, "w": w})
+        >>> grads["x"].item(), grads["w"].item()
+        (12.0, 9.0)
         """
         self._check_unused()
         unconnected = unconnected_kind(unconnected_gradients)
@@ -142,7 +170,9 @@ class GradientTape(RecordingTape):
 
         Returns
         -------
-        Per source, a tensor of shape ``target.shape + source.shape``, in the source's dtype.
+        object
+            Per source, a tensor of shape ``target.shape + source.shape``, in the source's dtype, or
+            ``None`` if unconnected; in the structure of ``sources``.
 
         Raises
         ------
@@ -152,6 +182,15 @@ class GradientTape(RecordingTape):
             If the target is no tensor; in a trace, if its shape is not fully known.
         ValueError
             If ``parallel_iterations`` is below 1.
+
+        Examples
+        --------
+        >>> x = gt.constant([1.0, 2.0])
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.jacobian(y, x).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
         """
         self._check_unused()
         _check_rows(parallel_iterations, "jacobian")
@@ -197,7 +236,9 @@ class GradientTape(RecordingTape):
 
         Returns
         -------
-        A tensor of shape ``(batch, *target.shape[1:], *source.shape[1:])``.
+        Tensor
+            A tensor of shape ``(batch, *target.shape[1:], *source.shape[1:])``, in the source's
+            dtype.
 
         Raises
         ------
@@ -205,6 +246,15 @@ class GradientTape(RecordingTape):
             If a non-persistent tape is asked a second time.
         ValueError
             If the numbers of examples differ; with ``check``, if examples are not independent.
+
+        Examples
+        --------
+        >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> with gt.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.batch_jacobian(y, x).tolist()
+        [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         self._check_unused()
         _check_rows(parallel_iterations, "batch_jacobian")
@@ -275,6 +325,23 @@ class GradientTape(RecordingTape):
 
         A non-persistent tape answers before :meth:`gradient` is called, or, once its records are
         gone, from what it still knows.
+
+        Parameters
+        ----------
+        target
+            A tensor.
+        source
+            A tensor or variable.
+
+        Returns
+        -------
+        str
+            The reason in words: the path of ops that connects the two, or where it ends, and why.
+
+        Raises
+        ------
+        TypeError
+            If one of them is neither a tensor nor a variable.
         """
         return explain(self, _handle(target, "target"), _handle(source, "source"), source)
 

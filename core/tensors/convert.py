@@ -37,6 +37,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     shape
         If given, the result has this shape; a single number fills it.
 
+    Returns
+    -------
+    Tensor
+        A tensor that no tape watches yet.
+
     Raises
     ------
     TypeError
@@ -48,6 +53,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     --------
     >>> gt.constant([1.0, 2.0])
     <Tensor shape=(2,) dtype=float32 value=[1., 2.]>
+    >>> gt.constant(7, shape=(2, 2)).tolist()
+    [[7, 7], [7, 7]]
     """
     result = as_tensor(value, dtype)
     if shape is None:
@@ -67,6 +74,33 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return ``value`` as a tensor, itself if it is one.
 
     An array is copied: a tensor never changes, and the array's owner may.
+
+    Parameters
+    ----------
+    value
+        What :func:`gradtape.constant` takes, or a variable, whose value is read.
+    dtype
+        The dtype, if not the value's own; a tensor is cast to it.
+
+    Returns
+    -------
+    Tensor
+        The tensor; gradients reach a tensor or variable that was given.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+    ValueError
+        If nested lists are ragged.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0])
+    >>> gt.as_tensor(x) is x
+    True
+    >>> gt.as_tensor([1, 2], dtype="float32").tolist()
+    [1.0, 2.0]
     """
     if isinstance(value, Operators):
         tensor = value._read()

@@ -48,7 +48,25 @@ def record_identity(
 
 
 def transfer(tensor: Tensor, backend: str) -> Tensor:
-    """Return the tensor on another backend or device: ``"numpy"``, ``"cupy"``, ``"cupy:1"``."""
+    """Return the tensor on another backend or device; gradients come back the same way.
+
+    Parameters
+    ----------
+    backend
+        ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the same value; itself if it is there already.
+
+    Raises
+    ------
+    LookupError
+        If no plugin provides the backend.
+    BackendUnavailable
+        If the backend cannot be used here.
+    """
     name, device = parse_place(backend)
     owner = backend_of(tensor.array)
     if owner.name == name and device in (None, owner.device(tensor.array)):

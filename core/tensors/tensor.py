@@ -142,11 +142,22 @@ class Tensor(Handle, Operators):
 
     A tensor never changes: ops make new ones. Make tensors with :func:`gradtape.constant`.
 
+    Parameters
+    ----------
+    array
+        An array of a backend, which nobody writes to any more; it is not copied.
+
     Attributes
     ----------
     array
         The array behind the handle: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own
         array types while a function is traced or transformed.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0])
+    >>> (2.0 * x + 1.0).tolist()
+    [3.0, 5.0]
     """
 
     __slots__ = ()
@@ -193,6 +204,16 @@ class Tensor(Handle, Operators):
 
         The array shares memory with the tensor where it can, and is read-only: what a tape holds
         must not change under it. Copy it to write.
+
+        Returns
+        -------
+        numpy.ndarray or numpy.generic
+            The value, of the tensor's shape and dtype. Gradients do not pass through it.
+
+        Raises
+        ------
+        TraceError
+            While a function is traced or transformed, when there is no value.
         """
         value = to_numpy(self.array)
         for tape in active_tapes.get():  # so that it can say where a gradient went
@@ -260,13 +281,36 @@ class Tensor(Handle, Operators):
     def item(self, *index: Any) -> bool | int | float | complex:
         """Return the only element as a Python number, or the one at ``index``.
 
-        The index is a number (into the flattened tensor) or one for each axis, as in NumPy.
+        Parameters
+        ----------
+        index
+            A number (into the flattened tensor) or one for each axis, as in NumPy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element. Gradients do not pass through it.
+
+        Raises
+        ------
+        ValueError
+            If there are several elements, and no index.
+        IndexError
+            If the index is out of bounds.
+        TraceError
+            While a function is traced or transformed, when there is no value.
         """
         result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
         return result
 
     def tolist(self) -> Any:
-        """Return the value as nested lists of Python numbers."""
+        """Return the value as nested lists of Python numbers.
+
+        Returns
+        -------
+        list or number
+            A list per axis; a number if there are no axes.
+        """
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:

@@ -115,7 +115,15 @@ class ForwardAccumulator(Recorder):
 
         Returns
         -------
-        A tangent per tensor, of its shape and dtype, in the structure of ``primals``.
+        object
+            A tangent per tensor, of its shape and dtype, in the structure of ``primals``.
+
+        Raises
+        ------
+        TypeError
+            If something is neither a tensor nor a variable.
+        ValueError
+            If ``unconnected_gradients`` is another word.
         """
         zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
         results = []
@@ -406,8 +414,9 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     Returns
     -------
-    A decorator for ``rule(tangents, inputs, outputs, **params)``: it is given a tangent or ``None``
-    (for zero) per input, and returns the tangent of the output, or one per output.
+    callable
+        A decorator for ``rule(tangents, inputs, outputs, **params)``: it is given a tangent or
+        ``None`` (for zero) per input, and returns the tangent of the output, or one per output.
 
     Raises
     ------
@@ -416,9 +425,17 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     Examples
     --------
-    >>> @gt.register_jvp("sin")
-    ... def slope(tangents, inputs, outputs):
-    ...     return tangents[0] * gt.cos(inputs[0])
+    >>> from types import SimpleNamespace
+    >>> from gradtape.core.extend import Op
+    >>> cube = Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
+    >>> gt.register_plugin(plugin, "example")
+    >>> @gt.register_jvp("example::cube")
+    ... def forward(tangents, inputs, outputs):
+    ...     return 3.0 * tangents[0] * inputs[0] * inputs[0]
+    >>> gt.jvp(cube, 2.0, 1.0)[1].item()
+    12.0
+    >>> gt.unregister_plugin("example")
     """
     op = registry().op(op_name)
 

@@ -44,15 +44,20 @@ def jacrev(
 
     Returns
     -------
-    A function that returns, in the structure of the result, the structure of the arguments: tensors
-    of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the auxiliary.
-    Among complex numbers these are conjugates of the derivatives, as gradients are in TensorFlow;
-    :func:`jacfwd` gives the derivatives.
+    callable
+        A function that returns, in the structure of the result, the structure of the arguments:
+        tensors of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the
+        auxiliary.
 
     Raises
     ------
     TypeError
         When called, if an argument is not floating, or a result of real arguments is complex.
+
+    Notes
+    -----
+    Among complex numbers these are conjugates of the derivatives, as gradients are in TensorFlow;
+    :func:`jacfwd` gives the derivatives.
 
     Examples
     --------
@@ -88,7 +93,22 @@ def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Functio
     """Return a function that computes the Jacobian of ``fn`` in forward mode.
 
     Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
-    Parameters and results are those of :func:`jacrev`; random numbers are drawn once.
+    Random numbers are drawn once.
+
+    Parameters
+    ----------
+    fn
+        A function that returns tensors in any nested containers.
+    argnums
+        As for :func:`value_and_grad`.
+    has_aux
+        Whether ``fn`` returns a pair, the result and something to hand on.
+
+    Returns
+    -------
+    callable
+        A function that returns what that of :func:`jacrev` does; among complex numbers, the
+        derivatives themselves.
 
     Raises
     ------
@@ -96,6 +116,11 @@ def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Functio
         When called, if an argument is not floating, or a result of complex arguments is real.
     GradientError
         When called, if ``fn`` has a custom gradient that is not linear: it has no forward mode.
+
+    Examples
+    --------
+    >>> gt.jacfwd(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
     """
 
     @transform_of(fn)
@@ -176,15 +201,30 @@ def jacobian(
 
     Returns
     -------
-    A function that returns what :func:`jacrev` does. With ``"diagonal"`` it returns the diagonal,
-    in the shape of the result; with ``"banded(k)"`` a matrix of shape ``(2 * k + 1, n)`` with
-    ``J[i, j]`` at ``[k + i - j, j]``: the form of ``scipy.linalg.solve_banded``, zeros at the ends.
+    callable
+        A function that returns what that of :func:`jacrev` does. With ``"diagonal"`` it returns the
+        diagonal, in the shape of the result; with ``"banded(k)"`` a matrix of shape
+        ``(2 * k + 1, n)`` with ``J[i, j]`` at ``[k + i - j, j]``: the form of
+        ``scipy.linalg.solve_banded``, zeros at the ends.
 
     Raises
     ------
     ValueError
         If ``structure`` is unknown; when called, if result and argument differ in size, or
         ``check`` finds elements elsewhere.
+    TypeError
+        When called, if an argument is not floating.
+
+    References
+    ----------
+    A. R. Curtis, M. J. D. Powell and J. K. Reid, "On the estimation of sparse Jacobian matrices",
+    1974: the rows of a band that go back together.
+
+    Examples
+    --------
+    >>> square = gt.jacobian(lambda x: x * x, structure="diagonal")
+    >>> square(gt.constant([1.0, 2.0])).tolist()
+    [2.0, 4.0]
     """
     if structure is None:
         return jacrev(fn, argnums, has_aux)
@@ -275,8 +315,14 @@ def hessian(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Functi
 
     Returns
     -------
-    A function that returns the second derivatives: in the structure of the arguments the structure
-    of the arguments again, tensors of shape ``x.shape + y.shape``.
+    callable
+        A function that returns the second derivatives: in the structure of the arguments the
+        structure of the arguments again, tensors of shape ``x.shape + y.shape``.
+
+    Raises
+    ------
+    TypeError
+        When called, if the result is not a scalar, or an argument is not floating.
 
     Examples
     --------

@@ -47,7 +47,8 @@ def vmap(
 
     Returns
     -------
-    A function of batched arguments. Keyword arguments are shared by all examples.
+    callable
+        A function of batched arguments. Keyword arguments are shared by all examples.
 
     Raises
     ------

@@ -141,7 +141,8 @@ def cond(
 
     Returns
     -------
-    What the function returns.
+    object
+        What the function returns.
 
     Raises
     ------
@@ -308,7 +309,8 @@ def while_loop(
 
     Returns
     -------
-    The last loop variables, in their structure.
+    object
+        The last loop variables, in their structure.
 
     Raises
     ------

@@ -247,6 +247,11 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
     optimize
         Taken for NumPy's sake: the order of the products is always chosen here.
 
+    Returns
+    -------
+    Tensor
+        A tensor with an axis per label of the result, of the dtype to which the operands promote.
+
     Raises
     ------
     ValueError
@@ -254,10 +259,17 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
     TypeError
         If the subscripts are neither a string nor lists of integers.
 
+    Notes
+    -----
+    The gradient of an operand is a sum of products too, of the upstream gradient with the other
+    operands (conjugated if complex), over the labels that the operand lacks.
+
     Examples
     --------
     >>> gt.einsum("ij,ij->i", gt.ones((2, 3)), gt.ones((2, 3))).tolist()
     [3.0, 3.0]
+    >>> gt.einsum("ii", gt.constant([[1, 2], [3, 4]])).item()
+    5
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _spelt((subscripts, *operands))
