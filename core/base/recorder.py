@@ -31,10 +31,13 @@ class Recorder:
     wants_ops
         Whether every such op must be told by :meth:`record`. Where not, quick ops add the record of
         the commonest case to ``records`` themselves.
+    asks_where
+        Whether it wants to know at which record a backward pass is (``context.running``).
     """
 
     records: dict[int, Any]
     wants_ops = True
+    asks_where = False
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]

@@ -3,13 +3,14 @@
 ``ops["sin"]`` is the op as users call it: tensors in, tensors out, recorded by tapes.
 ``F.sin`` is the op on arrays, whatever their type: gradient rules are written with it.
 
-Arrows between rooms go down. What points up goes through here, and is found late: the registry,
-which binds itself, and the public functions, which are names of the package.
+Arrows between rooms go down. What points up goes through here, and is found late, by name: the
+registry, and the public functions. So is what is slow to import and seldom needed.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,22 +19,20 @@ if TYPE_CHECKING:
     from ..ops.registry import Registry
     from ..tensors.op import Op
 
-__all__ = ["F", "bind", "face", "ops", "public", "registry"]
+__all__ = ["F", "face", "late", "ops", "public", "registry"]
 
 PACKAGE = __name__.partition(".")[0]
 
-_registry: Callable[[], Registry]
 
-
-def bind(registry: Callable[[], Registry]) -> None:
-    """Say what returns the registry."""
-    global _registry
-    _registry = registry
+def late(name: str) -> Any:
+    """Return a module of the package, which is imported now if it has not been before."""
+    return sys.modules.get(f"{PACKAGE}.{name}") or import_module(f"{PACKAGE}.{name}")
 
 
 def registry() -> Registry:
     """Return the registry; plugins are discovered on the first call."""
-    return _registry()
+    found: Registry = late("core.ops.host").registry()
+    return found
 
 
 def face() -> Any:
@@ -50,7 +49,7 @@ class OpTable(dict[str, "Op"]):
     """A dictionary of ops that asks the registry for a name that it does not hold yet."""
 
     def __missing__(self, name: str) -> Op:
-        op = self[name] = _registry().op(name)
+        op = self[name] = registry().op(name)
         return op
 
 

@@ -6,7 +6,6 @@ and the registry are in ``hookspecs``, ``registry`` and ``host``.
 
 from __future__ import annotations
 
-from . import host  # binds the registry, which is found late
 from .backend import Backend
 from .dispatch import is_transformed, register_array_type
 from .primitive import Primitive
@@ -18,7 +17,6 @@ __all__ = [
     "Composed",
     "Primitive",
     "Rule",
-    "host",
     "is_transformed",
     "register_array_type",
 ]

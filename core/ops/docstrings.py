@@ -13,7 +13,7 @@ from ..base.spec import TensorSpec
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["OpSignature", "OpText", "docstring_of", "signature_of"]
+__all__ = ["docstring_of", "signature_of"]
 
 #: numpydoc's sections, in its order.
 SECTIONS = (
@@ -28,27 +28,6 @@ SECTIONS = (
     "Examples",
 )
 _KINDS = {"bool": "boolean", "int32": "an integer", "float32": "floating", "complex64": "complex"}
-
-
-class OpText:
-    """``__doc__``: the class's text on a class of ops, and the op's own on an op."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str | None) -> None:
-        self.text = text
-
-    def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
-        return self.text if op is None else docstring_of(op)
-
-
-class OpSignature:
-    """``__signature__``: None on a class of ops, which Python reads itself; of an op, its own."""
-
-    __slots__ = ()
-
-    def __get__(self, op: Primitive | None, owner: type | None = None) -> inspect.Signature | None:
-        return None if op is None else signature_of(op)
 
 
 def signature_of(op: Primitive) -> inspect.Signature:

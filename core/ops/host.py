@@ -274,6 +274,3 @@ def disable_plugin(name: str, disabled: bool = True) -> None:
     >>> gt.disable_plugin("cupy", disabled=False)
     """
     HOST.disable(name, disabled)
-
-
-table.bind(registry)

@@ -12,71 +12,40 @@ from operator import itemgetter
 from typing import Any
 
 from ..base.dtypes import SCALARS
-from ..base.table import ops, registry
+from ..base.table import late, ops, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
-from .docstrings import OpSignature, OpText
 from .rule import BatchRule, ForwardRule, Rule
 
 __all__ = ["Primitive"]
 
 
+class _Text:
+    """``__doc__``: the class's text on a class of ops, and the op's own on an op."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
+        return self.text if op is None else late("core.ops.docstrings").docstring_of(op)
+
+
+class _Signature:
+    """``__signature__``: None on a class of ops, which Python reads itself; of an op, its own."""
+
+    __slots__ = ()
+
+    def __get__(self, op: Primitive | None, owner: type | None = None) -> inspect.Signature | None:
+        return None if op is None else late("core.ops.docstrings").signature_of(op)
+
+
 class Primitive:
-    """A differentiable primitive.
+    """An op on arrays: its record, and how it finds what to run.
 
-    Parameters
-    ----------
-    name
-        NumPy's or the array API's name; ``"distribution::name"`` for ops of other packages.
-    kernel
-        The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``.
-        Arrays are positional, parameters keyword-only and made of Python values (so that they can
-        be saved).
-    inputs
-        The arrays' names; read from the kernel's signature if that is a function. ``("*arrays",)``
-        stands for any number.
-    gradients
-        One gradient rule per input name (``NONDIFF`` where there is none); see :class:`Rule`.
-    vjp
-        Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
-        ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
-    shapes_only
-        The inputs (and ``"out"``) of which ``vjp`` reads shape and dtype alone: tapes then do not
-        keep their values alive.
-    infer
-        The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
-        A weak Python scalar comes as itself.
-    params
-        Parameters with their defaults, beside those that the kernel's signature names.
-    broadcasts
-        Whether inputs broadcast, so that gradients are summed back to each input's shape.
-    holomorphic
-        Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for
-        complex values gradtape then takes the conjugates that TensorFlow's convention asks for.
-    batch
-        The batching rule, used by ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched,
-        params)``, which returns the result with the hidden axis first; ``batched`` says which of
-        the arrays have it. Without one, ``vmap`` runs the op once per example, and warns.
-    jvp
-        The forward rule: ``"linear"`` in all differentiable inputs together, ``"multilinear"`` (in
-        each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
-        tangent of zero and returns the tangent of the output, or one per output. By default it is
-        derived from the gradient rules.
-    doc
-        The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
-        are made from the record if they are not given.
-
-    Raises
-    ------
-    PluginError
-        If the kernel's signature is not of that form, or the rules do not fit the inputs.
-
-    Examples
-    --------
-    >>> from gradtape.core.extend import Op
-    >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
-    <op example::cube(x)>
+    Users meet it as :class:`Op`, which is called on tensors; parameters are described there.
     """
 
     __slots__ = (
@@ -230,11 +199,11 @@ class Primitive:
             outputs = tuple(shape_witness(y) for y in outputs)
         return tuple(kept), outputs
 
-    __signature__ = OpSignature()
+    __signature__ = _Signature()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        cls.__doc__ = OpText(vars(cls).get("__doc__"))  # type: ignore[assignment]
+        cls.__doc__ = _Text(vars(cls).get("__doc__"))  # type: ignore[assignment]
 
     @property
     def __name__(self) -> str:
@@ -350,7 +319,7 @@ class Primitive:
         self._kernels.clear()
 
 
-Primitive.__doc__ = OpText(Primitive.__doc__)  # type: ignore[assignment]
+Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
 
 
 def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:

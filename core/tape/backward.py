@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..base.context import BackwardPass, running
+from ..base.context import BackwardPass, active_tapes, running
 from ..base.table import F
 from ..tensors.tensor import Tensor, arrays_of
 from .records import MultiOutputRecord
@@ -35,10 +35,9 @@ def run_backward(
     useful
         The ids of the tensors that sources influence; None for all.
     """
-    if raw:
+    if raw or not any(recorder.asks_where for recorder in active_tapes.get()):
         _walk(records.popitem, records, grads, wanted, raw, useful)
         return
-    # somebody looks on, and may ask where the pass is
     here = BackwardPass()
     token = running.set((*running.get(), here))
 

@@ -81,6 +81,8 @@ class _Guard(Recorder):
     While it does, gradients run on tensors as they do for a second tape, so it sees their ops too.
     """
 
+    asks_where = True
+
     def __init__(self, infinities: bool) -> None:
         self.records = Everything()
         self._infinities = infinities

@@ -20,7 +20,7 @@ from .convert import as_tensor
 from .op import Op
 from .tensor import Operators
 
-__all__ = ["array_function", "array_ufunc", "counterpart"]
+__all__ = ["call_function", "call_ufunc", "counterpart"]
 
 # The array API's name for each ufunc whose NumPy name differs from ours.
 _UFUNCS = {
@@ -173,16 +173,6 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
         f"gradients={{{rules}}})\n"
         "    gradtape.register_plugin(Plugin(gradtape_ops=gradtape.hookimpl(lambda: [op])), 'mine')"
     )
-
-
-def array_ufunc(self: Operators, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Answer NumPy's protocol of the name: see :func:`call_ufunc`."""
-    return call_ufunc(ufunc, method, inputs, kwargs)
-
-
-def array_function(self: Operators, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Answer NumPy's protocol of the name: see :func:`call_function`."""
-    return call_function(func, args, kwargs)
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -20,7 +20,61 @@ __all__ = ["Op"]
 
 
 class Op(Primitive):
-    """A differentiable primitive, called on tensors; parameters are those of :class:`Primitive`."""
+    """A differentiable primitive.
+
+    Parameters
+    ----------
+    name
+        NumPy's or the array API's name; ``"distribution::name"`` for ops of other packages.
+    kernel
+        The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``.
+        Arrays are positional, parameters keyword-only and made of Python values (so that they can
+        be saved).
+    inputs
+        The arrays' names; read from the kernel's signature if that is a function. ``("*arrays",)``
+        stands for any number.
+    gradients
+        One gradient rule per input name (``NONDIFF`` where there is none); see :class:`Rule`.
+    vjp
+        Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
+        ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
+    shapes_only
+        The inputs (and ``"out"``) of which ``vjp`` reads shape and dtype alone: tapes then do not
+        keep their values alive.
+    infer
+        The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
+        A weak Python scalar comes as itself.
+    params
+        Parameters with their defaults, beside those that the kernel's signature names.
+    broadcasts
+        Whether inputs broadcast, so that gradients are summed back to each input's shape.
+    holomorphic
+        Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for
+        complex values gradtape then takes the conjugates that TensorFlow's convention asks for.
+    batch
+        The batching rule, used by ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched,
+        params)``, which returns the result with the hidden axis first; ``batched`` says which of
+        the arrays have it. Without one, ``vmap`` runs the op once per example, and warns.
+    jvp
+        The forward rule: ``"linear"`` in all differentiable inputs together, ``"multilinear"`` (in
+        each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
+        tangent of zero and returns the tangent of the output, or one per output. By default it is
+        derived from the gradient rules.
+    doc
+        The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
+        are made from the record if they are not given.
+
+    Raises
+    ------
+    PluginError
+        If the kernel's signature is not of that form, or the rules do not fit the inputs.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import Op
+    >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
+    <op example::cube(x)>
+    """
 
     __slots__ = ()
 

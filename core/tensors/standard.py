@@ -77,14 +77,8 @@ __all__ = [
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
-def namespace(self: Tensor, *, api_version: str | None = None) -> Any:
-    """Return the namespace of the array API standard's functions: gradtape itself.
-
-    Raises
-    ------
-    ValueError
-        If ``api_version`` is one that gradtape does not know.
-    """
+def namespace(api_version: str | None = None) -> Any:
+    """Return gradtape as the namespace of the array API standard's functions."""
     if api_version is not None and api_version not in _VERSIONS:
         raise ValueError(
             f"__array_namespace__: api_version must be one of {_VERSIONS}, got {api_version!r}"
