@@ -27,10 +27,9 @@ __all__ = ["RecordingTape"]
 class RecordingTape(Recorder):
     """What a tape watches, and the records of the ops that ran on it."""
 
-    wants_ops = False
-
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
         self._persistent = bool(persistent)
+        self.wants_ops = False  # an instance's own: every op reads it
         self._watch_accessed = bool(watch_accessed_variables)
         # what is followed, by id; see the records module. Ops add to it themselves where that is
         # worth it

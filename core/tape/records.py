@@ -1,7 +1,8 @@
 """What a tape keeps: one record for each tensor that it follows, by the tensor's id.
 
-Records are plain tuples and lists, since they are made for every op that runs. Only the quick ops,
-``GradientTape.record`` and the backward pass know their shapes; all others ask :func:`edges`.
+Records are plain tuples and lists, since they are made for every op that runs. The quick ops,
+``RecordingTape.record`` and the backward pass unpack them by hand, and so do the loops over whole
+tapes in here; all others ask :func:`edges`.
 """
 
 from __future__ import annotations
@@ -138,8 +139,16 @@ def reachable(records: dict[int, Any], sources: set[int]) -> set[int]:
     return reached
 
 
-def saved_tensors(records: dict[int, Any]) -> Iterator[Tensor]:
-    """Yield the tensors that records keep for rules."""
-    for record in records.values():
-        for edge in edges(record):
-            yield from (value for value in edge.values if type(value) is Tensor)
+def saved_tensors(records: dict[int, Any]) -> list[Tensor]:
+    """Return the tensors that records keep for rules."""
+    found = []
+    for record in records.values():  # by hand, since this runs over whole tapes
+        if type(record) is tuple:
+            found.append(record[2])
+        elif type(record) is list:
+            for edge in record:
+                if edge[3] is None:
+                    found.append(edge[2])
+                else:
+                    found += edge[2]
+    return [value for value in found if type(value) is Tensor]
