@@ -11,7 +11,8 @@
 
 from __future__ import annotations
 
-from .public import publish_lazily
+from .core import errors as _errors
+from .public import publish, publish_lazily
 
 __version__ = "0.1.0"
 
@@ -118,14 +119,7 @@ _TABLE = {
 
 publish_lazily(
     _TABLE,
-    # users meet instances of these before they ask for the class, and errors before the module
-    at_once=(
-        "GradientTape",
-        "Module",
-        "Tensor",
-        "TensorSpec",
-        "UnconnectedGradients",
-        "Variable",
-        "errors",
-    ),
+    # users meet instances of these before they ask for the class
+    at_once=("GradientTape", "Module", "Tensor", "TensorSpec", "UnconnectedGradients", "Variable"),
 )
+publish(_errors.__name__, f"{__name__}.errors")  # and these before they import the module

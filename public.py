@@ -22,16 +22,17 @@ HOMES: dict[str, str] = {}
 _PUBLISHED: set[str] = set()
 
 
-def publish(module_name: str) -> None:
+def publish(module_name: str, path: str | None = None) -> None:
     """Make the names in a module's ``__all__`` all that users see of it, and name them by it.
 
-    Modules in ``__all__`` are published too.
+    Modules in ``__all__`` are published too. ``path`` is the public module that has these names
+    as well, where that is not imported in time.
     """
     module = sys.modules[module_name]
     names = tuple(module.__all__)
-    _PUBLISHED.add(module_name)
+    _PUBLISHED.add(path or module_name)
     for name in names:
-        _hand_out(vars(module)[name], module_name, names)
+        _hand_out(vars(module)[name], path or module_name, names)
     for name in names:
         value = vars(module)[name]
         if isinstance(value, ModuleType) and hasattr(value, "__all__"):

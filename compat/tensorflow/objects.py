@@ -130,7 +130,7 @@ class RegisterGradient:
     ------
     LookupError
         If there is no such op.
-    gradtape.core.errors.PluginError
+    gradtape.errors.PluginError
         If the op has a gradient; :func:`gradtape.register_gradient` can override it.
     """
 

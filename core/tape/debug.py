@@ -60,7 +60,7 @@ def nan_guard(infinities: bool = True) -> Iterator[None]:
     >>> with gt.debug.nan_guard():
     ...     y = gt.log(x)
     Traceback (most recent call last):
-    gradtape.core.errors.NonFiniteError: <stdin>:2: op 'log' makes -inf (1 of 2 elements) ...
+    gradtape.errors.NonFiniteError: <stdin>:2: op 'log' makes -inf (1 of 2 elements) ...
     """
     guard = _Guard(infinities)
     active_tapes.set((*active_tapes.get(), guard))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import BackendMismatch, PluginError, UnknownOp
 from gradtape.core.extend import NONDIFF, Backend, F, Op, hookimpl
 from gradtape.core.ops import registry as registry_module
+from gradtape.errors import BackendMismatch, PluginError, UnknownOp
 
 
 def specs(*xs):

@@ -19,6 +19,7 @@ import samples_shape
 import samples_transforms
 
 import gradtape as gt
+from gradtape.public import HOMES
 from gradtape.testing import Sample
 
 TABLES = (
@@ -59,21 +60,18 @@ NOT_SAMPLED = {
 
 def public_functions() -> dict[str, Any]:
     """Return the public ops and functions made of ops, by name; other names of them left out."""
-    modules = {"": gt, **{f"{name}.": getattr(gt, name) for name in gt._OP_MODULES}}
-    sources = (
-        "gradtape.plugins.ops",
-        "gradtape.core.ops.op",
-        "gradtape.core.ops.quick",
-        "gradtape.core.tensors.standard",
-    )
+    spaces = {f"{name}.": getattr(gt, name) for name in ("fft", "linalg", "nn", "random")}
+    # of what stands directly under gradtape, the modules of numbers: no tapes, no transformations
+    numbers = (".plugins.ops.", ".core.tensors.standard")
+    paths = [name for name, home in HOMES.items() if home.startswith(numbers) and name[0] != "_"]
+    paths += [prefix + name for prefix, module in spaces.items() for name in module.__all__]
     found: dict[str, Any] = {}
-    for prefix, module in modules.items():
-        for name in dir(module) if module is gt else module.__all__:
-            function = getattr(module, name)
-            home = getattr(function, "__module__", None) or type(function).__module__
-            if name.startswith("_") or not callable(function) or not home.startswith(sources):
-                continue
-            found[prefix + name] = function
+    for path in sorted(paths):
+        function = functools.reduce(getattr, path.split("."), gt)
+        home = getattr(function, "__module__", None) or type(function).__module__
+        # dtypes, and what is asked of them, are NumPy's own
+        if callable(function) and home.partition(".")[0] == "gradtape":
+            found[path] = function
     return found
 
 
