@@ -4,12 +4,15 @@ A folder called ``random`` at the root would hide Python's own module wherever P
 so the packages of public names (``gradtape.nn``, ``gradtape.random``, ...) stand one level down.
 """
 
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
 NAMESPACES = find_packages("namespaces")
 ROOMS = find_packages(".", exclude=["docs*", "namespaces*", "tests*"])
 
 setup(
+    script_name=Path(__file__).name,  # so that it is not packed itself, being at the root
     packages=["gradtape", *(f"gradtape.{name}" for name in (*ROOMS, *NAMESPACES))],
     package_dir={
         "gradtape": ".",
