@@ -119,9 +119,9 @@ class Module:
     def _attribute_order(self) -> list[str]:
         return sorted(vars(self))
 
-    def functions(self) -> dict[str, Function | RestoredFunction]:
+    def functions(self) -> dict[str, Function[..., Any] | RestoredFunction]:
         """Return the methods (and attributes) that are decorated with ``gradtape.function``."""
-        found: dict[str, Function | RestoredFunction] = {}
+        found: dict[str, Function[..., Any] | RestoredFunction] = {}
         for cls in reversed(type(self).__mro__):
             for attribute, value in vars(cls).items():
                 if isinstance(value, Function):

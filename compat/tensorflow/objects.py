@@ -9,6 +9,7 @@ from typing import Any
 
 import gradtape
 from gradtape.core.base.context import active_graph
+from gradtape.core.functions.function import Function
 from gradtape.core.module import snake_case
 
 from .names import adapts
@@ -53,7 +54,7 @@ def function(
     """
     if func is None:
         return functools.partial(function, input_signature=input_signature)
-    return gradtape.core.functions.function.Function(func, input_signature)
+    return Function(func, input_signature)
 
 
 @adapts("Module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from .closure import Closure
 __all__ = ["custom_gradient", "record_custom", "record_identity", "register_gradient"]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class VariableWatcher:
@@ -45,7 +47,7 @@ class VariableWatcher:
     record_joint = record_call = record_break = record
 
 
-def custom_gradient(f: Fn) -> Fn:
+def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
     """Decorate a function to define its gradient.
 
     Parameters
@@ -110,7 +112,7 @@ def custom_gradient(f: Fn) -> Fn:
         outputs = _attach(_name(f), gradients, inputs, results)
         return pack_like(result, list(outputs))
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper
 
 
 class _Backward:

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
@@ -23,11 +23,18 @@ from ..batches.batched import whole_shape
 from ..ops.backend import shape_witness
 from ..ops.op import Op, unsure
 from ..tensors.convert import as_tensor
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .backward import Joint, arrays_of, reachable, run_backward
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
+
+Key = TypeVar("Key")
+Source = TypeVar("Source", bound=Operators)
+#: A gradient, or None where there is none. ``Tensor | None`` would ask for a check of each gradient
+#: in programs that are right; so a type checker lets None pass, and knows a tensor otherwise.
+Gradient: TypeAlias = Tensor | Any
+Zero: TypeAlias = 'Literal[UnconnectedGradients.ZERO, "zero"]'
 
 
 class UnconnectedGradients(enum.Enum):
@@ -307,6 +314,83 @@ class GradientTape:
                     self._breaks.append(Break(ELSEWHERE, x.id, why))
 
     # -- differentiation -------------------------------------------------------------------------
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Operators,
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> Tensor: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: list[Source],
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> list[Tensor]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Source, ...],
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> tuple[Tensor, ...]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: dict[Key, Source],
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> dict[Key, Tensor]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Operators,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> Gradient: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: list[Source],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> list[Gradient]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Source, ...],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> tuple[Gradient, ...]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: dict[Key, Source],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> dict[Key, Gradient]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> Any: ...
 
     def gradient(
         self,

