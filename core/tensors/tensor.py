@@ -260,7 +260,7 @@ class Tensor(Operators):
         owner = backend_of(self.array)
         return f"{owner.name}:{owner.device(self.array)}"
 
-    def numpy(self) -> NDArray[Any] | np.generic:
+    def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a NumPy array (a NumPy scalar if there are no axes).
 
         The array shares memory with the tensor where it can, and is read-only: what a tape holds
@@ -335,7 +335,7 @@ class Tensor(Operators):
 
         return transfer(self, backend)
 
-    def item(self, *index: Any) -> bool | int | float | complex:
+    def item(self, *index: Any) -> Any:
         """Return the only element as a Python number, or the one at ``index``.
 
         The index is a number (into the flattened tensor) or one for each axis, as in NumPy.

@@ -187,7 +187,7 @@ class Variable(Operators):
         """Replace the raw array, unchecked: for optimizers and readers, which have checked it."""
         self._array = array
 
-    def numpy(self) -> NDArray[Any] | np.generic:
+    def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a read-only NumPy array."""
         return self.handle().numpy()
 
@@ -205,7 +205,7 @@ class Variable(Operators):
         """Return the value as nested lists of Python numbers."""
         return self.handle().tolist()
 
-    def item(self, *index: Any) -> bool | int | float | complex:
+    def item(self, *index: Any) -> Any:
         """Return the only element as a Python number, or the one at ``index``."""
         return self.handle().item(*index)
 

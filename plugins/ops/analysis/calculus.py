@@ -9,6 +9,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, broadcast_shapes, ops
 from ....core.tensors.convert import among, as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along
 from ..common.families import SCALARS, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -98,7 +99,7 @@ def _step(x: Any, axis: int) -> Any:
 
 
 @named
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the differences between neighbours along an axis.
 
     Parameters
@@ -154,7 +155,7 @@ def _edge(value: Any, x: Any, axis: int) -> Any:
 @named
 def cumulative_sum(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+) -> Tensor:
     """Return the running sum: :func:`gradtape.cumsum` under the array API's name.
 
     Parameters
@@ -181,7 +182,7 @@ def cumulative_sum(
 @named
 def cumulative_prod(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+) -> Tensor:
     """Return the running product: as :func:`cumulative_sum`; the empty product is 1."""
     first = 1 if include_initial else None
     return _cumulative("cumprod", "cumulative_prod", x, axis, dtype, first)
@@ -202,7 +203,7 @@ def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: A
 
 
 @named
-def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """Return the differences between neighbours in the flattened ``x``, with more at the ends."""
     steps = _difference(ops["reshape"](as_tensor(x), shape=(-1,)), axis=0)
     ends = [None if y is None else ops["reshape"](y, shape=(-1,)) for y in (to_begin, to_end)]
@@ -323,7 +324,7 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
 
 
 @named
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Integrate sampled values by the trapezoidal rule.
 
     Parameters
@@ -364,7 +365,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 @named
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
-) -> Any:
+) -> Tensor:
     """Interpolate linearly between sampled values.
 
     Parameters

@@ -10,6 +10,7 @@ import numpy as np
 from ....core.extend import ops
 from ....core.ops.op import is_transformed
 from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.families import named
 from ..linalg.factorizations import eigvals
 from ..linalg.least_squares import lstsq
@@ -28,7 +29,7 @@ def _vector(x: Any, name: str) -> Any:
 
 
 @named
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Any:
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Tensor:
     """Return the polynomial that is nearest to points, by least squares.
 
     Parameters
@@ -85,7 +86,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
 
 
 @named
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Any) -> Tensor:
     """Return the coefficients of the polynomial with some roots, highest power first.
 
     Parameters
@@ -119,7 +120,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 @named
-def roots(p: Any) -> Any:
+def roots(p: Any) -> Tensor:
     """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from ....core.extend import F, ops
 from ....core.ops.op import is_transformed
 from ....core.tensors.convert import among, as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.families import named, op
 from ..network.batching import convolve_rule
 from ..shapes.joining import unstack
@@ -143,7 +144,7 @@ def _convolved(x: Any, v: Any, mode: str, name: str) -> Any:
 
 
 @named
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """Return the convolution of two vectors, ``y[k] = sum(a[i] * v[k - i])``.
 
     Parameters
@@ -172,7 +173,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 @named
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """Return the correlation of two vectors, ``y[k] = sum(a[i + k] * conj(v[i]))``.
 
     Parameters
@@ -199,7 +200,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 @named
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Any, x: Any) -> Tensor:
     """Return a polynomial's values, by Horner's scheme.
 
     Parameters
@@ -236,7 +237,7 @@ def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
 
 
 @named
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a sum of polynomials; both sizes must be known.
 
     Raises
@@ -248,13 +249,13 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @named
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a difference of polynomials; as :func:`polyadd`."""
     return ops["subtract"](*_of_equal_size(a1, a2, "polysub"))
 
 
 @named
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a product of polynomials, leading zeros included.
 
     Raises
@@ -266,7 +267,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 @named
-def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """Return the quotient and the remainder of a division of polynomials, by long division.
 
     Parameters
@@ -314,7 +315,7 @@ def _times(m: Any, name: str) -> int:
 
 
 @named
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: Any, m: int = 1) -> Tensor:
     """Return the coefficients of a polynomial's derivative of order ``m``.
 
     Parameters
@@ -350,7 +351,7 @@ def _factors(values: Any, like: Any) -> Any:
 
 
 @named
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """Return the coefficients of a polynomial's integral of order ``m``.
 
     Parameters
@@ -391,7 +392,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @named
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of the powers of ``x``, one row per element.
 
     Parameters

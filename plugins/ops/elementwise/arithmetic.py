@@ -15,6 +15,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.families import SCALARS, cast_to, elementwise, named, op, standard
 
 __all__ = [
@@ -178,7 +179,7 @@ class Power(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any) -> Tensor:
         if type(y) is int and y == 2:
             return square(x)
         return super().__call__(x, y)
@@ -384,7 +385,7 @@ where = elementwise(
 
 
 @named
-def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit ``x`` to an interval, elementwise.
 
     Parameters
@@ -437,7 +438,7 @@ _round = op(
 
 
 @named
-def round(x: Any, decimals: int = 0) -> Any:
+def round(x: Any, decimals: int = 0) -> Tensor:
     """Round to the nearest, halves to even; it has no gradient.
 
     Parameters
@@ -455,7 +456,7 @@ def round(x: Any, decimals: int = 0) -> Any:
 
 
 @named
-def rint(x: Any) -> Any:
+def rint(x: Any) -> Tensor:
     """Round to the nearest integer, halves to even; it has no gradient.
 
     Integers become floats, of the width that NumPy gives them.
@@ -518,7 +519,7 @@ _angle = elementwise(
 
 
 @named
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: Any, deg: bool = False) -> Tensor:
     """Return the angle of ``z`` in the complex plane, from -pi to pi.
 
     Parameters
@@ -546,7 +547,7 @@ _cast = op(
 )
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Any, dtype: Any) -> Tensor:
     """Return ``x`` in another dtype.
 
     Parameters

@@ -16,6 +16,7 @@ import numpy as np
 from ....core.extend import NONDIFF, BackendUnavailable, F, Op, ops
 from ....core.ops.op import is_transformed
 from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.families import SCALARS, cast_to, elementwise, kind_of, named, op, reals
 from .arithmetic import LN2, conj, divide, lead, trunc
 
@@ -109,7 +110,7 @@ logaddexp2 = elementwise(
 
 
 @named
-def float_power(x: Any, y: Any) -> Any:
+def float_power(x: Any, y: Any) -> Tensor:
     """Return ``x ** y`` in double precision at least.
 
     Parameters
@@ -138,13 +139,13 @@ def float_power(x: Any, y: Any) -> Any:
 
 
 @named
-def divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Return ``(x // y, x % y)``; the quotient has no gradient."""
     return ops["floor_divide"](x, y), ops["remainder"](x, y)
 
 
 @named
-def modf(x: Any) -> tuple[Any, Any]:
+def modf(x: Any) -> tuple[Tensor, Tensor]:
     """Return the fractional part of ``x`` and its integral part, which has no gradient.
 
     Both have the sign of ``x``. The fraction of an infinite value is 0, of that value's sign.
@@ -222,7 +223,7 @@ _sinc = op(
 
 
 @named
-def sinc(x: Any) -> Any:
+def sinc(x: Any) -> Tensor:
     """Return ``sin(pi x) / (pi x)``, elementwise, which is 1 at 0.
 
     Parameters
@@ -343,7 +344,7 @@ def nan_to_num(
     nan: float = 0.0,
     posinf: float | None = None,
     neginf: float | None = None,
-) -> Any:
+) -> Tensor:
     """Return ``x`` with numbers for nan and infinities.
 
     Parameters
@@ -431,7 +432,7 @@ _polygamma = op(
 
 
 @named
-def polygamma(n: int, x: Any) -> Any:
+def polygamma(n: int, x: Any) -> Tensor:
     """Return the ``n``-th derivative of the digamma function.
 
     Parameters
@@ -461,14 +462,14 @@ nextafter = elementwise(
 
 
 @named
-def isposinf(x: Any) -> Any:
+def isposinf(x: Any) -> Tensor:
     """Return whether elements are positive infinity; complex numbers raise TypeError."""
     x = reals(as_tensor(x))
     return ops["logical_and"](ops["isinf"](x), x > 0)
 
 
 @named
-def isneginf(x: Any) -> Any:
+def isneginf(x: Any) -> Tensor:
     """Return whether elements are negative infinity; complex numbers raise TypeError."""
     x = reals(as_tensor(x))
     return ops["logical_and"](ops["isinf"](x), x < 0)
@@ -477,7 +478,7 @@ def isneginf(x: Any) -> Any:
 @named
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+) -> Tensor:
     """Return whether ``a`` and ``b`` differ by no more than ``atol + rtol * |b|``.
 
     Parameters
@@ -509,7 +510,7 @@ def isclose(
 
 
 @named
-def real_if_close(a: Any, tol: float = 100) -> Any:
+def real_if_close(a: Any, tol: float = 100) -> Tensor:
     """Return the real parts if all imaginary parts are near 0, else ``a`` as it is.
 
     Parameters
@@ -537,7 +538,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 @named
-def around(x: Any, decimals: int = 0) -> Any:
+def around(x: Any, decimals: int = 0) -> Tensor:
     """Round to the nearest, halves to even; it has no gradient. As :func:`gradtape.round`."""
     return ops["round"](x, decimals=int(decimals))
 

@@ -17,6 +17,7 @@ import numpy as np
 from ....core.base.dtypes import as_dtype, default_dtype
 from ....core.extend import NONDIFF, F, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along
 from ..common.families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -331,7 +332,7 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
 
 
 @named
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform along an axis.
 
     Parameters
@@ -362,14 +363,14 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 @named
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`fft`; see there for the parameters."""
     a, axis = _line(a, n, axis, "ifft")
     return ops["ifftn"](a, axes=(axis,), norm=_norm(norm, "ifft"))
 
 
 @named
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the first half of the spectrum of real numbers: ``n // 2 + 1`` complex ones.
 
     The rest are their conjugates. The parameters are those of :func:`fft`.
@@ -384,7 +385,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @named
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the ``n`` real numbers of which ``a`` is the half spectrum, as :func:`rfft` gives it.
 
     ``n`` is ``2 * (m - 1)`` by default, for m numbers: give it where it is odd. The imaginary part
@@ -398,7 +399,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @named
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the real spectrum of a signal that is Hermitian: ``a`` is one half of it.
 
     The parameters are those of :func:`irfft`.
@@ -407,7 +408,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @named
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`hfft`: half of a Hermitian signal, from its real spectrum."""
     return ops["conj"](rfft(a, n, axis, _OTHER[_norm(norm, "ihfft")]))
 
@@ -442,7 +443,7 @@ def _many(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
 
 
 @named
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform over several axes.
 
     Parameters
@@ -460,25 +461,25 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
 
 
 @named
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`fftn`; see there for the parameters."""
     return _many("ifftn", a, s, axes, norm)
 
 
 @named
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the transform over two axes; see :func:`fftn`."""
     return _many("fft2", a, s, axes, norm)
 
 
 @named
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`fft2`."""
     return _many("ifft2", a, s, axes, norm)
 
 
 @named
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the spectrum of real numbers over several axes, half of it along the last of them.
 
     Parameters
@@ -507,7 +508,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
 
 @named
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`rfftn`, real; give ``s`` where the last size is odd."""
     a = as_tensor(a)
     if _repeats(a, axes):
@@ -532,13 +533,13 @@ def _some(axes: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 @named
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the transform of real numbers over two axes; see :func:`rfftn`."""
     return rfftn(a, s, axes, norm)
 
 
 @named
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`rfft2`."""
     return irfftn(a, s, axes, norm)
 
@@ -571,13 +572,13 @@ _shift = op(
 
 
 @named
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` with the zero frequency moved to the middle of ``axes`` (all by default)."""
     return _shift(x, axes=_axes_of_shift(axes, "fftshift"), inverse=False)
 
 
 @named
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return the inverse of :func:`fftshift`: they differ where a size is odd."""
     return _shift(x, axes=_axes_of_shift(axes, "ifftshift"), inverse=True)
 
@@ -588,7 +589,7 @@ def _axes_of_shift(axes: Any, name: str) -> tuple[int, ...] | None:
 
 
 @named
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """Return the frequencies of :func:`fft`, for ``n`` points at distance ``d``.
 
     They are of the default dtype unless ``dtype`` is given.
@@ -597,7 +598,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
 
 
 @named
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """Return the frequencies of :func:`rfft`, for ``n`` points at distance ``d``.
 
     They are of the default dtype unless ``dtype`` is given.

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along, leading
 from ..common.families import kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -254,7 +255,7 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
 
 
 @named
-def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
+def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
     """Return entries of ``x`` picked by index.
 
     Parameters
@@ -292,7 +293,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
 
 @named
-def gather(params: Any, indices: Any, axis: int = 0) -> Any:
+def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
     """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names."""
     return take(params, indices, axis)
 
@@ -355,7 +356,7 @@ op(
 
 
 @named
-def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Any:
+def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Tensor:
     """Return entries of ``x`` along ``axis``, by an index for each position of the other axes.
 
     Parameters
@@ -448,7 +449,7 @@ op(
 
 
 @named
-def argsort(x: Any, axis: int | None = -1) -> Any:
+def argsort(x: Any, axis: int | None = -1) -> Tensor:
     """Return the indices that sort ``x`` along ``axis``; equal elements keep their order.
 
     With ``None`` for the axis, the flattened ``x`` is sorted.
@@ -459,7 +460,7 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
 
 
 @named
-def sort(x: Any, axis: int | None = -1) -> Any:
+def sort(x: Any, axis: int | None = -1) -> Tensor:
     """Return ``x`` in ascending order along ``axis``; gradients go back to where elements were.
 
     With ``None`` for the axis, the flattened ``x`` is sorted.
@@ -551,7 +552,7 @@ def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
 
 
 @named
-def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return the diagonal of the matrices in two axes of ``x``, as its last axis.
 
     ``offset`` is above the main diagonal if positive.
@@ -562,7 +563,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @named
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: Any, k: int = 0) -> Tensor:
     """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
     v = as_tensor(v)
     if known_rank(v, "diag") == 1:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, ops
 from ....core.tensors.convert import among, as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along, leading, refused
 from ..common.families import kind_of, named, op, reduced_axes
 from ..shapes.arrangement import axis_of, broadcast_arrays, part_of
@@ -42,7 +43,7 @@ INDEX = np.dtype(np.int64)
 
 
 @named
-def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
+def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     """Return the entries along an axis for which a condition holds.
 
     Parameters
@@ -75,7 +76,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
 
 
 @named
-def extract(condition: Any, x: Any) -> Any:
+def extract(condition: Any, x: Any) -> Tensor:
     """Return the elements of the flattened ``x`` for which the flattened condition holds."""
     x = as_tensor(x)
     return compress(ops["reshape"](_truth(condition, x), shape=(-1,)), x)
@@ -87,7 +88,7 @@ def _truth(condition: Any, x: Any) -> Any:
 
 
 @named
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
     """Return, for each element, the choice of the first condition that holds.
 
     Parameters
@@ -123,7 +124,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 @named
-def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Any:
+def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     """Return, for each element, that of the choice whose number ``a`` gives.
 
     Parameters
@@ -206,7 +207,7 @@ _nonzero = op(
 
 
 @named
-def nonzero(x: Any) -> tuple[Any, ...]:
+def nonzero(x: Any) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not 0, in C order; they have no gradient.
 
     Returns
@@ -222,13 +223,13 @@ def nonzero(x: Any) -> tuple[Any, ...]:
 
 
 @named
-def flatnonzero(x: Any) -> Any:
+def flatnonzero(x: Any) -> Tensor:
     """Return the indices of the elements of the flattened ``x`` that are not 0; no gradient."""
     return _nonzero(ops["reshape"](x, shape=(-1,)))[0]
 
 
 @named
-def argwhere(x: Any) -> Any:
+def argwhere(x: Any) -> Tensor:
     """Return the indices of the elements that are not 0, one per row; they have no gradient."""
     return ops["stack"](*_nonzero(x), axis=-1)
 
@@ -262,7 +263,7 @@ _argpartition = op(
 
 
 @named
-def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any:
+def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """Return the indices that :func:`partition` applies; they have no gradient."""
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
@@ -274,7 +275,7 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any
 
 
 @named
-def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any:
+def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """Return ``x`` with the ``kth`` smallest element in its place along an axis.
 
     Parameters
@@ -327,7 +328,7 @@ _searchsorted = op(
 
 
 @named
-def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
     """Return where values would go into a sorted vector; the indices have no gradient.
 
     Parameters
@@ -439,24 +440,24 @@ def unique(
 class UniqueAllResult(NamedTuple):
     """What :func:`unique_all` returns."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
 
 
 class UniqueCountsResult(NamedTuple):
     """What :func:`unique_counts` returns."""
 
-    values: Any
-    counts: Any
+    values: Tensor
+    counts: Tensor
 
 
 class UniqueInverseResult(NamedTuple):
     """What :func:`unique_inverse` returns."""
 
-    values: Any
-    inverse_indices: Any
+    values: Tensor
+    inverse_indices: Tensor
 
 
 @named
@@ -486,13 +487,13 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 
 
 @named
-def unique_values(x: Any) -> Any:
+def unique_values(x: Any) -> Tensor:
     """Return the values that occur, in ascending order; every nan is one of its own."""
     return unique_all(x).values
 
 
 @named
-def isin(x: Any, values: Any, *, invert: bool = False) -> Any:
+def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     """Return whether each element is among some values; it has no gradient.
 
     Parameters

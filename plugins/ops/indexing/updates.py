@@ -9,6 +9,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, decode_index, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import shape_only
 from ..common.families import kind_of, named, op
 from .batching import put_rule
@@ -71,7 +72,7 @@ op(
 
 
 @named
-def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Any:
+def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tensor:
     """Return ``x`` with entries along ``axis`` replaced, by an index for each other position.
 
     Parameters

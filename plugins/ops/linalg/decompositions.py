@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.extend import F, TensorSpec, broadcast_shapes
 from ....core.tensors.convert import among
+from ....core.tensors.tensor import Tensor
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from ..common.ranks import as_columns, like_columns
@@ -24,7 +25,7 @@ __all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
 
 
 @named
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sum along a diagonal of the matrices in two axes of ``x``, in ``dtype`` if given.
 
     :func:`gradtape.linalg.trace` takes the last two axes.
@@ -64,7 +65,7 @@ _solve = op(
 
 
 @named
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Any, b: Any) -> Tensor:
     """Return the solution ``x`` of ``a @ x = b``.
 
     Parameters
@@ -96,7 +97,7 @@ _inv = op(
 )
 
 
-def inv(x: Any) -> Any:
+def inv(x: Any) -> Tensor:
     """Return the inverses of square matrices, of shape ``(..., n, n)``.
 
     Raises
@@ -220,7 +221,7 @@ op(
 )
 
 
-def det(x: Any) -> Any:
+def det(x: Any) -> Tensor:
     """Return the determinants of square matrices, of shape ``(..., n, n)``.
 
     Notes
@@ -263,8 +264,8 @@ _slogdet = op(
 class SlogdetResult(NamedTuple):
     """What :func:`slogdet` returns."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Tensor
+    logabsdet: Tensor
 
 
 def slogdet(x: Any) -> SlogdetResult:
@@ -306,7 +307,7 @@ _cholesky = op(
 
 
 @named
-def cholesky(x: Any, upper: bool = False) -> Any:
+def cholesky(x: Any, upper: bool = False) -> Tensor:
     """Return lower triangular matrices ``L`` with ``L @ L.T == x`` (conjugated if complex).
 
     Parameters

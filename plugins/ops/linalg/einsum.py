@@ -15,6 +15,7 @@ import numpy as np
 
 from ....core.extend import F, TensorSpec, broadcast_shapes
 from ....core.tensors.convert import among
+from ....core.tensors.tensor import Tensor
 from ..common.families import named, op
 from .batching import einsum_rule
 from .products import as_like
@@ -234,7 +235,7 @@ def _spelt(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 
 @named
-def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
+def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
     """Return sums of products over labelled axes.
 
     Parameters

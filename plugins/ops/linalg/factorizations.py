@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import F, TensorSpec, ops
+from ....core.tensors.tensor import Tensor
 from ..common.batching import leading
 from ..common.families import cast_to, named, op
 from .matrices import (
@@ -70,23 +71,23 @@ def _on_diagonal(s: Any, like: Any) -> Any:
 class QRResult(NamedTuple):
     """What :func:`qr` returns."""
 
-    Q: Any
-    R: Any
+    Q: Tensor
+    R: Tensor
 
 
 class EigResult(NamedTuple):
     """What :func:`eig` and :func:`eigh` return."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class SVDResult(NamedTuple):
     """What :func:`svd` returns."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 
 # -- QR --------------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
 
 @named
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of symmetric or Hermitian matrices; see :func:`eigh`."""
     return _eigvalsh(_triangle(a, UPLO, "eigvalsh"))
 
@@ -330,7 +331,7 @@ def eig(a: Any) -> EigResult:
 
 
 @named
-def eigvals(a: Any) -> Any:
+def eigvals(a: Any) -> Tensor:
     """Return the complex eigenvalues of square matrices; see :func:`eig`."""
     return _eigvals(floating(a))
 
@@ -490,7 +491,7 @@ def hermitian_part(a: Any, name: str) -> Any:
 
 
 @named
-def svdvals(x: Any) -> Any:
+def svdvals(x: Any) -> Tensor:
     """Return the singular values of matrices ``(..., m, n)``, in descending order."""
     x = floating(x)
     sizes_of_matrices(x, "svdvals")

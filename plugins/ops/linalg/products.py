@@ -14,6 +14,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
 from ....core.tensors.convert import among
+from ....core.tensors.tensor import Tensor
 from ..common.batching import pairs
 from ..common.families import as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -151,7 +152,7 @@ op(
 
 
 @named
-def dot(x: Any, y: Any) -> Any:
+def dot(x: Any, y: Any) -> Tensor:
     """Return NumPy's ``dot``: a product of numbers, ``x @ y`` up to matrices, else a tensordot.
 
     Beyond matrices it joins the last axis of ``x`` with the last but one of ``y``; prefer
@@ -166,7 +167,7 @@ def dot(x: Any, y: Any) -> Any:
 
 
 @named
-def outer(x: Any, y: Any) -> Any:
+def outer(x: Any, y: Any) -> Tensor:
     """Return the products of each element of ``x`` with each of ``y``, as a matrix."""
     x, y = among((x, y))
     column = ops["reshape"](x, shape=(-1, 1))
@@ -174,7 +175,7 @@ def outer(x: Any, y: Any) -> Any:
 
 
 @named
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: Any, b: Any) -> Tensor:
     """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size."""
     x, y = (ops["reshape"](t, shape=(-1,)) for t in among((a, b)))
     if x.shape != y.shape and None not in (*x.shape, *y.shape):
@@ -183,7 +184,7 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 @named
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast.
 
     Raises
@@ -212,7 +213,7 @@ def _size_along(x: Any, axis: Any) -> int | None:
 
 
 @named
-def inner(a: Any, b: Any) -> Any:
+def inner(a: Any, b: Any) -> Tensor:
     """Return the sums of products over the last axes of ``a`` and ``b``, for all pairs of rows.
 
     Raises
@@ -229,7 +230,7 @@ def inner(a: Any, b: Any) -> Any:
 
 
 @named
-def kron(a: Any, b: Any) -> Any:
+def kron(a: Any, b: Any) -> Tensor:
     """Return the Kronecker product: blocks of ``b``, each scaled by an element of ``a``.
 
     Parameters
@@ -274,7 +275,7 @@ op(
 @named
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+) -> Tensor:
     """Return the cross product of vectors of three elements, or of two in a plane.
 
     Parameters
@@ -444,7 +445,7 @@ op(
 
 
 @named
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     """Return the sum of products of ``x`` and ``y`` over pairs of axes.
 
     Parameters

@@ -6,6 +6,7 @@ from math import pi, sqrt
 from typing import Any
 
 from ....core.extend import F, Op
+from ....core.tensors.tensor import Tensor
 from ..common.families import elementwise, reals
 
 __all__ = [
@@ -137,7 +138,7 @@ _gelu = elementwise(
 )
 
 
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: Any, approximate: bool = False) -> Tensor:
     """Return ``x * P(X <= x)`` for a standard normal ``X``, elementwise.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import leading
 from ..common.families import Axis, as_axis, kind_of, named, op
 from ..indexing.batching import segment_sum_rule
@@ -24,7 +25,7 @@ __all__ = [
 
 
 @named
-def embedding_lookup(params: Any, ids: Any) -> Any:
+def embedding_lookup(params: Any, ids: Any) -> Tensor:
     """Return rows of a table by number.
 
     Parameters
@@ -89,7 +90,7 @@ _segment_sum = op(
 
 
 @named
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
     """Return the sums of rows that belong together.
 
     Parameters
@@ -134,7 +135,7 @@ def _scaled(y: Any, scale: Any, offset: Any) -> Any:
 @named
 def layer_normalization(
     x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-3
-) -> Any:
+) -> Tensor:
     """Return ``x`` less its mean, divided by its standard deviation, for each example by itself.
 
     Parameters
@@ -183,7 +184,7 @@ op(
 @named
 def group_normalization(
     x: Any, groups: int, scale: Any = None, offset: Any = None, epsilon: float = 1e-3
-) -> Any:
+) -> Tensor:
     """Return ``x`` normalised within each example and group of channels.
 
     Parameters
@@ -222,7 +223,7 @@ def group_normalization(
 
 
 @named
-def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Any:
+def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Tensor:
     """Return ``x`` with a random share of elements set to 0, and the others scaled up.
 
     Parameters

@@ -13,6 +13,7 @@ from typing import Any
 
 from ....core.extend import NONDIFF, F, TensorSpec, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.families import named, op
 from ..linalg.products import as_like
 from ..shapes.joining import common_dtype
@@ -317,7 +318,7 @@ def conv(
     padding: Any = "valid",
     dilations: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Return a convolution over any number of spatial axes (a correlation: filters do not turn).
 
     Parameters
@@ -358,7 +359,7 @@ def conv1d(
     padding: Any = "valid",
     dilations: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Return the convolution of ``(batch, size, channels)``; see :func:`conv`."""
     w, settings = _prepared("conv1d", filters, 1, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
@@ -372,7 +373,7 @@ def conv2d(
     padding: Any = "valid",
     dilations: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Return the convolution of ``(batch, height, width, channels)``; see :func:`conv`."""
     w, settings = _prepared("conv2d", filters, 2, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
@@ -381,7 +382,7 @@ def conv2d(
 @named
 def conv_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return a transposed convolution, which enlarges images: the adjoint of :func:`conv`.
 
     Parameters
@@ -405,7 +406,7 @@ def conv_transpose(
 @named
 def depthwise_conv(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return a convolution of each channel with filters of its own.
 
     Parameters

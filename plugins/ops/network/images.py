@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.families import named
 from .convolution import conv_transpose
 from .pooling import avg_pool, max_pool
@@ -29,7 +30,7 @@ def _of_rank(x: Any, rank: int, name: str) -> Any:
 
 
 @named
-def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the largest element of each window of ``(batch, size, channels)``.
 
     See :func:`gradtape.nn.max_pool`.
@@ -38,7 +39,7 @@ def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
 
 @named
-def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the largest element of each window of ``(batch, height, width, channels)``.
 
     See :func:`gradtape.nn.max_pool`.
@@ -47,7 +48,7 @@ def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
 
 @named
-def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the mean of each window of ``(batch, size, channels)``.
 
     See :func:`gradtape.nn.avg_pool`.
@@ -56,7 +57,7 @@ def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
 
 @named
-def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the mean of each window of ``(batch, height, width, channels)``.
 
     See :func:`gradtape.nn.avg_pool`.
@@ -67,7 +68,7 @@ def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 @named
 def conv1d_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return the transposed convolution of ``(batch, size, channels)``.
 
     See :func:`gradtape.nn.conv_transpose`.
@@ -79,7 +80,7 @@ def conv1d_transpose(
 @named
 def conv2d_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return the transposed convolution of ``(batch, height, width, channels)``.
 
     See :func:`gradtape.nn.conv_transpose`.

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.families import kind_of, named, op
 from .batching import pool_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
@@ -213,7 +214,7 @@ def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: A
 
 
 @named
-def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the largest element of each window.
 
     Parameters
@@ -243,7 +244,7 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
 
 
 @named
-def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the mean of each window; padding is not counted.
 
     Parameters

@@ -6,6 +6,7 @@ from typing import Any
 
 from ....core.extend import F, Op, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.families import elementwise, named, reals
 from ..shapes.arrangement import axis_of
 from ..shapes.joining import split
@@ -30,7 +31,7 @@ _celu = elementwise(
 
 
 @named
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return the continuously differentiable exponential linear unit, elementwise.
 
     Parameters
@@ -69,7 +70,7 @@ _squareplus = elementwise(
 
 
 @named
-def squareplus(x: Any, b: float = 4.0) -> Any:
+def squareplus(x: Any, b: float = 4.0) -> Tensor:
     """Return ``(x + sqrt(x * x + b)) / 2``, elementwise: like softplus, without exponentials.
 
     Parameters
@@ -139,7 +140,7 @@ def _threshold(threshold: Any, name: str) -> float:
 
 
 @named
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return ``x`` where it is above ``threshold`` in absolute value, else 0.
 
     Parameters
@@ -158,7 +159,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
 
 
 @named
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return ``x`` moved towards 0 by ``threshold``, and 0 where it is no larger than that.
 
     Parameters
@@ -175,7 +176,7 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
 
 
 @named
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Any, axis: int = -1) -> Tensor:
     """Return one half of ``x`` times the sigmoid of the other: a gated linear unit.
 
     Parameters

@@ -82,7 +82,7 @@ class Generator(Module):
         """Start again, as a new generator with this seed."""
         self.state.assign(_key(seed))
 
-    def next_key(self) -> Any:
+    def next_key(self) -> Tensor:
         """Return a key that was not used before, and count on.
 
         Inside ``vmap`` it is one for each example, or for all, as its ``randomness`` says.
@@ -99,7 +99,7 @@ class Generator(Module):
 
     def normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return normally distributed numbers.
 
         Parameters
@@ -123,7 +123,7 @@ class Generator(Module):
 
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return numbers spread evenly over ``[low, high)``.
 
         As in NumPy, rounding may give ``high`` itself where ``low`` is not 0 or ``high`` not 1.
@@ -150,7 +150,7 @@ class Generator(Module):
 
     def truncated_normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return normally distributed numbers, those beyond two standard deviations drawn again.
 
         The parameters are those of :meth:`normal`.
@@ -158,7 +158,9 @@ class Generator(Module):
         _refuse(_negative, stddev, "truncated_normal: stddev must be at least 0")
         return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 
-    def exponential(self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+    def exponential(
+        self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None
+    ) -> Tensor:
         """Return exponentially distributed numbers.
 
         Parameters
@@ -184,7 +186,7 @@ class Generator(Module):
         concentration: Any,
         scale: Any = 1.0,
         dtype: Any = None,
-    ) -> Any:
+    ) -> Tensor:
         """Return gamma-distributed numbers.
 
         Parameters
@@ -214,7 +216,7 @@ class Generator(Module):
         a = ops["broadcast_to"](a, shape=_sizes(shape, "gamma"))
         return _scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
 
-    def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+    def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
         """Return booleans that are true with a probability: a number, or a tensor that broadcasts.
 
         They have no gradient.
@@ -230,7 +232,7 @@ class Generator(Module):
         draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
         return ops["less"](draws, probability)
 
-    def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Any:
+    def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
         """Return class numbers, drawn with the probabilities ``softmax(logits)``.
 
         Parameters
@@ -252,7 +254,7 @@ class Generator(Module):
             noise = self._draw("gumbel", (*sizes, *logits.shape), logits.dtype)
         return ops["argmax"](logits + noise, axis=-1, keepdims=False)
 
-    def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+    def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
         """Return integers from ``low`` up to, but without, ``high`` (from 0 to ``low`` if alone).
 
         Raises
@@ -269,7 +271,7 @@ class Generator(Module):
 
     def choice(
         self, x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return rows of ``x`` (or integers below ``x``) chosen at random.
 
         Parameters
@@ -323,22 +325,22 @@ class Generator(Module):
             self.next_key(), shape=_sizes(shape, name), dtype=_floating(dtype, name)
         )
 
-    def normal_like(self, x: Any) -> Any:
+    def normal_like(self, x: Any) -> Tensor:
         """Return standard normal numbers of the shape and dtype of ``x``, known or not."""
         return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
 
-    def uniform_like(self, x: Any) -> Any:
+    def uniform_like(self, x: Any) -> Tensor:
         """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not."""
         return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
 
-    def permutation(self, x: Any) -> Any:
+    def permutation(self, x: Any) -> Tensor:
         """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
         if isinstance(x, (int, np.integer)):
             return ops["random_permutation"](self.next_key(), n=int(x))
         x = _with_rows(x, "permutation")
         return ops["take"](x, self.permutation(len(x)), axis=0)
 
-    def shuffle(self, x: Any) -> Any:
+    def shuffle(self, x: Any) -> Tensor:
         """Return the rows of ``x`` in random order; ``x`` is left as it is."""
         return self.permutation(_with_rows(x, "shuffle"))
 
@@ -459,62 +461,62 @@ def set_seed(seed: int) -> None:
 
 def normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return normally distributed numbers; see :meth:`Generator.normal`."""
     return shared().normal(shape, mean, stddev, dtype)
 
 
 def uniform(
     shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return numbers spread evenly over ``[minval, maxval)``; see :meth:`Generator.uniform`."""
     return shared().uniform(shape, minval, maxval, dtype)
 
 
 def truncated_normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return normal numbers near their mean; see :meth:`Generator.truncated_normal`."""
     return shared().truncated_normal(shape, mean, stddev, dtype)
 
 
-def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Tensor:
     """Return exponentially distributed numbers; see :meth:`Generator.exponential`."""
     return shared().exponential(shape, scale, dtype)
 
 
 def gamma(
     shape: int | Sequence[int], concentration: Any, scale: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return gamma-distributed numbers; see :meth:`Generator.gamma`."""
     return shared().gamma(shape, concentration, scale, dtype)
 
 
-def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
     """Return booleans that are true with a probability; see :meth:`Generator.bernoulli`."""
     return shared().bernoulli(shape, probability)
 
 
-def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Any:
+def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
     """Return class numbers drawn by their logits; see :meth:`Generator.categorical`."""
     return shared().categorical(logits, shape)
 
 
-def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
     """Return integers from ``low`` up to, but without, ``high``; see :meth:`Generator.randint`."""
     return shared().randint(shape, low, high)
 
 
-def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Any:
+def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Tensor:
     """Return rows of ``x`` chosen at random; see :meth:`Generator.choice`."""
     return shared().choice(x, shape, replace, p)
 
 
-def permutation(x: Any) -> Any:
+def permutation(x: Any) -> Tensor:
     """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
     return shared().permutation(x)
 
 
-def shuffle(x: Any) -> Any:
+def shuffle(x: Any) -> Tensor:
     """Return the rows of ``x`` in random order."""
     return shared().shuffle(x)

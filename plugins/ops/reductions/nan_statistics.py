@@ -9,6 +9,7 @@ import numpy as np
 from ....core.base.dtypes import as_dtype
 from ....core.extend import NONDIFF, ops
 from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.batching import flattened
 from ..common.families import Axis, as_axis, named, op, reduced_shape
 from ..indexing.indexing import sort, take_along_axis
@@ -62,7 +63,7 @@ def nansum(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Sum the elements that are not nan; as :func:`gradtape.sum`."""
     _, filled = _skipping(x, 0.0)
     return reductions.sum(filled, axis, keepdims, dtype=dtype, initial=initial, where=where)
@@ -77,20 +78,20 @@ def nanprod(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Multiply the elements that are not nan; as :func:`gradtape.prod`."""
     _, filled = _skipping(x, 1.0)
     return reductions.prod(filled, axis, keepdims, dtype=dtype, initial=initial, where=where)
 
 
 @named
-def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`."""
     return cumsum(_skipping(x, 0.0)[1], axis, dtype)
 
 
 @named
-def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`."""
     return cumprod(_skipping(x, 1.0)[1], axis, dtype)
 
@@ -110,7 +111,7 @@ def _nan_extreme(
 @named
 def nanmax(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`."""
     return _nan_extreme("max", x, axis, keepdims, -float("inf"), initial, where)
 
@@ -118,7 +119,7 @@ def nanmax(
 @named
 def nanmin(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the smallest element that is not nan, nan if there is none; as
     :func:`gradtape.min`.
     """
@@ -151,7 +152,7 @@ _nanargmin = _nan_position("argmin", float("inf"))
 
 
 @named
-def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the largest element that is not nan; it has no gradient.
 
     Raises
@@ -166,7 +167,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @named
-def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the smallest element that is not nan; as :func:`nanargmax`."""
     x = as_tensor(x)
     along = None if axis is None else one_axis(axis, "nanargmin")
@@ -199,7 +200,7 @@ def _check_inexact(dtype: Any) -> None:
 @named
 def nanmean(
     x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Average the elements that are not nan, nan if there are none; as :func:`gradtape.mean`.
 
     Raises
@@ -225,7 +226,7 @@ def nanvar(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
 
     It is nan where there are no more than ``ddof`` of them.
@@ -256,7 +257,7 @@ def nanstd(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`."""
     variance = nanvar(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean)
     return reductions.root_of_variance(variance)
@@ -335,7 +336,7 @@ def _nan_quantiles(
 
 
 @named
-def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the median of the elements that are not nan; as :func:`median`."""
     return _nan_quantiles(x, np.asarray(0.5), as_axis(axis, "nanmedian"), keepdims, "nanmedian")
 
@@ -343,7 +344,7 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @named
 def nanquantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return quantiles of the elements that are not nan; as :func:`quantile`."""
     values = fractions(q, "nanquantile")
     return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile", method)
@@ -352,7 +353,7 @@ def nanquantile(
 @named
 def nanpercentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return percentiles of the elements that are not nan; see :func:`nanquantile`."""
     values = fractions(q, "nanpercentile", 100.0)
     along = as_axis(axis, "nanpercentile")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, ops
 from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along, flattened
 from ..common.families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
 from ..shapes.like import size_over
@@ -114,7 +115,7 @@ def sum(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Sum elements.
 
     Parameters
@@ -157,7 +158,7 @@ def sum(
 
 def mean(
     x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Average elements.
 
     Parameters
@@ -218,7 +219,7 @@ def prod(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Multiply elements.
 
     Parameters
@@ -297,7 +298,7 @@ def var(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the variance: the mean squared distance from the mean.
 
     Parameters
@@ -351,7 +352,7 @@ def std(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the standard deviation, the square root of :func:`var`.
 
     Parameters
@@ -415,7 +416,7 @@ def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any,
 
 def max(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the largest element.
 
     Parameters
@@ -445,7 +446,7 @@ def max(
 
 def min(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the smallest element.
 
     Parameters
@@ -503,7 +504,7 @@ def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any
 _logsumexp = _reduction("logsumexp", _logsumexp_kernel, _inexact, _logsumexp_rule)
 
 
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` without overflow.
 
     Parameters
@@ -554,7 +555,7 @@ _count_nonzero = _reduction(
 )
 
 
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the largest element, the first if several tie; it has no gradient.
 
     Parameters
@@ -580,7 +581,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return _argmax(x, axis=_one_axis(axis, "argmax"), keepdims=bool(keepdims))
 
 
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the smallest element, the first if several tie; it has no gradient.
 
     Parameters
@@ -591,7 +592,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return _argmin(x, axis=_one_axis(axis, "argmin"), keepdims=bool(keepdims))
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """Return whether any element is true (not 0); it has no gradient.
 
     Parameters
@@ -604,7 +605,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     return _any(x, axis=as_axis(axis, "any"), keepdims=bool(keepdims))
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """Return whether all elements are true (not 0); it has no gradient.
 
     Parameters
@@ -617,7 +618,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     return _all(x, axis=as_axis(axis, "all"), keepdims=bool(keepdims))
 
 
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return how many elements are not 0; it has no gradient.
 
     Parameters

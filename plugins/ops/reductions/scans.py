@@ -20,6 +20,7 @@ import numpy as np
 from ....core.base.dtypes import as_dtype
 from ....core.extend import NONDIFF, F, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along
 from ..common.families import Axis, named, op, reals, reduced_axes, standard
 from ..indexing.indexing import take_along_axis
@@ -161,7 +162,7 @@ def _run(running: Any, x: Any, axis: Any, dtype: Any) -> Any:
 
 
 @named
-def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum.
 
     Parameters
@@ -192,7 +193,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
 
 
 @named
-def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running product.
 
     Parameters
@@ -264,7 +265,7 @@ def _cumulative_extreme(x: Any, axis: int, lowest: bool) -> Any:
 
 
 @named
-def cumulative_max(x: Any, axis: int = 0) -> Any:
+def cumulative_max(x: Any, axis: int = 0) -> Tensor:
     """Return the largest element so far: ``numpy.maximum.accumulate``.
 
     Parameters
@@ -288,6 +289,6 @@ def cumulative_max(x: Any, axis: int = 0) -> Any:
 
 
 @named
-def cumulative_min(x: Any, axis: int = 0) -> Any:
+def cumulative_min(x: Any, axis: int = 0) -> Tensor:
     """Return the smallest element so far: as :func:`cumulative_max`."""
     return _cumulative_extreme(x, axis, lowest=True)

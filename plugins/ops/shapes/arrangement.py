@@ -15,6 +15,7 @@ import numpy as np
 from ....core.base.spec import as_shape
 from ....core.extend import broadcast_shapes, ops
 from ....core.tensors.convert import among, as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.families import named, reduced_axes
 from ..common.ranks import known_rank, with_axes
 from .joining import concatenate, split
@@ -109,7 +110,7 @@ def _items(arrays: Any, name: str) -> list[Any]:
 
 
 @named
-def hstack(arrays: Sequence[Any]) -> Any:
+def hstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors side by side: along axis 1, vectors along their only axis.
 
     Raises
@@ -122,7 +123,7 @@ def hstack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def vstack(arrays: Sequence[Any]) -> Any:
+def vstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors on top of each other, along axis 0; vectors are rows.
 
     Raises
@@ -134,7 +135,7 @@ def vstack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def dstack(arrays: Sequence[Any]) -> Any:
+def dstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors behind each other, along axis 2; matrices and vectors are layers.
 
     Raises
@@ -146,7 +147,7 @@ def dstack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def column_stack(arrays: Sequence[Any]) -> Any:
+def column_stack(arrays: Sequence[Any]) -> Tensor:
     """Join vectors as the columns of a matrix; matrices are taken as they are.
 
     Raises
@@ -159,13 +160,13 @@ def column_stack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def append(x: Any, values: Any, axis: int | None = None) -> Any:
+def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened."""
     return concatenate([x, values], axis=axis)
 
 
 @named
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Tensor:
     """Join nested lists of tensors: the innermost along the last axis, their results along the
     one before it, and so on.
 
@@ -211,7 +212,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 
 
 @named
-def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut a tensor along an axis into parts whose sizes may differ by one.
 
     Parameters
@@ -246,20 +247,20 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
 
 
 @named
-def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`."""
     x = _needs(x, 1, "hsplit")
     return split(x, indices_or_sections, axis=0 if known_rank(x, "hsplit") == 1 else 1)
 
 
 @named
-def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut a tensor of at least two axes along axis 0; as :func:`gradtape.split`."""
     return split(_needs(x, 2, "vsplit"), indices_or_sections, axis=0)
 
 
 @named
-def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut a tensor of at least three axes along axis 2; as :func:`gradtape.split`."""
     return split(_needs(x, 3, "dsplit"), indices_or_sections, axis=2)
 
@@ -268,19 +269,19 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 
 @named
-def fliplr(x: Any) -> Any:
+def fliplr(x: Any) -> Tensor:
     """Return ``x`` with the order of its columns (axis 1) reversed."""
     return ops["flip"](_needs(x, 2, "fliplr"), axis=1)
 
 
 @named
-def flipud(x: Any) -> Any:
+def flipud(x: Any) -> Tensor:
     """Return ``x`` with the order of its rows (axis 0) reversed."""
     return ops["flip"](_needs(x, 1, "flipud"), axis=0)
 
 
 @named
-def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turn a tensor by right angles in the plane of two axes.
 
     Parameters
@@ -313,7 +314,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
 
 
 @named
-def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     """Return ``x`` with an axis moved back until it is before axis ``start``.
 
     :func:`gradtape.moveaxis` says the same more plainly.
@@ -333,7 +334,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
 
 
 @named
-def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """Return tensors broadcast to the shape that they have together.
 
     Raises
@@ -354,7 +355,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 @named
 def meshgrid(
     *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     """Return the coordinates of a grid from those along each of its axes.
 
     Parameters

@@ -12,7 +12,7 @@ from ....core.base.dtypes import as_dtype, default_dtype
 from ....core.base.spec import as_shape
 from ....core.extend import ops
 from ....core.tensors.convert import as_tensor, beside, host_array
-from ....core.tensors.tensor import Operators
+from ....core.tensors.tensor import Operators, Tensor
 from ..common.families import named
 from ..common.ranks import known_rank
 
@@ -24,19 +24,19 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 
 @named
-def zeros(shape: int | Sequence[int], dtype: Any = None) -> Any:
+def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of zeros; of the default dtype unless one is given."""
     return as_tensor(np.zeros(as_shape(shape, "zeros"), _dtype(dtype)))
 
 
 @named
-def ones(shape: int | Sequence[int], dtype: Any = None) -> Any:
+def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of ones; of the default dtype unless one is given."""
     return as_tensor(np.ones(as_shape(shape, "ones"), _dtype(dtype)))
 
 
 @named
-def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tensor:
     """Return a tensor filled with one value.
 
     Parameters
@@ -53,13 +53,13 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 
 
 @named
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Return an ``(n, m)`` matrix (square by default) with ones on diagonal ``k``."""
     return as_tensor(np.eye(n, m, k, dtype=_dtype(dtype)))
 
 
 @named
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Return evenly spaced numbers from ``start`` (0 if not given) up to, but without, ``stop``.
 
     Integers give ``int64`` and floats the default dtype, unless one is given.
@@ -72,7 +72,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 @named
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None
+) -> Tensor:
     """Return ``num`` evenly spaced numbers from ``start`` to ``stop``, the last if ``endpoint``.
 
     Bounds that are tensors get gradients; the numbers are along a new first axis.

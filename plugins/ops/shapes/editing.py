@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ....core.base.spec import as_shape
 from ....core.extend import ops
 from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators
+from ....core.tensors.tensor import Operators, Tensor
 from ..common.families import SCALARS, named
 from ..indexing.indexing import diag
 from .arrangement import axis_of
@@ -68,7 +68,7 @@ def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
 
 
 @named
-def delete(x: Any, obj: Any, axis: int | None = None) -> Any:
+def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` without some entries along an axis.
 
     Parameters
@@ -95,7 +95,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 @named
-def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` with values put in along an axis.
 
     Parameters
@@ -146,7 +146,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @named
-def resize(x: Any, new_shape: int | Sequence[int]) -> Any:
+def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     """Return a tensor of a new shape, filled with the elements of ``x`` over and over.
 
     Parameters
@@ -174,13 +174,13 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Any:
 
 
 @named
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: Any, k: int = 0) -> Tensor:
     """Return a matrix with the elements of the flattened ``v`` on diagonal ``k``, 0 elsewhere."""
     return diag(ops["reshape"](as_tensor(v), shape=(-1,)), k)
 
 
 @named
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     """Return a tensor without the zeros at its ends.
 
     Parameters
@@ -221,7 +221,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 @named
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
-) -> Any:
+) -> Tensor:
     """Return angles without jumps: neighbours differ by at most half a period.
 
     Parameters
@@ -264,7 +264,7 @@ def _first(x: Any, axis: int) -> Any:
 @named
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
-) -> Any:
+) -> Tensor:
     """Return a function's results for every vector along an axis.
 
     Parameters
@@ -310,7 +310,7 @@ def apply_along_axis(
 
 
 @named
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
     """Return functions' values, each where its condition holds.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from ....core.base.spec import as_shape
 from ....core.extend import F, TensorSpec, broadcast_shapes, ops
 from ....core.tensors.convert import among, as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import along, stacked
 from ..common.families import SCALARS, cast_to, named, op, reduced_axes
 from .shape import one_axis
@@ -94,7 +95,7 @@ op(
 
 
 @named
-def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
+def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     """Join tensors along an axis that they have.
 
     Parameters
@@ -206,7 +207,7 @@ _unstack = op(
 
 
 @named
-def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
+def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 
     Parameters
@@ -225,7 +226,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 
 @named
-def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
+def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """Return a list of tensors, one per index of ``axis``, without that axis.
 
     ``num`` is the size of the axis; it is needed only where a trace does not know it.
@@ -286,7 +287,7 @@ _split = op(
 
 
 @named
-def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut a tensor along an axis.
 
     Parameters

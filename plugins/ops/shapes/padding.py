@@ -11,6 +11,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, ops
 from ....core.tensors.convert import as_tensor
+from ....core.tensors.tensor import Tensor
 from ..common.batching import shape_only, widths_past
 from ..common.families import named, op, reduced_axes, standard
 from ..common.ranks import known_rank
@@ -293,7 +294,7 @@ def pad(
     end_values: Any = 0,
     stat_length: Any = None,
     reflect_type: str = "even",
-) -> Any:
+) -> Tensor:
     """Return ``x`` surrounded with more elements.
 
     Parameters

@@ -10,7 +10,7 @@ import numpy as np
 from ....core.base.dtypes import as_dtype, default_dtype
 from ....core.extend import ops
 from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators
+from ....core.tensors.tensor import Operators, Tensor
 from ..common.families import named
 from .creation import linspace
 from .shape import moveaxis
@@ -23,7 +23,7 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 
 @named
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Return an ``(N, M)`` matrix (square by default) with ones on diagonal ``k`` and below."""
     return as_tensor(np.tri(N, M, k, dtype=_dtype(dtype)))
 
@@ -43,7 +43,7 @@ def logspace(
     base: Any = 10.0,
     dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> Tensor:
     """Return powers of ``base``, with exponents evenly spaced from ``start`` to ``stop``.
 
     Parameters
@@ -78,7 +78,7 @@ def logspace(
 @named
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+) -> Tensor:
     """Return numbers in geometric progression from ``start`` to ``stop``.
 
     Parameters

@@ -11,6 +11,7 @@ import numpy as np
 from ....core.base.spec import as_shape
 from ....core.extend import NONDIFF, F, broadcast_shapes, ops
 from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.batching import (
     along,
     broadcast,
@@ -86,7 +87,7 @@ _reshape = op(
 )
 
 
-def reshape(x: Any, shape: int | Sequence[int]) -> Any:
+def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
     """Return the same elements in another shape.
 
     Parameters
@@ -105,7 +106,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Any:
 
 
 @named
-def ravel(x: Any) -> Any:
+def ravel(x: Any) -> Tensor:
     """Return the elements of ``x`` along one axis."""
     return _reshape(x, shape=(-1,))
 
@@ -132,7 +133,7 @@ _broadcast_to = op(
 )
 
 
-def broadcast_to(x: Any, shape: int | Sequence[int]) -> Any:
+def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     """Return ``x`` repeated along new axes and axes of size 1, so that it has ``shape``."""
     return _broadcast_to(x, shape=as_shape(shape, "broadcast_to"))
 
@@ -184,12 +185,12 @@ _squeeze = op(
 )
 
 
-def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
     """Return ``x`` with axes of size 1 inserted at the positions ``axis`` of the result."""
     return _expand_dims(x, axis=as_axis(axis, "expand_dims"))
 
 
-def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` without axes of size 1: those of ``axis``, or all.
 
     Raises
@@ -236,13 +237,13 @@ _transpose = op(
 )
 
 
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
     """Return ``x`` with its axes in the order ``axes``; in reverse order by default."""
     return _transpose(x, axes=None if axes is None else as_shape(axes, "transpose"))
 
 
 @named
-def permute_dims(x: Any, axes: Sequence[int]) -> Any:
+def permute_dims(x: Any, axes: Sequence[int]) -> Tensor:
     """Return ``x`` with its axes in the order ``axes``: the array API's name for transpose."""
     return _transpose(x, axes=as_shape(axes, "permute_dims"))
 
@@ -276,7 +277,7 @@ def _permuted(x: Any, order: Callable[[int], tuple[int, ...]]) -> tuple[Any, Any
     return None if x.shape is None else tuple(x.shape[i] for i in order(len(x.shape))), x.dtype
 
 
-def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Return ``x`` with the axes ``source`` moved to the places ``destination``."""
     return _moveaxis(
         x, source=as_shape(source, "moveaxis"), destination=as_shape(destination, "moveaxis")
@@ -302,13 +303,13 @@ _swapaxes = op(
 )
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     """Return ``x`` with two axes exchanged."""
     return _swapaxes(x, axis1=one_axis(axis1, "swapaxes"), axis2=one_axis(axis2, "swapaxes"))
 
 
 @named
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: Any) -> Tensor:
     """Return ``x`` with its last two axes exchanged."""
     return _swapaxes(x, axis1=-1, axis2=-2)
 
@@ -340,7 +341,7 @@ _flip = op(
 )
 
 
-def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` with the order of elements reversed along ``axis`` (all axes by default)."""
     return _flip(x, axis=as_axis(axis, "flip"))
 
@@ -368,7 +369,7 @@ def _negative(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
     return tuple(-n for n in shift) if isinstance(shift, tuple) else -shift
 
 
-def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Any:
+def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` shifted along ``axis``; what leaves at the end comes back at the start.
 
     Without ``axis``, the flattened array is shifted, and keeps its shape.
@@ -391,13 +392,13 @@ for _name in ("tril", "triu"):
 
 
 @named
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: Any, k: int = 0) -> Tensor:
     """Return matrices (the last two axes) without what is above diagonal ``k``."""
     return ops["tril"](x, k=operator.index(k))
 
 
 @named
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: Any, k: int = 0) -> Tensor:
     """Return matrices (the last two axes) without what is below diagonal ``k``."""
     return ops["triu"](x, k=operator.index(k))
 
@@ -451,7 +452,7 @@ op(
 )
 
 
-def tile(x: Any, reps: int | Sequence[int]) -> Any:
+def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
     """Return copies of ``x`` side by side: ``reps`` of them along each of the last axes."""
     return _tile(x, reps=as_shape(reps, "tile"))
 
@@ -503,7 +504,7 @@ op(
 
 
 @named
-def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
+def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
     """Return ``x`` with each element ``repeats`` times in a row.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 from ....core.extend import broadcast_shapes, ops
 from ....core.ops.op import is_transformed
 from ....core.tensors.convert import as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..analysis.calculus import floated
 from ..common.families import as_axis, named, reduced_axes
 from ..common.ranks import known_rank, with_axes
@@ -99,7 +100,7 @@ def cov(
     aweights: Any = None,
     *,
     dtype: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the covariance matrix of variables.
 
     Parameters
@@ -197,7 +198,7 @@ def _variables(m: Any, rowvar: bool, name: str, dtype: Any = None) -> Any:
 
 
 @named
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
     """Return the correlation coefficients of variables: see :func:`cov` for the arguments."""
     known_rank(as_tensor(x), "corrcoef")
     c = cov(x, y, rowvar)

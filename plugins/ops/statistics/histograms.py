@@ -12,6 +12,7 @@ from ....core.errors import TraceError
 from ....core.extend import NONDIFF, F, Op, ops
 from ....core.ops.op import is_transformed
 from ....core.tensors.convert import among, as_tensor, beside
+from ....core.tensors.tensor import Tensor
 from ..common.batching import refused
 from ..common.families import cast_to, kind_of, named, op
 from ..indexing.selection import isin, searchsorted, unique
@@ -103,7 +104,7 @@ _bincount_weighted = op(
 
 
 @named
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """Return how often each integer from 0 occurs, or the sum of its weights.
 
     Parameters
@@ -174,7 +175,7 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
 
 
 @named
-def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Any:
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
     """Return the edges of a histogram's bins; see :func:`histogram`."""
     x = ops["reshape"](ops["stop_gradient"](as_tensor(x)), shape=(-1,))
     return _edges(x, bins, range)
@@ -183,7 +184,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Any:
 @named
 def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Return how many elements are in each bin, and the bins' edges.
 
     Parameters
@@ -257,7 +258,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @named
-def union1d(x: Any, y: Any) -> Any:
+def union1d(x: Any, y: Any) -> Tensor:
     """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient."""
     return unique(ops["concatenate"](*_pair(x, y), axis=0))
 
@@ -285,7 +286,7 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
 
 
 @named
-def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
+def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
 
     With ``assume_unique``, they stay in the order of ``x``.
@@ -296,7 +297,7 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
 
 
 @named
-def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
+def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     """Return the values that occur in one of two tensors only, in ascending order; no gradient."""
     x, y = _pair(x, y)
     parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]

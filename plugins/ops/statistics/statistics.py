@@ -13,7 +13,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, ops
 from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators
+from ....core.tensors.tensor import Operators, Tensor
 from ..common.batching import leading, shape_only
 from ..common.families import Axis, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -205,7 +205,7 @@ def _nested(q: Any) -> Any:
 
 
 @named
-def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the median: the middle element, or the mean of the two in the middle.
 
     Parameters
@@ -231,7 +231,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @named
 def quantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return the values below which fractions ``q`` of the elements are.
 
     Parameters
@@ -266,7 +266,7 @@ def quantile(
 @named
 def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return the values below which ``q`` percent of the elements are: see :func:`quantile`."""
     values, along = fractions(q, "percentile", 100.0), as_axis(axis, "percentile")
     moving = q / 100.0 if isinstance(q, Operators) else None
@@ -274,7 +274,7 @@ def percentile(
 
 
 @named
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the range ("peak to peak"): the largest element less the smallest."""
     along = as_axis(axis, "ptp")
     return ops["max"](x, axis=along, keepdims=keepdims) - ops["min"](
