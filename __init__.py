@@ -11,264 +11,115 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from .core import errors as _errors
+from .public import publish, publish_lazily
 
-from .core.base.context import init_scope
-from .core.base.dtypes import default_dtype, set_default_dtype
-from .core.base.spec import TensorSpec
-from .core.functions.custom import custom_gradient, register_gradient
-from .core.functions.function import function
-from .core.module import Module
-from .core.ops.backend import backend
-from .core.tape.tape import GradientTape, UnconnectedGradients
-from .core.tensors.convert import as_tensor, constant
-from .core.tensors.tensor import Tensor
-from .core.tensors.variable import Variable
-from .core.transforms.vmap import vmap
-
-if TYPE_CHECKING:
-    from . import compat, datasets, layers, plot, saving, testing, training
-    from .core.functions.recompute import recompute_grad
-    from .core.ops.hookspecs import hookimpl
-    from .core.ops.host import disable_plugin, register_plugin, registry, unregister_plugin
-    from .core.tape import debug
-    from .core.tensors.standard import *
-    from .core.transforms.forward import ForwardAccumulator, register_jvp
-    from .core.transforms.functional import (
-        flatten,
-        grad,
-        hvp,
-        jvp,
-        linearize,
-        value_and_grad,
-        vjp,
-    )
-    from .core.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
-    from .plugins.ops.analysis.calculus import *
-    from .plugins.ops.analysis.fitting import *
-    from .plugins.ops.analysis.polynomials import *
-    from .plugins.ops.control.control import *
-    from .plugins.ops.control.scan import *
-    from .plugins.ops.elementwise.arithmetic import *
-    from .plugins.ops.elementwise.floating import *
-    from .plugins.ops.elementwise.integers import *
-    from .plugins.ops.elementwise.special import *
-    from .plugins.ops.fourier import fft
-    from .plugins.ops.indexing.indexing import *
-    from .plugins.ops.indexing.selection import *
-    from .plugins.ops.indexing.updates import *
-    from .plugins.ops.linalg import namespace as linalg
-    from .plugins.ops.linalg.namespace import *  # type: ignore[assignment]  # its cond is not at the top
-    from .plugins.ops.network import nn
-    from .plugins.ops.random import random
-    from .plugins.ops.reductions.nan_statistics import *
-    from .plugins.ops.reductions.reductions import *
-    from .plugins.ops.reductions.scans import *
-    from .plugins.ops.shapes.arrangement import *
-    from .plugins.ops.shapes.creation import *
-    from .plugins.ops.shapes.editing import *
-    from .plugins.ops.shapes.joining import *
-    from .plugins.ops.shapes.like import *
-    from .plugins.ops.shapes.padding import *
-    from .plugins.ops.shapes.sequences import *
-    from .plugins.ops.shapes.shape import *
-    from .plugins.ops.statistics.covariance import *
-    from .plugins.ops.statistics.histograms import *
-    from .plugins.ops.statistics.statistics import *
-    from .saving import load, save
-
-__all__ = [
-    "ForwardAccumulator",
-    "GradientTape",
-    "Module",
-    "Tensor",
-    "TensorSpec",
-    "UnconnectedGradients",
-    "Variable",
-    "as_tensor",
-    "backend",
-    "compat",
-    "constant",
-    "custom_gradient",
-    "datasets",
-    "debug",
-    "default_dtype",
-    "disable_plugin",
-    "fft",
-    "flatten",
-    "function",
-    "grad",
-    "hessian",
-    "hookimpl",
-    "hvp",
-    "init_scope",
-    "jacfwd",
-    "jacobian",
-    "jacrev",
-    "jvp",
-    "layers",
-    "linalg",
-    "linearize",
-    "load",
-    "nn",
-    "plot",
-    "random",
-    "recompute_grad",
-    "register_gradient",
-    "register_jvp",
-    "register_plugin",
-    "registry",
-    "save",
-    "saving",
-    "set_default_dtype",
-    "testing",
-    "training",
-    "unregister_plugin",
-    "value_and_grad",
-    "vjp",
-    "vmap",
-]
 __version__ = "0.1.0"
 
-# What follows is imported when it is first used, so that `import gradtape` stays quick.
-_MODULES = {
-    "compat": ".compat",
-    "core": ".core",
-    "datasets": ".datasets",
-    "debug": ".core.tape.debug",
-    "layers": ".layers",
-    "plot": ".plot",
-    "saving": ".saving",
-    "testing": ".testing",
-    "training": ".training",
-}
-_NAMES = {
-    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.transforms.forward"),
-    **dict.fromkeys(
-        (
-            "flatten",
-            "grad",
-            "hvp",
-            "jvp",
-            "linearize",
-            "value_and_grad",
-            "vjp",
-        ),
-        ".core.transforms.functional",
+# All names directly under `gradtape`, by the modules that have them. A name is imported when it is
+# first used, so that `import gradtape` stays quick. Type checkers read __init__.pyi, which
+# docs/make_api.py writes from this table.
+_TABLE = {
+    ".": ("compat datasets debug errors fft layers linalg nn plot random saving testing training"),
+    ".core.base.context": "init_scope",
+    ".core.base.dtypes": "default_dtype set_default_dtype",
+    ".core.base.spec": "TensorSpec",
+    ".core.functions.custom": "custom_gradient register_gradient",
+    ".core.functions.function": "function",
+    ".core.functions.recompute": "recompute_grad",
+    ".core.module": "Module",
+    ".core.ops.backend": "backend",
+    ".core.ops.hookspecs": "hookimpl",
+    ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",
+    ".core.tape.tape": "GradientTape UnconnectedGradients",
+    ".core.tensors.convert": "as_tensor constant",
+    ".core.tensors.standard": (
+        "__array_namespace_info__ asarray astype bool broadcast_shapes can_cast complex64 "
+        "complex128 copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
+        "int8 int16 int32 int64 isdtype nan newaxis pi result_type uint8 uint16 uint32 uint64"
     ),
-    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.transforms.jacobians"),
-    "disable_plugin": ".core.ops.host",
-    "hookimpl": ".core.ops.hookspecs",
-    "load": ".saving",
-    "recompute_grad": ".core.functions.recompute",
-    "register_plugin": ".core.ops.host",
-    "registry": ".core.ops.host",
-    "save": ".saving",
-    "unregister_plugin": ".core.ops.host",
-}
-# what the array API standard has beside ops
-_STANDARD = frozenset(
-    "__array_namespace_info__ asarray astype bool broadcast_shapes can_cast complex64 complex128 "
-    "copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf int8 int16 int32 "
-    "int64 isdtype nan newaxis pi result_type uint8 uint16 uint32 uint64".split()
-)
-_OP_MODULES = ("fft", "linalg", "nn", "random")
-# Families whose public names stand directly under `gradtape`.
-_FLAT = (
-    "arrangement",
-    "calculus",
-    "control",
-    "counting",
-    "covariance",
-    "creation",
-    "editing",
-    "elementwise",
-    "fitting",
-    "floating",
-    "indexing",
-    "joining",
-    "like",
-    "nan_statistics",
-    "padding",
-    "polynomials",
-    "reductions",
-    "row_loops",
-    "scans",
-    "selection",
-    "sequences",
-    "shape",
-    "special",
-    "statistics",
-    "updates",
-    "whole_numbers",
-)
-_FLAT_NAMES = {
-    **dict.fromkeys(("ForwardAccumulator", "register_jvp"), ".core.transforms.forward"),
-    **dict.fromkeys(
-        (
-            "flatten",
-            "grad",
-            "hvp",
-            "jvp",
-            "linearize",
-            "value_and_grad",
-            "vjp",
-        ),
-        ".core.transforms.functional",
+    ".core.tensors.tensor": "Tensor",
+    ".core.tensors.variable": "Variable",
+    ".core.transforms.forward": "ForwardAccumulator register_jvp",
+    ".core.transforms.functional": "flatten grad hvp jvp linearize value_and_grad vjp",
+    ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
+    ".core.transforms.vmap": "vmap",
+    ".plugins.ops.analysis.calculus": (
+        "cumulative_prod cumulative_sum diff ediff1d gradient interp trapezoid"
     ),
-    **dict.fromkeys(("hessian", "jacfwd", "jacobian", "jacrev"), ".core.transforms.jacobians"),
-    "clip_by_norm": "nn",
-    "cross": "linalg",
-    "dot": "linalg",
-    "einsum": "linalg",
-    "inner": "linalg",
-    "kron": "linalg",
-    "matmul": "linalg",
-    "matrix_transpose": "linalg",
-    "matvec": "linalg",
-    "one_hot": "nn",
-    "outer": "linalg",
-    "tensordot": "linalg",
-    "trace": "decompositions",
-    "vdot": "linalg",
-    "vecdot": "linalg",
-    "vecmat": "linalg",
+    ".plugins.ops.analysis.fitting": "poly polyfit roots",
+    ".plugins.ops.analysis.polynomials": (
+        "convolve correlate polyadd polyder polydiv polyint polymul polysub polyval vander"
+    ),
+    ".plugins.ops.control.control": "cond while_loop",
+    ".plugins.ops.control.scan": "map scan",
+    ".plugins.ops.elementwise.arithmetic": (
+        "abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
+        "asin asinh atan atan2 atanh cast ceil clip conj cos cosh divide equal exp exp2 expm1 "
+        "floor floor_divide greater greater_equal hypot identity imag isfinite isinf isnan less "
+        "less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or "
+        "logical_xor maximum minimum mod multiply negative not_equal positive pow power real "
+        "reciprocal remainder rint round sign sin sinh sqrt square stop_gradient subtract tan "
+        "tanh trunc where"
+    ),
+    ".plugins.ops.elementwise.floating": "frexp i0 spacing",
+    ".plugins.ops.elementwise.integers": (
+        "bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
+        "bitwise_right_shift bitwise_xor gcd invert lcm left_shift right_shift"
+    ),
+    ".plugins.ops.elementwise.special": (
+        "around cbrt conjugate copysign deg2rad degrees digamma divmod erf erfc fabs fix "
+        "float_power fmax fmin fmod heaviside isclose isneginf isposinf ldexp lgamma logaddexp2 "
+        "modf nan_to_num nextafter polygamma rad2deg radians real_if_close signbit sinc "
+        "true_divide"
+    ),
+    ".plugins.ops.indexing.indexing": "argsort diag diagonal gather sort take take_along_axis",
+    ".plugins.ops.indexing.selection": (
+        "argpartition argwhere choose compress extract flatnonzero isin nonzero partition "
+        "searchsorted select unique unique_all unique_counts unique_inverse unique_values"
+    ),
+    ".plugins.ops.indexing.updates": "put_along_axis",
+    ".plugins.ops.linalg.decompositions": "trace",
+    ".plugins.ops.linalg.einsum": "einsum",
+    ".plugins.ops.linalg.products": "cross dot inner kron matmul outer tensordot vdot vecdot",
+    ".plugins.ops.linalg.tensor_equations": "matvec vecmat",
+    ".plugins.ops.network.nn": "clip_by_norm one_hot",
+    ".plugins.ops.reductions.nan_statistics": (
+        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile "
+        "nanprod nanquantile nanstd nansum nanvar"
+    ),
+    ".plugins.ops.reductions.reductions": (
+        "all amax amin any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
+    ),
+    ".plugins.ops.reductions.scans": "cumprod cumsum cumulative_max cumulative_min",
+    ".plugins.ops.shapes.arrangement": (
+        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays "
+        "column_stack dsplit dstack fliplr flipud hsplit hstack meshgrid rollaxis rot90 vsplit "
+        "vstack"
+    ),
+    ".plugins.ops.shapes.creation": "arange eye full linspace ones zeros",
+    ".plugins.ops.shapes.editing": (
+        "apply_along_axis delete diagflat insert piecewise resize trim_zeros unwrap"
+    ),
+    ".plugins.ops.shapes.joining": "concat concatenate split stack unstack",
+    ".plugins.ops.shapes.like": "full_like ones_like zeros_like",
+    ".plugins.ops.shapes.padding": "pad",
+    ".plugins.ops.shapes.sequences": "geomspace logspace tri",
+    ".plugins.ops.shapes.shape": (
+        "broadcast_to expand_dims flip matrix_transpose moveaxis permute_dims ravel repeat "
+        "reshape roll squeeze swapaxes tile transpose tril triu"
+    ),
+    ".plugins.ops.statistics.covariance": "average corrcoef cov",
+    ".plugins.ops.statistics.histograms": (
+        "bincount histogram histogram_bin_edges intersect1d setdiff1d setxor1d union1d"
+    ),
+    ".plugins.ops.statistics.statistics": "median percentile ptp quantile",
+    ".saving": "load save",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = import_module(_MODULES[name], __name__)
-    elif name in _NAMES:
-        value = getattr(import_module(_NAMES[name], __name__), name)
-    elif name in _STANDARD:
-        value = getattr(import_module(".core.tensors.standard", __name__), name)
-    elif name.startswith("__"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    else:
-        value = _op(name)
-    globals()[name] = value
-    return value
-
-
-def _op(name: str) -> Any:
-    """Return a public op, or one of the modules of ops."""
-    families = import_module(".plugins.ops", __name__)
-    if name in _OP_MODULES:
-        return getattr(families, name)
-    if name in _FLAT_NAMES:
-        return getattr(getattr(families, _FLAT_NAMES[name]), name)
-    for family in _FLAT:
-        if name in getattr(families, family).__all__:
-            return getattr(getattr(families, family), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    families = import_module(".plugins.ops", __name__)
-    flat = [name for family in _FLAT for name in getattr(families, family).__all__]
-    public = [name for name in globals() if not name.startswith("_")]
-    return sorted(
-        {*public, *flat, *_MODULES, *_NAMES, *_OP_MODULES, *_FLAT_NAMES, *_STANDARD, "__version__"}
-    )
+publish_lazily(
+    _TABLE,
+    # users meet instances of these before they ask for the class
+    at_once=("GradientTape", "Module", "Tensor", "TensorSpec", "UnconnectedGradients", "Variable"),
+)
+publish(_errors.__name__, f"{__name__}.errors")  # and these before they import the module

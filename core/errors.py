@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+__all__ = [
+    "BackendMismatch",
+    "BackendUnavailable",
+    "EndlessLoop",
+    "GradientError",
+    "GradtapeError",
+    "NonFiniteError",
+    "PluginError",
+    "TraceError",
+    "UnknownOp",
+]
+
 
 class GradtapeError(Exception):
     """Base of every exception that gradtape defines."""

@@ -142,7 +142,7 @@ class Module:
     def _attribute_order(self) -> list[str]:
         return sorted(vars(self))
 
-    def functions(self) -> dict[str, Function | RestoredFunction]:
+    def functions(self) -> dict[str, Function[..., Any] | RestoredFunction]:
         """Return the methods (and attributes) that are decorated with ``gradtape.function``.
 
         Returns
@@ -150,7 +150,7 @@ class Module:
         dict
             The functions by name; those of a loaded module run the traces of its file.
         """
-        found: dict[str, Function | RestoredFunction] = {}
+        found: dict[str, Function[..., Any] | RestoredFunction] = {}
         for cls in reversed(type(self).__mro__):
             for attribute, value in vars(cls).items():
                 if isinstance(value, Function):

@@ -1,5 +1,8 @@
 """Small real data sets that come with the package."""
 
+from ..public import publish
 from .digits import load_digits
 
 __all__ = ["load_digits"]
+
+publish(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..public import publish
 from . import initializers
 from .batch_norm import BatchNorm, BatchNormalization
 from .dense import Dense
@@ -20,3 +21,5 @@ __all__ = [
     "Sequential",
     "initializers",
 ]
+
+publish(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..core.extend import (
     Function,
@@ -65,6 +65,9 @@ class Layer(Module):
         elif "__call__" in own and not isinstance(own["__call__"], Function):
             cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
+
+    if TYPE_CHECKING:  # made from each subclass's `call`
+        __call__: Callable[..., Tensor]
 
     def _attribute_order(self) -> list[str]:
         # weights in the order in which they were made, as in Keras: kernel, then bias

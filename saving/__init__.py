@@ -1,5 +1,6 @@
 """Saving modules to HDF5 files, and loading them from anyone's. The format: docs/format.md."""
 
+from ..public import publish
 from .errors import (
     DamagedFile,
     FileMissing,
@@ -34,3 +35,5 @@ __all__ = [
     "save",
     "verify",
 ]
+
+publish(__name__)

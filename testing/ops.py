@@ -391,7 +391,7 @@ class _Trial:
         inner = want[results:]
         kept = [axis is None for x, axis in zip(given, axes) if x.dtype.kind in "fc"]
         summed = [g.sum(axis=0) if alike else g for g, alike in zip(inner, kept, strict=True)]
-        _same([g.numpy() for g in outer], summed, "a tape outside vmap, gradient")
+        _same([np.asarray(g.numpy()) for g in outer], summed, "a tape outside vmap, gradient")
 
     def _saved(self) -> None:
         tensors = [constant(x) for x in self.arrays]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..public import publish
 from . import losses, metrics
 from .fitting import History, fit
 from .loop import evaluate, predict
@@ -29,3 +30,5 @@ __all__ = [
     "sparse_categorical_crossentropy",
     "sparse_categorical_crossentropy_from_logits",
 ]
+
+publish(__name__)

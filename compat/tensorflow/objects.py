@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradtape
-from gradtape.core.extend import active_graph, snake_case
+from gradtape.core.extend import Function, active_graph, snake_case
 
 from .names import adapts
 from .values import Standing, scope
@@ -52,7 +52,7 @@ def function(
     """
     if func is None:
         return functools.partial(function, input_signature=input_signature)
-    return gradtape.core.extend.Function(func, input_signature)
+    return Function(func, input_signature)
 
 
 @adapts("Module")
@@ -129,7 +129,7 @@ class RegisterGradient:
     ------
     LookupError
         If there is no such op.
-    gradtape.core.errors.PluginError
+    gradtape.errors.PluginError
         If the op has a gradient; :func:`gradtape.register_gradient` can override it.
     """
 

@@ -45,7 +45,8 @@ def public(name: str) -> Any:
     return getattr(sys.modules[PACKAGE], name)
 
 
-class OpTable(dict[str, "Op"]):
+# Any: what an op with several outputs returns is no tensor, as `Op.__call__` tells type checkers
+class OpTable(dict[str, Any]):
     """A dictionary of ops that asks the registry for a name that it does not hold yet."""
 
     def __missing__(self, name: str) -> Op:

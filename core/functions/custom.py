@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from ..tensors.variable import Variable
 __all__ = ["custom_gradient", "register_gradient"]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class VariableWatcher(Recorder):
@@ -38,7 +40,7 @@ class VariableWatcher(Recorder):
         self.variables.setdefault(variable.id, variable)
 
 
-def custom_gradient(f: Fn) -> Fn:
+def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
     """Decorate a function to define its gradient.
 
     Parameters
@@ -106,7 +108,7 @@ def custom_gradient(f: Fn) -> Fn:
         outputs = _attach(_name(f), gradients, inputs, results)
         return pack_like(result, list(outputs))
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper
 
 
 class _Backward:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from ..tensors.variable import Variable
 __all__ = ["ConcreteFunction", "Function", "RestoredFunction", "function"]
 
 _STORE = "_gradtape_functions"
+
+P = ParamSpec("P")
+Rest = ParamSpec("Rest")
+R = TypeVar("R")
 
 
 class ConcreteFunction:
@@ -140,7 +144,7 @@ class Output:
         self.index = index
 
 
-class Function:
+class Function(Generic[P, R]):
     """A callable that is traced into a graph the first time it meets a signature.
 
     :func:`gradtape.function` makes it.
@@ -168,7 +172,7 @@ class Function:
 
     def __init__(
         self,
-        python_function: Callable[..., Any],
+        python_function: Callable[P, R],
         input_signature: Sequence[Any] | None = None,
         name: str | None = None,
     ) -> None:
@@ -210,6 +214,13 @@ class Function:
         """The traces made so far."""
         return list(self._concrete.values())
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Function[P, R]: ...
+    @overload
+    def __get__(
+        self: Function[Concatenate[Any, Rest], R], instance: object, owner: type | None = None
+    ) -> Function[Rest, R]: ...
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
@@ -217,7 +228,7 @@ class Function:
             # nowhere to keep traces of its own: the instance is one more Python argument
             return functools.partial(self, instance)
         # by descriptor, not by name: a method and the one that it overrides are two functions
-        store: tuple[int, dict[Function, Function]] = vars(instance).get(_STORE, (0, {}))
+        store: tuple[int, dict[Any, Any]] = vars(instance).get(_STORE, (0, {}))
         if store[0] != id(instance):  # none yet, or what copy.copy took along from another
             store = vars(instance)[_STORE] = (id(instance), {})
         bound = store[1]
@@ -226,23 +237,25 @@ class Function:
             bound[self] = Function(method, self.input_signature, self.name)
         return bound[self]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = args
+        named: Any = kwargs
         quick = None
-        if not kwargs and not any(type(x) is not Tensor for x in args):
-            quick = tuple([(x.array.shape, x.array.dtype) for x in args])
+        if not named and not any(type(x) is not Tensor for x in given):
+            quick = tuple([(x.array.shape, x.array.dtype) for x in given])
             known = self._quick.get(quick)
             if known is not None and active_graph.get() is None and not active_batches.get():
-                return known.call_flat(args)
-        args, kwargs, tensors, key = self._canonical(args, kwargs)
+                return known.call_flat(given)
+        given, named, tensors, key = self._canonical(given, named)
         if active_graph.get() is not None or active_batches.get():  # a part of what is around it
-            given = iter(tensors)
-            leaves = flatten((args, kwargs))
-            leaves = [next(given) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
-            args, kwargs = pack_like((args, kwargs), leaves)
-            return self.python_function(*args, **kwargs)
+            rest = iter(tensors)
+            leaves = flatten((given, named))
+            leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+            given, named = pack_like((given, named), leaves)
+            return self.python_function(*given, **named)
         concrete = self._concrete.get(key)
         if concrete is None:
-            concrete = self._concrete[key] = self._trace(args, kwargs)
+            concrete = self._concrete[key] = self._trace(given, named)
         if quick is not None and len(quick) == len(tensors):
             self._quick[quick] = concrete
         return concrete.call_flat(tensors)
@@ -461,11 +474,13 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 @overload
-def function(fn: Callable[..., Any]) -> Function: ...
+def function(
+    fn: Callable[P, R], *, input_signature: Sequence[Any] | None = None
+) -> Function[P, R]: ...
 @overload
 def function(
     fn: None = None, *, input_signature: Sequence[Any] | None = None
-) -> Callable[[Callable[..., Any]], Function]: ...
+) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
 def function(

@@ -9,7 +9,7 @@ by it.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ..base.context import active_tapes
 from ..base.dtypes import is_differentiable
@@ -18,7 +18,7 @@ from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
 from ..tensors.convert import as_tensor
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .backward import run_backward
 from .explain import explain
@@ -28,6 +28,13 @@ from .recording import RecordingTape
 from .records import reachable, saved_tensors
 
 __all__ = ["GradientTape", "UnconnectedGradients"]
+
+Key = TypeVar("Key")
+Source = TypeVar("Source", bound=Operators)
+#: A gradient, or None where there is none. ``Tensor | None`` would ask for a check of each gradient
+#: in programs that are right; so a type checker lets None pass, and knows a tensor otherwise.
+Gradient: TypeAlias = Tensor | Any
+Zero: TypeAlias = 'Literal[UnconnectedGradients.ZERO, "zero"]'
 
 
 class UnconnectedGradients(enum.Enum):

@@ -78,7 +78,8 @@ class Op(Primitive):
 
     __slots__ = ()
 
-    def __call__(self, *inputs: Any, **params: Any) -> Any:
+    # an op with several outputs returns a list of tensors; nearly all have one
+    def __call__(self, *inputs: Any, **params: Any) -> Tensor:
         """Run the op on tensors (or what converts to them) and let the active tapes record it."""
         arrays = []
         for x in inputs:
@@ -105,7 +106,7 @@ class Op(Primitive):
             outputs = [Tensor(array) for array in result]
             for tape in active_tapes.get():
                 tape.record_joint(self, inputs, outputs, params)
-            return outputs
+            return outputs  # type: ignore[return-value]
         output = Tensor(result)
         for tape in active_tapes.get():
             tape.record(self, inputs, output, params)

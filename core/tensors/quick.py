@@ -26,7 +26,7 @@ class UnaryOp(Op):
     __slots__ = ()
 
     # TensorFlow's programs label ops; a label changes nothing here
-    def __call__(self, x: Any, name: str | None = None) -> Any:
+    def __call__(self, x: Any, name: str | None = None) -> Tensor:
         if type(x) is not Tensor:
             return Op.__call__(self, x)
         array = x.array
@@ -62,7 +62,7 @@ class BinaryOp(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any, name: str | None = None) -> Any:
+    def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor:
         table = None
         try:
             if type(x) is Tensor:

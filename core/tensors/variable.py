@@ -279,7 +279,7 @@ class Variable(Operators):
         """
         self._array = array
 
-    def numpy(self) -> NDArray[Any] | np.generic:
+    def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a read-only NumPy array, without watching the variable.
 
         Returns
@@ -314,7 +314,7 @@ class Variable(Operators):
         """
         return self.handle().tolist()
 
-    def item(self, *index: Any) -> bool | int | float | complex:
+    def item(self, *index: Any) -> Any:
         """Return the only element as a Python number, or the one at ``index``.
 
         Parameters

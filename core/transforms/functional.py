@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ __all__ = [
 
 Function = Callable[..., Any]
 ArgNums = int | str | Sequence[int | str]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Call:
@@ -176,7 +178,9 @@ def _same_structure(name: str, what: str, got: Any, other: str, want: Any) -> No
 # -- gradients -------------------------------------------------------------------------------------
 
 
-def value_and_grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+def value_and_grad(
+    fn: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]:
     """Return a function that computes ``fn`` and its gradient.
 
     Parameters
@@ -221,7 +225,7 @@ def value_and_grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) ->
     return wrapper
 
 
-def grad(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+def grad(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of ``fn``; see :func:`value_and_grad`.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -17,15 +18,15 @@ from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .functional import ArgNums, Call, Function, grad, push, sizes_of, tape_of
+from .functional import ArgNums, Call, P, grad, push, sizes_of, tape_of
 from .vmap import transform_of, vmap
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
 
 def jacrev(
-    fn: Function, argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
-) -> Function:
+    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in reverse mode.
 
     Best for fewer outputs than inputs: all rows go back together, in one backward pass.
@@ -89,7 +90,7 @@ def jacrev(
     return wrapper
 
 
-def jacfwd(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in forward mode.
 
     Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
@@ -179,13 +180,13 @@ def _handle(source: Any) -> Tensor:
 
 
 def jacobian(
-    fn: Function,
+    fn: Callable[P, Any],
     argnums: ArgNums = 0,
     has_aux: bool = False,
     *,
     structure: str | None = None,
     check: bool = False,
-) -> Function:
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn``.
 
     Parameters
@@ -303,7 +304,7 @@ def _check_structure(
         )
 
 
-def hessian(fn: Function, argnums: ArgNums = 0, has_aux: bool = False) -> Function:
+def hessian(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the Hessian of ``fn``, which returns a scalar.
 
     One gradient is recorded, and all its rows go back together.

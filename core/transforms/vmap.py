@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from ..base.spec import unsure
 from ..base.table import ops
@@ -20,10 +20,13 @@ __all__ = ["transform_of", "vmap"]
 
 _RANDOMNESS = ("error", "different", "same")
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def vmap(
-    fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error"
-) -> Callable[..., Any]:
+    fn: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, randomness: str = "error"
+) -> Callable[P, R]:
     """Return a function that applies ``fn`` to every example along an axis, and stacks the results.
 
     ``fn`` runs once, on all examples together: its ops apply their batching rules. The result is

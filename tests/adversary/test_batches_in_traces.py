@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import TraceError
+from gradtape.errors import TraceError
 
 X = np.arange(6.0).reshape(2, 3) * 0.1
 M = gt.constant(np.arange(1.0, 5.0).reshape(2, 2))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import GradientError, PluginError
 from gradtape.core.extend import NONDIFF, F, Op
+from gradtape.errors import GradientError, PluginError
 
 
 def same(x: Any, **params: Any) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import GradientError, PluginError
 from gradtape.core.extend import Op, hookimpl
+from gradtape.errors import GradientError, PluginError
 
 EAGER_AND_TRACED = pytest.mark.parametrize(
     "wrap", [lambda f: f, gt.function], ids=["eager", "traced"]

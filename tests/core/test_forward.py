@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import GradientError
+from gradtape.errors import GradientError
 
 
 def test_a_product_with_the_jacobian() -> None:

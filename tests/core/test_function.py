@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import GradientError, TraceError
+from gradtape.errors import GradientError, TraceError
 
 
 def counting(f):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import BackendMismatch, PluginError, UnknownOp
 from gradtape.core.extend import NONDIFF, Backend, F, Op, hookimpl
+from gradtape.errors import BackendMismatch, PluginError, UnknownOp
 
 
 def specs(*xs):

@@ -19,7 +19,7 @@ import samples_shape
 import samples_transforms
 
 import gradtape as gt
-from gradtape.core.extend import Op
+from gradtape.public import HOMES
 from gradtape.testing import Sample
 
 TABLES = (
@@ -58,25 +58,20 @@ NOT_SAMPLED = {
 }
 
 
-def public_names(module: Any) -> list[str]:
-    """Return a module's public names; of gradtape itself, those that are for numbers."""
-    if module is not gt:
-        return list(module.__all__)
-    # what `__all__` lists has to do with tapes, modules and plugins
-    return [name for name in dir(gt) if not name.startswith("_") and name not in gt.__all__]
-
-
 def public_functions() -> dict[str, Any]:
-    """Return the public ops and functions made of ops, by name."""
-    modules = {"": gt, **{f"{name}.": getattr(gt, name) for name in gt._OP_MODULES}}
+    """Return the public ops and functions made of ops, by name; other names of them left out."""
+    spaces = {f"{name}.": getattr(gt, name) for name in ("fft", "linalg", "nn", "random")}
+    # of what stands directly under gradtape, the modules of numbers: no tapes, no transformations
+    numbers = (".plugins.ops.", ".core.tensors.standard")
+    paths = [name for name, home in HOMES.items() if home.startswith(numbers) and name[0] != "_"]
+    paths += [prefix + name for prefix, module in spaces.items() for name in module.__all__]
     found: dict[str, Any] = {}
-    for prefix, module in modules.items():
-        for name in public_names(module):
-            function = getattr(module, name)
-            home = getattr(function, "__module__", None) or type(function).__module__
-            # dtypes, and what is asked of them, are NumPy's own
-            if callable(function) and home.startswith("gradtape."):
-                found[prefix + name] = function
+    for path in sorted(paths):
+        function = functools.reduce(getattr, path.split("."), gt)
+        home = getattr(function, "__module__", None) or type(function).__module__
+        # dtypes, and what is asked of them, are NumPy's own
+        if callable(function) and home.partition(".")[0] == "gradtape":
+            found[path] = function
     return found
 
 
@@ -93,7 +88,7 @@ def composed() -> dict[str, Any]:
     }
     found: dict[str, Any] = {}
     for name, function in functions.items():
-        if not isinstance(function, Op) and id(function) not in taken:
+        if not isinstance(function, gt.core.extend.Op) and id(function) not in taken:
             taken.add(id(function))
             found[name] = function
     return found

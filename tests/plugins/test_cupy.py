@@ -18,7 +18,7 @@ import pretend_gpu
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import BackendMismatch, BackendUnavailable
+from gradtape.errors import BackendMismatch, BackendUnavailable
 
 
 def backend() -> Any:

@@ -10,7 +10,7 @@ import pretend_gpu
 import pytest
 
 import gradtape as gt
-from gradtape.core.errors import BackendMismatch
+from gradtape.errors import BackendMismatch
 
 calls: list[int] = []
 PLUGIN = pretend_gpu.Plugin(

@@ -11,7 +11,7 @@ import scipy.special
 from gradcheck import check_gradients
 
 import gradtape as gt
-from gradtape.core.errors import BackendUnavailable
+from gradtape.errors import BackendUnavailable
 
 REAL = np.array([-1.75, -0.6, 0.3, 0.85, 2.5])
 POSITIVE = np.array([0.2, 0.7, 1.3, 2.5])

@@ -58,7 +58,7 @@ def test_model_and_optimizer_move_together() -> None:
     fit(model, (X, LABELS), optimizer=optimizer, verbose=False)
     model.to("faraway")
     data = (gt.constant(X).to("faraway"), gt.constant(LABELS).to("faraway"))
-    with pytest.raises(gt.core.errors.BackendMismatch, match=r"'(bias|kernel)_first_moments'"):
+    with pytest.raises(gt.errors.BackendMismatch, match=r"'(bias|kernel)_first_moments'"):
         fit(model, data, optimizer=optimizer, verbose=False)
     optimizer.to("faraway")
     fit(model, data, optimizer=optimizer, verbose=False)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import gradtape
 from gradtape import training
+from gradtape.core.extend import snake_case
 
 from ..math import divide_no_nan, l2_normalize, xlogy
 from ..names import adapts, lookup
@@ -291,7 +292,7 @@ class Loss:
     ) -> None:
         if reduction not in _REDUCTIONS:
             raise ValueError(f"{type(self).__name__}: reduction {reduction!r} is none of Keras'")
-        self.name = name or gradtape.core.extend.snake_case(type(self).__name__)
+        self.name = name or snake_case(type(self).__name__)
         self.__name__ = self.name
         self.reduction = reduction
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, among, as_tensor, beside, broadcast_shapes, ops
+from ....core.extend import NONDIFF, F, Tensor, among, as_tensor, beside, broadcast_shapes, ops
 from ..common.batching import along
 from ..common.families import SCALARS, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -97,7 +97,7 @@ def _step(x: Any, axis: int) -> Any:
 
 
 @named
-def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Return the differences between neighbours along an axis.
 
     Parameters
@@ -161,7 +161,7 @@ def _edge(value: Any, x: Any, axis: int) -> Any:
 @named
 def cumulative_sum(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+) -> Tensor:
     """Return the running sum: :func:`gradtape.cumsum` under the array API's name.
 
     Parameters
@@ -198,7 +198,7 @@ def cumulative_sum(
 @named
 def cumulative_prod(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Any:
+) -> Tensor:
     """Return the running product: :func:`gradtape.cumprod` under the array API's name.
 
     Parameters
@@ -248,7 +248,7 @@ def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: A
 
 
 @named
-def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     """Return the differences between neighbours in the flattened ``x``, with more at the ends.
 
     Parameters
@@ -409,7 +409,7 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
 
 
 @named
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Return the integral of sampled values, by the trapezoidal rule.
 
     Parameters
@@ -465,7 +465,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 @named
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
-) -> Any:
+) -> Tensor:
     """Return linear interpolations between sampled values.
 
     Parameters

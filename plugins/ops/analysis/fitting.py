@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_tensor, beside, is_transformed, ops
+from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
 from ..common.families import named
 from ..linalg.factorizations import eigvals
 from ..linalg.least_squares import lstsq
@@ -26,7 +26,7 @@ def _vector(x: Any, name: str) -> Any:
 
 
 @named
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Any:
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Tensor:
     """Return the polynomial that is nearest to points, by least squares.
 
     Parameters
@@ -99,7 +99,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
 
 
 @named
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: Any) -> Tensor:
     """Return the coefficients of the polynomial with some roots, highest power first.
 
     Parameters
@@ -142,7 +142,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 @named
-def roots(p: Any) -> Any:
+def roots(p: Any) -> Tensor:
     """Return the roots of a polynomial, as the eigenvalues of its companion matrix.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, among, as_tensor, beside, is_transformed, ops
+from ....core.extend import F, Tensor, among, as_tensor, beside, is_transformed, ops
 from ..common.families import named, op
 from ..network.batching import convolve_rule
 from ..shapes.joining import unstack
@@ -141,7 +141,7 @@ def _convolved(x: Any, v: Any, mode: str, name: str) -> Any:
 
 
 @named
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """Return the convolution of two vectors, ``y[k] = sum(a[i] * v[k - i])``.
 
     Parameters
@@ -177,7 +177,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 
 
 @named
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """Return the correlation of two vectors, ``y[k] = sum(a[i + k] * conj(v[i]))``.
 
     Parameters
@@ -215,7 +215,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
 
 
 @named
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: Any, x: Any) -> Tensor:
     """Return a polynomial's values, by Horner's scheme.
 
     Parameters
@@ -257,7 +257,7 @@ def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
 
 
 @named
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a sum of polynomials.
 
     Parameters
@@ -283,7 +283,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @named
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a difference of polynomials.
 
     Parameters
@@ -309,7 +309,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 @named
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a product of polynomials, leading zeros included.
 
     Parameters
@@ -335,7 +335,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 @named
-def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     """Return the quotient and the remainder of a division of polynomials, by long division.
 
     Parameters
@@ -394,7 +394,7 @@ def _times(m: Any, name: str) -> int:
 
 
 @named
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: Any, m: int = 1) -> Tensor:
     """Return the coefficients of a polynomial's derivative of order ``m``.
 
     Parameters
@@ -435,7 +435,7 @@ def _factors(values: Any, like: Any) -> Any:
 
 
 @named
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     """Return the coefficients of a polynomial's integral of order ``m``.
 
     Parameters
@@ -481,7 +481,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 @named
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the matrix of the powers of ``x``, one row per element.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, as_tensor, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops
 from ..common.families import SCALARS, cast_to, elementwise, named, op, standard
 
 __all__ = [
@@ -295,7 +295,7 @@ class Power(Op):
 
     __slots__ = ()
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: Any, y: Any) -> Tensor:
         if type(y) is int and y == 2:
             return square(x)
         return super().__call__(x, y)
@@ -874,7 +874,7 @@ where = elementwise(
 
 
 @named
-def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     """Limit ``x`` to an interval, elementwise.
 
     Parameters
@@ -966,7 +966,7 @@ _round = op(
 
 
 @named
-def round(x: Any, decimals: int = 0) -> Any:
+def round(x: Any, decimals: int = 0) -> Tensor:
     """Round to the nearest, halves to even; it has no gradient.
 
     Parameters
@@ -996,7 +996,7 @@ def round(x: Any, decimals: int = 0) -> Any:
 
 
 @named
-def rint(x: Any) -> Any:
+def rint(x: Any) -> Tensor:
     """Round to the nearest integer, halves to even; it has no gradient.
 
     Parameters
@@ -1103,7 +1103,7 @@ _angle = elementwise(
 
 
 @named
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: Any, deg: bool = False) -> Tensor:
     """Return the angle of ``z`` in the complex plane, from -pi to pi.
 
     Parameters
@@ -1144,7 +1144,7 @@ _cast = op(
 )
 
 
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: Any, dtype: Any) -> Tensor:
     """Return ``x`` in another dtype.
 
     Parameters

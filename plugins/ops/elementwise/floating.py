@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_tensor, ops
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
 from ..common.families import cast_to, elementwise, kind_of, named, op, reals
 
 __all__ = ["frexp", "i0", "spacing"]
@@ -42,7 +42,7 @@ _exponent = op(
 
 
 @named
-def frexp(x: Any) -> tuple[Any, Any]:
+def frexp(x: Any) -> tuple[Tensor, Tensor]:
     """Return mantissa and exponent: ``x = m * 2**e`` with ``0.5 <= abs(m) < 1``.
 
     Parameters
@@ -154,7 +154,7 @@ _bessel = op(
 
 
 @named
-def i0(x: Any) -> Any:
+def i0(x: Any) -> Tensor:
     """Return the modified Bessel function of the first kind and order 0, elementwise.
 
     Parameters

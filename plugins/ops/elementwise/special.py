@@ -18,6 +18,7 @@ from ....core.extend import (
     BackendUnavailable,
     F,
     Op,
+    Tensor,
     as_tensor,
     beside,
     is_transformed,
@@ -178,7 +179,7 @@ logaddexp2 = elementwise(
 
 
 @named
-def float_power(x: Any, y: Any) -> Any:
+def float_power(x: Any, y: Any) -> Tensor:
     """Return ``x ** y`` in double precision at least.
 
     Parameters
@@ -218,7 +219,7 @@ def float_power(x: Any, y: Any) -> Any:
 
 
 @named
-def divmod(x: Any, y: Any) -> tuple[Any, Any]:
+def divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     """Return ``(x // y, x % y)``, elementwise; the quotient has no gradient.
 
     Parameters
@@ -247,7 +248,7 @@ def divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @named
-def modf(x: Any) -> tuple[Any, Any]:
+def modf(x: Any) -> tuple[Tensor, Tensor]:
     """Return the fractional part of ``x`` and its integral part, which has no gradient.
 
     Parameters
@@ -355,7 +356,7 @@ _sinc = op(
 
 
 @named
-def sinc(x: Any) -> Any:
+def sinc(x: Any) -> Tensor:
     """Return ``sin(pi x) / (pi x)``, elementwise, which is 1 at 0.
 
     Parameters
@@ -533,7 +534,7 @@ def nan_to_num(
     nan: float = 0.0,
     posinf: float | None = None,
     neginf: float | None = None,
-) -> Any:
+) -> Tensor:
     """Return ``x`` with numbers for nan and infinities.
 
     Parameters
@@ -728,7 +729,7 @@ _polygamma = op(
 
 
 @named
-def polygamma(n: int, x: Any) -> Any:
+def polygamma(n: int, x: Any) -> Tensor:
     """Return the ``n``-th derivative of the digamma function.
 
     Parameters
@@ -794,7 +795,7 @@ nextafter = elementwise(
 
 
 @named
-def isposinf(x: Any) -> Any:
+def isposinf(x: Any) -> Tensor:
     """Return whether elements are positive infinity.
 
     Parameters
@@ -821,7 +822,7 @@ def isposinf(x: Any) -> Any:
 
 
 @named
-def isneginf(x: Any) -> Any:
+def isneginf(x: Any) -> Tensor:
     """Return whether elements are negative infinity.
 
     Parameters
@@ -850,7 +851,7 @@ def isneginf(x: Any) -> Any:
 @named
 def isclose(
     a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+) -> Tensor:
     """Return whether ``a`` and ``b`` differ by no more than ``atol + rtol * |b|``.
 
     Parameters
@@ -896,7 +897,7 @@ def isclose(
 
 
 @named
-def real_if_close(a: Any, tol: float = 100) -> Any:
+def real_if_close(a: Any, tol: float = 100) -> Tensor:
     """Return the real parts if all imaginary parts are near 0, else ``a`` as it is.
 
     Parameters
@@ -938,7 +939,7 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 
 
 @named
-def around(x: Any, decimals: int = 0) -> Any:
+def around(x: Any, decimals: int = 0) -> Tensor:
     """Round to the nearest, halves to even, as :func:`gradtape.round`; it has no gradient.
 
     Parameters

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_dtype, as_tensor, default_dtype, ops
+from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, default_dtype, ops
 from ..common.batching import along
 from ..common.families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -329,7 +329,7 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
 
 
 @named
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform along an axis.
 
     Parameters
@@ -377,7 +377,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 
 @named
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`fft`.
 
     Parameters
@@ -413,7 +413,7 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @named
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the first half of the spectrum of real numbers: ``n // 2 + 1`` complex ones.
 
     The rest are their conjugates.
@@ -453,7 +453,7 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @named
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the ``n`` real numbers of which ``a`` is the half spectrum, as :func:`rfft` gives it.
 
     Parameters
@@ -494,7 +494,7 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 @named
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the real spectrum of a signal that is Hermitian: ``a`` is one half of it.
 
     Parameters
@@ -530,7 +530,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 
 
 @named
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`hfft`: half of a Hermitian signal, from its real spectrum.
 
     Parameters
@@ -596,7 +596,7 @@ def _many(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
 
 
 @named
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform over several axes.
 
     Parameters
@@ -631,7 +631,7 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> An
 
 
 @named
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`fftn`.
 
     Parameters
@@ -666,7 +666,7 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
 
 @named
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform over two axes; see :func:`fftn`.
 
     Parameters
@@ -701,7 +701,7 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
 
 
 @named
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`fft2`.
 
     Parameters
@@ -736,7 +736,7 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 
 @named
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the spectrum of real numbers over several axes, half of it along the last of them.
 
     Parameters
@@ -782,7 +782,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> A
 
 
 @named
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`rfftn`, real.
 
     Parameters
@@ -838,7 +838,7 @@ def _some(axes: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 @named
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the transform of real numbers over two axes; see :func:`rfftn`.
 
     Parameters
@@ -875,7 +875,7 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
 
 
 @named
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`rfft2`, real.
 
     Parameters
@@ -937,7 +937,7 @@ _shift = op(
 
 
 @named
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` with the zero frequency moved to the middle of ``axes`` (all by default).
 
     Parameters
@@ -968,7 +968,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
 
 
 @named
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     """Return the inverse of :func:`fftshift`: they differ where a size is odd.
 
     Parameters
@@ -1004,7 +1004,7 @@ def _axes_of_shift(axes: Any, name: str) -> tuple[int, ...] | None:
 
 
 @named
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """Return the frequencies of :func:`fft`, for ``n`` points at distance ``d``.
 
     Parameters
@@ -1035,7 +1035,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
 
 
 @named
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Any:
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """Return the frequencies of :func:`rfft`, for ``n`` points at distance ``d``.
 
     Parameters

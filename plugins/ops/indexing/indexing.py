@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, TensorSpec, as_tensor, broadcast_shapes, decode_index, ops
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    TensorSpec,
+    as_tensor,
+    broadcast_shapes,
+    decode_index,
+    ops,
+)
 from ..common.batching import along, leading
 from ..common.families import kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -253,7 +262,7 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
 
 
 @named
-def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Any:
+def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
     """Return entries of ``x`` picked by index.
 
     Parameters
@@ -302,7 +311,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
 
 @named
-def gather(params: Any, indices: Any, axis: int = 0) -> Any:
+def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
     """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names.
 
     Parameters
@@ -395,7 +404,7 @@ op(
 
 
 @named
-def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Any:
+def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Tensor:
     """Return entries of ``x`` along ``axis``, by an index for each position of the other axes.
 
     Parameters
@@ -503,7 +512,7 @@ op(
 
 
 @named
-def argsort(x: Any, axis: int | None = -1) -> Any:
+def argsort(x: Any, axis: int | None = -1) -> Tensor:
     """Return the indices that sort ``x`` along ``axis``; they have no gradient.
 
     Parameters
@@ -536,7 +545,7 @@ def argsort(x: Any, axis: int | None = -1) -> Any:
 
 
 @named
-def sort(x: Any, axis: int | None = -1) -> Any:
+def sort(x: Any, axis: int | None = -1) -> Tensor:
     """Return ``x`` in ascending order along ``axis``.
 
     Parameters
@@ -650,7 +659,7 @@ def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
 
 
 @named
-def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return the diagonal of the matrices in two axes of ``x``, as its last axis.
 
     Parameters
@@ -688,7 +697,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 
 
 @named
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: Any, k: int = 0) -> Tensor:
     """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import NONDIFF, among, as_tensor, beside, ops
+from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, ops
 from ..common.batching import along, leading, refused
 from ..common.families import kind_of, named, op, reduced_axes
 from ..shapes.arrangement import axis_of, broadcast_arrays, part_of
@@ -41,7 +41,7 @@ INDEX = np.dtype(np.int64)
 
 
 @named
-def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
+def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     """Return the entries along an axis for which a condition holds.
 
     Parameters
@@ -87,7 +87,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Any:
 
 
 @named
-def extract(condition: Any, x: Any) -> Any:
+def extract(condition: Any, x: Any) -> Tensor:
     """Return the elements of the flattened ``x`` for which the flattened condition holds.
 
     Parameters
@@ -122,7 +122,7 @@ def _truth(condition: Any, x: Any) -> Any:
 
 
 @named
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
     """Return, for each element, the choice of the first condition that holds.
 
     Parameters
@@ -169,7 +169,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 @named
-def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Any:
+def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     """Return, for each element, that of the choice whose number ``a`` gives.
 
     Parameters
@@ -262,7 +262,7 @@ _nonzero = op(
 
 
 @named
-def nonzero(x: Any) -> tuple[Any, ...]:
+def nonzero(x: Any) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not 0, in C order; they have no gradient.
 
     Parameters
@@ -290,7 +290,7 @@ def nonzero(x: Any) -> tuple[Any, ...]:
 
 
 @named
-def flatnonzero(x: Any) -> Any:
+def flatnonzero(x: Any) -> Tensor:
     """Return the indices of the elements of the flattened ``x`` that are not 0; no gradient.
 
     Parameters
@@ -316,7 +316,7 @@ def flatnonzero(x: Any) -> Any:
 
 
 @named
-def argwhere(x: Any) -> Any:
+def argwhere(x: Any) -> Tensor:
     """Return the indices of the elements that are not 0, one per row; they have no gradient.
 
     Parameters
@@ -371,7 +371,7 @@ _argpartition = op(
 
 
 @named
-def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any:
+def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """Return the indices that :func:`partition` applies; they have no gradient.
 
     Parameters
@@ -412,7 +412,7 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any
 
 
 @named
-def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Any:
+def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
     """Return ``x`` with the ``kth`` smallest element in its place along an axis.
 
     Parameters
@@ -474,7 +474,7 @@ _searchsorted = op(
 
 
 @named
-def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
     """Return where values would go into a sorted vector; the indices have no gradient.
 
     Parameters
@@ -733,7 +733,7 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 
 
 @named
-def unique_values(x: Any) -> Any:
+def unique_values(x: Any) -> Tensor:
     """Return the values that occur, in ascending order; every nan is one of its own.
 
     Parameters
@@ -759,7 +759,7 @@ def unique_values(x: Any) -> Any:
 
 
 @named
-def isin(x: Any, values: Any, *, invert: bool = False) -> Any:
+def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     """Return whether each element is among some values; it has no gradient.
 
     Parameters

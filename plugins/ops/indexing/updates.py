@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_tensor, decode_index, ops
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, decode_index, ops
 from ..common.batching import shape_only
 from ..common.families import kind_of, named, op
 from .batching import put_rule
@@ -70,7 +70,7 @@ op(
 
 
 @named
-def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Any:
+def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tensor:
     """Return ``x`` with entries along ``axis`` replaced, by an index for each other position.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, among, broadcast_shapes
+from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from ..common.ranks import as_columns, like_columns
@@ -23,7 +23,7 @@ __all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
 
 
 @named
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
     """Return the sum along a diagonal of the matrices in two axes of ``x``, in ``dtype`` if given.
 
     :func:`gradtape.linalg.trace` takes the last two axes.
@@ -95,7 +95,7 @@ _solve = op(
 
 
 @named
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Any, b: Any) -> Tensor:
     """Return the solution ``x`` of ``a @ x = b``.
 
     Parameters
@@ -147,7 +147,7 @@ _inv = op(
 )
 
 
-def inv(x: Any) -> Any:
+def inv(x: Any) -> Tensor:
     """Return the inverses of square matrices, of shape ``(..., n, n)``.
 
     Parameters
@@ -295,7 +295,7 @@ op(
 )
 
 
-def det(x: Any) -> Any:
+def det(x: Any) -> Tensor:
     """Return the determinants of square matrices, of shape ``(..., n, n)``.
 
     Parameters
@@ -429,7 +429,7 @@ _cholesky = op(
 
 
 @named
-def cholesky(x: Any, upper: bool = False) -> Any:
+def cholesky(x: Any, upper: bool = False) -> Tensor:
     """Return lower triangular matrices ``L`` with ``L @ L.T == x`` (conjugated if complex).
 
     Parameters

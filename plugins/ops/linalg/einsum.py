@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, among, broadcast_shapes
+from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
 from ..common.families import named, op
 from .batching import einsum_rule
 from .products import as_like
@@ -233,7 +233,7 @@ def _spelt(arguments: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 
 @named
-def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Any:
+def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
     """Return sums of products over labelled axes.
 
     Parameters

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, ops
+from ....core.extend import F, Tensor, TensorSpec, ops
 from ..common.batching import leading
 from ..common.families import cast_to, named, op
 from .matrices import (
@@ -285,7 +285,7 @@ def eigh(a: Any, UPLO: str = "L") -> EigResult:
 
 
 @named
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of symmetric or Hermitian matrices; see :func:`eigh`.
 
     Parameters
@@ -409,7 +409,7 @@ def eig(a: Any) -> EigResult:
 
 
 @named
-def eigvals(a: Any) -> Any:
+def eigvals(a: Any) -> Tensor:
     """Return the complex eigenvalues of square matrices; see :func:`eig`.
 
     Parameters
@@ -614,7 +614,7 @@ def hermitian_part(a: Any, name: str) -> Any:
 
 
 @named
-def svdvals(x: Any) -> Any:
+def svdvals(x: Any) -> Tensor:
     """Return the singular values of matrices ``(..., m, n)``, in descending order.
 
     Parameters

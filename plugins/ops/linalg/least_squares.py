@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, TensorSpec, as_tensor, beside, ops
+from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, beside, ops
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from .factorizations import hermitian_part, svdvals, svdvals_kernel
@@ -62,7 +62,7 @@ _pinv = op(
 @named
 def pinv(
     a: Any, rcond: float | None = None, hermitian: bool = False, *, rtol: float | None = None
-) -> Any:
+) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
     Parameters
@@ -134,7 +134,7 @@ _matrix_rank = op(
 @named
 def matrix_rank(
     A: Any, tol: Any = None, hermitian: bool = False, *, rtol: float | None = None
-) -> Any:
+) -> Tensor:
     """Return the number of singular values above a limit, as integers; it has no gradient.
 
     Parameters
@@ -186,7 +186,7 @@ def matrix_rank(
 
 
 @named
-def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the least-squares solution of ``a @ x = b``, of least norm if there are several.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, among, as_tensor, broadcast_shapes, ops
+from ....core.extend import F, Tensor, TensorSpec, among, as_tensor, broadcast_shapes, ops
 from ..common.batching import leading
 from ..common.families import named, op
 from ..common.ranks import as_columns, known_rank, like_columns
@@ -70,7 +70,7 @@ _solve_triangular = op(
 
 
 @named
-def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = False) -> Any:
+def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
     """Return the solution ``x`` of ``a @ x = b`` for triangular ``a``.
 
     Parameters
@@ -185,7 +185,7 @@ _expm = op(
 
 
 @named
-def expm(a: Any) -> Any:
+def expm(a: Any) -> Tensor:
     """Return the exponentials of square matrices, of shape ``(..., n, n)``.
 
     Parameters
@@ -225,7 +225,7 @@ def expm(a: Any) -> Any:
 
 
 @named
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: Any, n: int) -> Tensor:
     """Return square matrices to the integer power ``n``; negative powers are those of the inverse.
 
     Parameters
@@ -265,7 +265,7 @@ def matrix_power(a: Any, n: int) -> Any:
         return ops["tril"](ops["triu"](ops["ones_like"](a), k=0), k=0)
     if power < 0:
         a, power = inv(a), -power
-    result = None
+    result: Any = None
     while True:  # from the lowest binary digit of the power to the highest
         if power % 2:
             result = a if result is None else matmul(result, a)
@@ -276,7 +276,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 @named
-def multi_dot(arrays: Any) -> Any:
+def multi_dot(arrays: Any) -> Tensor:
     """Return the product of several matrices, multiplied in the order of the least work.
 
     Parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....core.extend import Tensor
 from ..common.families import named
 from ..indexing import indexing
 from ..shapes.shape import matrix_transpose
@@ -62,7 +63,7 @@ __all__ = [
 
 
 @named
-def diagonal(x: Any, offset: int = 0) -> Any:
+def diagonal(x: Any, offset: int = 0) -> Tensor:
     """Return the diagonals of the matrices in the last two axes, as the last axis.
 
     :func:`gradtape.diagonal` takes the first two axes if not told otherwise, as in NumPy.
@@ -93,7 +94,7 @@ def diagonal(x: Any, offset: int = 0) -> Any:
 
 
 @named
-def trace(x: Any, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
     """Return the sums along a diagonal of the matrices in the last two axes.
 
     :func:`gradtape.trace` takes the first two axes, as in NumPy.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from ....core.extend import F, ops
+from ....core.extend import F, Tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from ..common.ranks import known_rank
@@ -97,7 +97,7 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
 
 
 @named
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return a norm.
 
     Parameters
@@ -158,7 +158,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 @named
-def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Return the norm of the vectors that one or more axes span.
 
     Parameters
@@ -195,7 +195,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
 
 
 @named
-def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """Return the norm of the matrices in the last two axes.
 
     Parameters
@@ -228,7 +228,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @named
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Any, p: Any = None) -> Tensor:
     """Return the condition number of matrices: how much a system magnifies relative errors.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, BinaryOp, F, among, broadcast_shapes, ops
+from ....core.extend import NONDIFF, BinaryOp, F, Tensor, among, broadcast_shapes, ops
 from ..common.batching import pairs
 from ..common.families import as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -166,7 +166,7 @@ op(
 
 
 @named
-def dot(x: Any, y: Any) -> Any:
+def dot(x: Any, y: Any) -> Tensor:
     """Return NumPy's ``dot``: a product of numbers, ``x @ y`` up to matrices, else a tensordot.
 
     Beyond matrices it joins the last axis of ``x`` with the last but one of ``y``; prefer
@@ -202,7 +202,7 @@ def dot(x: Any, y: Any) -> Any:
 
 
 @named
-def outer(x: Any, y: Any) -> Any:
+def outer(x: Any, y: Any) -> Tensor:
     """Return the products of each element of ``x`` with each of ``y``, as a matrix.
 
     Parameters
@@ -231,7 +231,7 @@ def outer(x: Any, y: Any) -> Any:
 
 
 @named
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: Any, b: Any) -> Tensor:
     """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size.
 
     Parameters
@@ -261,7 +261,7 @@ def vdot(a: Any, b: Any) -> Any:
 
 
 @named
-def vecdot(x1: Any, x2: Any, axis: int = -1) -> Any:
+def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast.
 
     Parameters
@@ -309,7 +309,7 @@ def _size_along(x: Any, axis: Any) -> int | None:
 
 
 @named
-def inner(a: Any, b: Any) -> Any:
+def inner(a: Any, b: Any) -> Tensor:
     """Return the sums of products over the last axes of ``a`` and ``b``, for all pairs of rows.
 
     Parameters
@@ -341,7 +341,7 @@ def inner(a: Any, b: Any) -> Any:
 
 
 @named
-def kron(a: Any, b: Any) -> Any:
+def kron(a: Any, b: Any) -> Tensor:
     """Return the Kronecker product: blocks of ``b``, each scaled by an element of ``a``.
 
     Parameters
@@ -397,7 +397,7 @@ op(
 @named
 def cross(
     a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> Any:
+) -> Tensor:
     """Return the cross product of vectors of three elements, or of two in a plane.
 
     Parameters
@@ -575,7 +575,7 @@ op(
 
 
 @named
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     """Return the sum of products of ``x`` and ``y`` over pairs of axes.
 
     Parameters

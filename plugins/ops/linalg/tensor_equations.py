@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_tensor, beside, ops
+from ....core.extend import Tensor, as_tensor, beside, ops
 from ..common.families import named
 from .decompositions import inv, solve
 from .products import matmul
@@ -30,7 +30,7 @@ def _operands(x: Any, y: Any, ranks: tuple[int, int], name: str) -> tuple[Any, A
 
 
 @named
-def matvec(x1: Any, x2: Any) -> Any:
+def matvec(x1: Any, x2: Any) -> Tensor:
     """Return products of matrices and vectors.
 
     Parameters
@@ -60,7 +60,7 @@ def matvec(x1: Any, x2: Any) -> Any:
 
 
 @named
-def vecmat(x1: Any, x2: Any) -> Any:
+def vecmat(x1: Any, x2: Any) -> Tensor:
     """Return products of vectors, conjugated, and matrices.
 
     Parameters
@@ -98,7 +98,7 @@ def _known(x: Any, name: str) -> tuple[int, ...]:
 
 
 @named
-def tensorinv(x: Any, ind: int = 2) -> Any:
+def tensorinv(x: Any, ind: int = 2) -> Tensor:
     """Return the inverse of a tensor as a linear map between tensors.
 
     Parameters
@@ -142,7 +142,7 @@ def tensorinv(x: Any, ind: int = 2) -> Any:
 
 
 @named
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     """Return ``x`` of ``tensordot(a, x, x.ndim) == b``.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from ....core.extend import F, Op
+from ....core.extend import F, Op, Tensor
 from ..common.families import elementwise, reals
 
 __all__ = [
@@ -211,7 +211,7 @@ _gelu = elementwise(
 )
 
 
-def gelu(x: Any, approximate: bool = False) -> Any:
+def gelu(x: Any, approximate: bool = False) -> Tensor:
     """Return ``x * P(X <= x)`` for a standard normal ``X``, elementwise.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_tensor, ops
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
 from ..common.batching import leading
 from ..common.families import Axis, as_axis, kind_of, named, op
 from ..indexing.batching import segment_sum_rule
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @named
-def embedding_lookup(params: Any, ids: Any) -> Any:
+def embedding_lookup(params: Any, ids: Any) -> Tensor:
     """Return rows of a table by number.
 
     Parameters
@@ -97,7 +97,7 @@ _segment_sum = op(
 
 
 @named
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Any:
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
     """Return the sums of rows that belong together.
 
     Parameters
@@ -153,7 +153,7 @@ def _scaled(y: Any, scale: Any, offset: Any) -> Any:
 @named
 def layer_normalization(
     x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-3
-) -> Any:
+) -> Tensor:
     """Return ``x`` less its mean, divided by its standard deviation, for each example by itself.
 
     Parameters
@@ -220,7 +220,7 @@ op(
 @named
 def group_normalization(
     x: Any, groups: int, scale: Any = None, offset: Any = None, epsilon: float = 1e-3
-) -> Any:
+) -> Tensor:
     """Return ``x`` normalised within each example and group of channels.
 
     Parameters
@@ -271,7 +271,7 @@ def group_normalization(
 
 
 @named
-def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Any:
+def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Tensor:
     """Return ``x`` with a random share of elements set to 0, and the others scaled up.
 
     Parameters

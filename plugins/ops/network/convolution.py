@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ....core.extend import NONDIFF, F, TensorSpec, as_tensor, ops
+from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, ops
 from ..common.families import named, op
 from ..linalg.products import as_like
 from ..shapes.joining import common_dtype
@@ -316,7 +316,7 @@ def conv(
     padding: Any = "valid",
     dilations: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Return a convolution over any number of spatial axes (a correlation: filters do not turn).
 
     Parameters
@@ -375,7 +375,7 @@ def conv1d(
     padding: Any = "valid",
     dilations: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Return the convolution of ``(batch, size, channels)``; see :func:`conv`.
 
     Parameters
@@ -418,7 +418,7 @@ def conv2d(
     padding: Any = "valid",
     dilations: Any = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Return the convolution of ``(batch, height, width, channels)``; see :func:`conv`.
 
     Parameters
@@ -458,7 +458,7 @@ def conv2d(
 @named
 def conv_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return a transposed convolution, which enlarges images: the adjoint of :func:`conv`.
 
     Parameters
@@ -499,7 +499,7 @@ def conv_transpose(
 @named
 def depthwise_conv(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return a convolution of each channel with filters of its own.
 
     Parameters

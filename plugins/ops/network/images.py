@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import as_tensor
+from ....core.extend import Tensor, as_tensor
 from ..common.families import named
 from .convolution import conv_transpose
 from .pooling import avg_pool, max_pool
@@ -29,7 +29,7 @@ def _of_rank(x: Any, rank: int, name: str) -> Any:
 
 
 @named
-def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the largest element of each window of ``(batch, size, channels)``.
 
     Parameters
@@ -72,7 +72,7 @@ def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
 
 @named
-def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the largest element of each window of ``(batch, height, width, channels)``.
 
     Parameters
@@ -115,7 +115,7 @@ def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
 
 @named
-def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the mean of each window of ``(batch, size, channels)``.
 
     Padding is not counted.
@@ -156,7 +156,7 @@ def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 
 
 @named
-def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the mean of each window of ``(batch, height, width, channels)``.
 
     Padding is not counted.
@@ -199,7 +199,7 @@ def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid")
 @named
 def conv1d_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return the transposed convolution of ``(batch, size, channels)``.
 
     Parameters
@@ -241,7 +241,7 @@ def conv1d_transpose(
 @named
 def conv2d_transpose(
     x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Any:
+) -> Tensor:
     """Return the transposed convolution of ``(batch, height, width, channels)``.
 
     Parameters

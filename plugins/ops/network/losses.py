@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import F, Op, as_tensor, ops
+from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.families import elementwise, named, reals, reduced_axes
 from ..shapes.shape import one_axis
 
@@ -59,7 +59,7 @@ _sigmoid_cross_entropy = elementwise(
 
 
 @named
-def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
+def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Tensor:
     """Return the cross-entropy of independent probabilities ``labels`` under ``sigmoid(logits)``.
 
     Parameters
@@ -99,7 +99,7 @@ def sigmoid_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
 
 
 @named
-def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e-7) -> Any:
+def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e-7) -> Tensor:
     """Return ``-labels * log(p) - (1 - labels) * log(1 - p)``, elementwise.
 
     Prefer :func:`sigmoid_cross_entropy_with_logits`, which is exact for any logits.
@@ -142,7 +142,7 @@ def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e
 @named
 def categorical_cross_entropy(
     *, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7
-) -> Any:
+) -> Tensor:
     """Return ``-sum(labels * log(p))`` along ``axis``.
 
     Prefer :func:`softmax_cross_entropy_with_logits`, which is exact for any logits.
@@ -187,7 +187,9 @@ def categorical_cross_entropy(
 
 
 @named
-def kl_divergence(*, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7) -> Any:
+def kl_divergence(
+    *, labels: Any, probabilities: Any, axis: int = -1, epsilon: float = 1e-7
+) -> Tensor:
     """Return the Kullback-Leibler divergence ``sum(labels * log(labels / p))`` along ``axis``.
 
     Parameters
@@ -244,7 +246,7 @@ _huber = elementwise(
 
 
 @named
-def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Any:
+def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Tensor:
     """Return half the squared error up to ``delta``, and a straight line beyond, elementwise.
 
     Parameters
@@ -285,7 +287,7 @@ def huber(*, labels: Any, predictions: Any, delta: float = 1.0) -> Any:
 
 
 @named
-def hinge(*, labels: Any, predictions: Any) -> Any:
+def hinge(*, labels: Any, predictions: Any) -> Tensor:
     """Return ``max(1 - labels * predictions, 0)``, elementwise, for labels of -1 and 1.
 
     Parameters
@@ -324,7 +326,7 @@ def hinge(*, labels: Any, predictions: Any) -> Any:
 
 
 @named
-def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> Any:
+def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> Tensor:
     """Return the cosines of the angles between vectors along ``axis``, from -1 to 1.
 
     Parameters

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, TensorSpec, as_dtype, as_tensor, default_dtype, ops
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    TensorSpec,
+    as_dtype,
+    as_tensor,
+    default_dtype,
+    ops,
+)
 from ..common.batching import along, leading
 from ..common.families import as_axis, cast_to, elementwise, kind_of, named, op, reals, reduced_axes
 from ..elementwise.arithmetic import tanh
@@ -240,7 +250,7 @@ _leaky_relu = elementwise(
 )
 
 
-def leaky_relu(x: Any, alpha: float = 0.2) -> Any:
+def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
     """Return ``x`` where it is positive, else ``alpha * x``, elementwise.
 
     Parameters
@@ -290,7 +300,7 @@ _elu = elementwise(
 )
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``, elementwise.
 
     Parameters
@@ -379,7 +389,7 @@ _log_softmax = op(
 )
 
 
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: Any, axis: int = -1) -> Tensor:
     """Return ``exp(x) / sum(exp(x))`` along ``axis``, for ``x`` of any size.
 
     Parameters
@@ -418,7 +428,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
     return _softmax(x, axis=one_axis(axis, "softmax"))
 
 
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: Any, axis: int = -1) -> Tensor:
     """Return ``x - log(sum(exp(x)))`` along ``axis``, for ``x`` of any size.
 
     Parameters
@@ -533,7 +543,7 @@ op(
 
 
 @named
-def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Any:
+def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Tensor:
     """Return the cross-entropy of class labels under the softmax of logits.
 
     Parameters
@@ -615,7 +625,7 @@ _cross_entropy = op(
 
 
 @named
-def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -1) -> Any:
+def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -1) -> Tensor:
     """Return the cross-entropy of distributions under the softmax of logits.
 
     Parameters
@@ -679,7 +689,7 @@ _one_hot = op(
 
 
 @named
-def one_hot(indices: Any, depth: int, dtype: Any = None) -> Any:
+def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
     """Return rows of ``depth`` numbers, 1 at each index and 0 elsewhere.
 
     Parameters
@@ -716,7 +726,7 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Any:
 
 
 @named
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``.
 
     Parameters
@@ -761,7 +771,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
 
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
-) -> Any:
+) -> Tensor:
     """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_tensor
+from ....core.extend import NONDIFF, F, Tensor, as_tensor
 from ..common.families import kind_of, named, op
 from .batching import pool_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
@@ -212,7 +212,7 @@ def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: A
 
 
 @named
-def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the largest element of each window.
 
     Parameters
@@ -255,7 +255,7 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
 
 
 @named
-def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Any:
+def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
     """Return the mean of each window; padding is not counted.
 
     Parameters

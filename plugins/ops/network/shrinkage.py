@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import F, Op, as_tensor, ops
+from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.families import elementwise, named, reals
 from ..shapes.arrangement import axis_of
 from ..shapes.joining import split
@@ -29,7 +29,7 @@ _celu = elementwise(
 
 
 @named
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
     """Return the continuously differentiable exponential linear unit, elementwise.
 
     Parameters
@@ -83,7 +83,7 @@ _squareplus = elementwise(
 
 
 @named
-def squareplus(x: Any, b: float = 4.0) -> Any:
+def squareplus(x: Any, b: float = 4.0) -> Tensor:
     """Return ``(x + sqrt(x * x + b)) / 2``, elementwise: like softplus, without exponentials.
 
     Parameters
@@ -170,7 +170,7 @@ def _threshold(threshold: Any, name: str) -> float:
 
 
 @named
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return ``x`` where it is above ``threshold`` in absolute value, else 0.
 
     Parameters
@@ -208,7 +208,7 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
 
 
 @named
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     """Return ``x`` moved towards 0 by ``threshold``, and 0 where it is no larger than that.
 
     Parameters
@@ -246,7 +246,7 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
 
 
 @named
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: Any, axis: int = -1) -> Tensor:
     """Return one half of ``x`` times the sigmoid of the other: a gated linear unit.
 
     Parameters

@@ -132,7 +132,7 @@ class Generator(Module):
         """
         self.state.assign(_key(seed))
 
-    def next_key(self) -> Any:
+    def next_key(self) -> Tensor:
         """Return a key that was not used before, and count on.
 
         Inside ``vmap`` it is one for each example, or for all, as its ``randomness`` says.
@@ -164,7 +164,7 @@ class Generator(Module):
 
     def normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return normally distributed numbers.
 
         Parameters
@@ -202,7 +202,7 @@ class Generator(Module):
 
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return numbers spread evenly over ``[low, high)``.
 
         As in NumPy, rounding may give ``high`` itself where ``low`` is not 0 or ``high`` not 1.
@@ -242,7 +242,7 @@ class Generator(Module):
 
     def truncated_normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return normally distributed numbers, those beyond two standard deviations drawn again.
 
         Parameters
@@ -276,7 +276,9 @@ class Generator(Module):
         _refuse(_negative, stddev, "truncated_normal: stddev must be at least 0")
         return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 
-    def exponential(self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+    def exponential(
+        self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None
+    ) -> Tensor:
         """Return exponentially distributed numbers.
 
         Parameters
@@ -316,7 +318,7 @@ class Generator(Module):
         concentration: Any,
         scale: Any = 1.0,
         dtype: Any = None,
-    ) -> Any:
+    ) -> Tensor:
         """Return gamma-distributed numbers.
 
         Parameters
@@ -359,7 +361,7 @@ class Generator(Module):
         a = ops["broadcast_to"](a, shape=_sizes(shape, "gamma"))
         return _scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
 
-    def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+    def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
         """Return booleans that are true with a probability; they have no gradient.
 
         Parameters
@@ -394,7 +396,7 @@ class Generator(Module):
         draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
         return ops["less"](draws, probability)
 
-    def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Any:
+    def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
         """Return class numbers, drawn with the probabilities ``softmax(logits)``.
 
         Parameters
@@ -438,7 +440,7 @@ class Generator(Module):
             noise = self._draw("gumbel", (*sizes, *logits.shape), logits.dtype)
         return ops["argmax"](logits + noise, axis=-1, keepdims=False)
 
-    def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+    def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
         """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
 
         Parameters
@@ -474,7 +476,7 @@ class Generator(Module):
 
     def choice(
         self, x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None
-    ) -> Any:
+    ) -> Tensor:
         """Return rows of ``x`` (or integers below ``x``) chosen at random.
 
         Parameters
@@ -545,7 +547,7 @@ class Generator(Module):
             self.next_key(), shape=_sizes(shape, name), dtype=_floating(dtype, name)
         )
 
-    def normal_like(self, x: Any) -> Any:
+    def normal_like(self, x: Any) -> Tensor:
         """Return standard normal numbers of the shape and dtype of ``x``, known or not.
 
         Parameters
@@ -569,7 +571,7 @@ class Generator(Module):
         """
         return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
 
-    def uniform_like(self, x: Any) -> Any:
+    def uniform_like(self, x: Any) -> Tensor:
         """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not.
 
         Parameters
@@ -593,7 +595,7 @@ class Generator(Module):
         """
         return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
 
-    def permutation(self, x: Any) -> Any:
+    def permutation(self, x: Any) -> Tensor:
         """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
 
         Parameters
@@ -624,7 +626,7 @@ class Generator(Module):
         x = _with_rows(x, "permutation")
         return ops["take"](x, self.permutation(len(x)), axis=0)
 
-    def shuffle(self, x: Any) -> Any:
+    def shuffle(self, x: Any) -> Tensor:
         """Return the rows of ``x`` in random order; ``x`` is left as it is.
 
         Parameters
@@ -785,7 +787,7 @@ def set_seed(seed: int) -> None:
 
 def normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return normally distributed numbers.
 
     It is :meth:`Generator.normal` of the generator that :func:`set_seed` seeds.
@@ -823,7 +825,7 @@ def normal(
 
 def uniform(
     shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return numbers spread evenly over ``[minval, maxval)``.
 
     It is :meth:`Generator.uniform` of the generator that :func:`set_seed` seeds.
@@ -862,7 +864,7 @@ def uniform(
 
 def truncated_normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return normally distributed numbers, those beyond two standard deviations drawn again.
 
     It is :meth:`Generator.truncated_normal` of the generator that :func:`set_seed` seeds.
@@ -897,7 +899,7 @@ def truncated_normal(
     return shared().truncated_normal(shape, mean, stddev, dtype)
 
 
-def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Any:
+def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Tensor:
     """Return exponentially distributed numbers.
 
     It is :meth:`Generator.exponential` of the generator that :func:`set_seed` seeds.
@@ -934,7 +936,7 @@ def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None)
 
 def gamma(
     shape: int | Sequence[int], concentration: Any, scale: Any = 1.0, dtype: Any = None
-) -> Any:
+) -> Tensor:
     """Return gamma-distributed numbers.
 
     It is :meth:`Generator.gamma` of the generator that :func:`set_seed` seeds.
@@ -974,7 +976,7 @@ def gamma(
     return shared().gamma(shape, concentration, scale, dtype)
 
 
-def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Any:
+def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
     """Return booleans that are true with a probability; they have no gradient.
 
     It is :meth:`Generator.bernoulli` of the generator that :func:`set_seed` seeds.
@@ -1006,7 +1008,7 @@ def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Any:
     return shared().bernoulli(shape, probability)
 
 
-def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Any:
+def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
     """Return class numbers, drawn with the probabilities ``softmax(logits)``.
 
     It is :meth:`Generator.categorical` of the generator that :func:`set_seed` seeds.
@@ -1046,7 +1048,7 @@ def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Any:
     return shared().categorical(logits, shape)
 
 
-def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Any:
+def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
     """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
 
     It is :meth:`Generator.randint` of the generator that :func:`set_seed` seeds.
@@ -1077,7 +1079,7 @@ def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> An
     return shared().randint(shape, low, high)
 
 
-def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Any:
+def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Tensor:
     """Return rows of ``x`` (or integers below ``x``) chosen at random.
 
     It is :meth:`Generator.choice` of the generator that :func:`set_seed` seeds.
@@ -1122,7 +1124,7 @@ def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any
     return shared().choice(x, shape, replace, p)
 
 
-def permutation(x: Any) -> Any:
+def permutation(x: Any) -> Tensor:
     """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
 
     It is :meth:`Generator.permutation` of the generator that :func:`set_seed` seeds.
@@ -1151,7 +1153,7 @@ def permutation(x: Any) -> Any:
     return shared().permutation(x)
 
 
-def shuffle(x: Any) -> Any:
+def shuffle(x: Any) -> Tensor:
     """Return the rows of ``x`` in random order; ``x`` is left as it is.
 
     It is :meth:`Generator.shuffle` of the generator that :func:`set_seed` seeds.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, as_dtype, as_tensor, beside, ops
+from ....core.extend import NONDIFF, Tensor, as_dtype, as_tensor, beside, ops
 from ..common.batching import flattened
 from ..common.families import Axis, as_axis, named, op, reduced_shape
 from ..indexing.indexing import sort, take_along_axis
@@ -60,7 +60,7 @@ def nansum(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the sum of the elements that are not nan; as :func:`gradtape.sum`.
 
     Parameters
@@ -112,7 +112,7 @@ def nanprod(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the product of the elements that are not nan; as :func:`gradtape.prod`.
 
     Parameters
@@ -156,7 +156,7 @@ def nanprod(
 
 
 @named
-def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`.
 
     Parameters
@@ -189,7 +189,7 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
 
 
 @named
-def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`.
 
     Parameters
@@ -236,7 +236,7 @@ def _nan_extreme(
 @named
 def nanmax(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`.
 
     Parameters
@@ -278,7 +278,7 @@ def nanmax(
 @named
 def nanmin(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the smallest element that is not nan, nan if there is none; as :func:`gradtape.min`.
 
     Parameters
@@ -343,7 +343,7 @@ _nanargmin = _nan_position("argmin", float("inf"))
 
 
 @named
-def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the largest element that is not nan; it has no gradient.
 
     Parameters
@@ -380,7 +380,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @named
-def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the smallest element that is not nan; it has no gradient.
 
     Parameters
@@ -441,7 +441,7 @@ def _check_inexact(dtype: Any) -> None:
 @named
 def nanmean(
     x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the average of the elements that are not nan, nan if there are none.
 
     Parameters
@@ -498,7 +498,7 @@ def nanvar(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
 
     Parameters
@@ -559,7 +559,7 @@ def nanstd(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`.
 
     Parameters
@@ -680,7 +680,7 @@ def _nan_quantiles(
 
 
 @named
-def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the median of the elements that are not nan, nan if there are none.
 
     Parameters
@@ -717,7 +717,7 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @named
 def nanquantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return the values below which fractions ``q`` of the elements that are not nan are.
 
     Parameters
@@ -763,7 +763,7 @@ def nanquantile(
 @named
 def nanpercentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return the values below which ``q`` percent of the elements that are not nan are.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, as_tensor, beside, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops
 from ..common.batching import along, flattened
 from ..common.families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
 from ..shapes.like import size_over
@@ -113,7 +113,7 @@ def sum(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the sum of elements.
 
     Parameters
@@ -163,7 +163,7 @@ def sum(
 
 def mean(
     x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the average of elements.
 
     Parameters
@@ -236,7 +236,7 @@ def prod(
     dtype: Any = None,
     initial: Any = None,
     where: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the product of elements.
 
     Parameters
@@ -337,7 +337,7 @@ def var(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the variance: the mean squared distance from the mean.
 
     Parameters
@@ -409,7 +409,7 @@ def std(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the standard deviation, the square root of :func:`var`.
 
     Parameters
@@ -502,7 +502,7 @@ def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any,
 
 def max(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the largest element.
 
     Parameters
@@ -547,7 +547,7 @@ def max(
 
 def min(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
-) -> Any:
+) -> Tensor:
     """Return the smallest element.
 
     Parameters
@@ -618,7 +618,7 @@ def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any
 _logsumexp = _reduction("logsumexp", _logsumexp_kernel, _inexact, _logsumexp_rule)
 
 
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return ``log(sum(exp(x)))`` without overflow.
 
     Parameters
@@ -690,7 +690,7 @@ _count_nonzero = _reduction(
 )
 
 
-def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the largest element, the first if several tie; it has no gradient.
 
     Parameters
@@ -724,7 +724,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return _argmax(x, axis=_one_axis(axis, "argmax"), keepdims=bool(keepdims))
 
 
-def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the smallest element, the first if several tie; it has no gradient.
 
     Parameters
@@ -758,7 +758,7 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
     return _argmin(x, axis=_one_axis(axis, "argmin"), keepdims=bool(keepdims))
 
 
-def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """Return whether any element is true (not 0); it has no gradient.
 
     Parameters
@@ -793,7 +793,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     return _any(x, axis=as_axis(axis, "any"), keepdims=bool(keepdims))
 
 
-def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
     """Return whether all elements are true (not 0); it has no gradient.
 
     Parameters
@@ -828,7 +828,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     return _all(x, axis=as_axis(axis, "all"), keepdims=bool(keepdims))
 
 
-def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return how many elements are not 0; it has no gradient.
 
     Parameters

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_dtype, as_tensor, ops
+from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, named, op, reals, reduced_axes, standard
 from ..indexing.indexing import take_along_axis
@@ -159,7 +159,7 @@ def _run(running: Any, x: Any, axis: Any, dtype: Any) -> Any:
 
 
 @named
-def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running sum.
 
     Parameters
@@ -194,7 +194,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
 
 
 @named
-def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Any:
+def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Return the running product.
 
     Parameters
@@ -278,7 +278,7 @@ def _cumulative_extreme(x: Any, axis: int, lowest: bool) -> Any:
 
 
 @named
-def cumulative_max(x: Any, axis: int = 0) -> Any:
+def cumulative_max(x: Any, axis: int = 0) -> Tensor:
     """Return the largest element so far: ``numpy.maximum.accumulate``.
 
     Parameters
@@ -312,7 +312,7 @@ def cumulative_max(x: Any, axis: int = 0) -> Any:
 
 
 @named
-def cumulative_min(x: Any, axis: int = 0) -> Any:
+def cumulative_min(x: Any, axis: int = 0) -> Tensor:
     """Return the smallest element so far: ``numpy.minimum.accumulate``.
 
     Parameters

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import among, as_shape, as_tensor, broadcast_shapes, ops
+from ....core.extend import Tensor, among, as_shape, as_tensor, broadcast_shapes, ops
 from ..common.families import named, reduced_axes
 from ..common.ranks import known_rank, with_axes
 from .joining import concatenate, split
@@ -171,7 +171,7 @@ def _items(arrays: Any, name: str) -> list[Any]:
 
 
 @named
-def hstack(arrays: Sequence[Any]) -> Any:
+def hstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors side by side: along axis 1, vectors along their only axis.
 
     Parameters
@@ -202,7 +202,7 @@ def hstack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def vstack(arrays: Sequence[Any]) -> Any:
+def vstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors on top of each other, along axis 0; vectors are rows.
 
     Parameters
@@ -229,7 +229,7 @@ def vstack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def dstack(arrays: Sequence[Any]) -> Any:
+def dstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors behind each other, along axis 2; matrices and vectors are layers.
 
     Parameters
@@ -257,7 +257,7 @@ def dstack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def column_stack(arrays: Sequence[Any]) -> Any:
+def column_stack(arrays: Sequence[Any]) -> Tensor:
     """Join vectors as the columns of a matrix; matrices are taken as they are.
 
     Parameters
@@ -285,7 +285,7 @@ def column_stack(arrays: Sequence[Any]) -> Any:
 
 
 @named
-def append(x: Any, values: Any, axis: int | None = None) -> Any:
+def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened.
 
     Parameters
@@ -318,7 +318,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @named
-def block(arrays: Any) -> Any:
+def block(arrays: Any) -> Tensor:
     """Join nested lists of tensors: the innermost along the last axis, their results along the
     one before it, and so on.
 
@@ -381,7 +381,7 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
 
 
 @named
-def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut a tensor along an axis into parts whose sizes may differ by one.
 
     Parameters
@@ -428,7 +428,7 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
 
 
 @named
-def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`.
 
     Parameters
@@ -458,7 +458,7 @@ def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 
 @named
-def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut a tensor of at least two axes along axis 0; as :func:`gradtape.split`.
 
     Parameters
@@ -488,7 +488,7 @@ def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 
 @named
-def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
+def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
     """Cut a tensor of at least three axes along axis 2; as :func:`gradtape.split`.
 
     Parameters
@@ -521,7 +521,7 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Any]:
 
 
 @named
-def fliplr(x: Any) -> Any:
+def fliplr(x: Any) -> Tensor:
     """Return ``x`` with the order of its columns (axis 1) reversed.
 
     Parameters
@@ -548,7 +548,7 @@ def fliplr(x: Any) -> Any:
 
 
 @named
-def flipud(x: Any) -> Any:
+def flipud(x: Any) -> Tensor:
     """Return ``x`` with the order of its rows (axis 0) reversed.
 
     Parameters
@@ -575,7 +575,7 @@ def flipud(x: Any) -> Any:
 
 
 @named
-def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
+def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turn a tensor by right angles in the plane of two axes.
 
     Parameters
@@ -620,7 +620,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Any:
 
 
 @named
-def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     """Return ``x`` with an axis moved back until it is before axis ``start``.
 
     :func:`gradtape.moveaxis` says the same more plainly.
@@ -664,7 +664,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Any:
 
 
 @named
-def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
+def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """Return tensors broadcast to the shape that they have together.
 
     Parameters
@@ -701,7 +701,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 @named
 def meshgrid(
     *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> tuple[Any, ...]:
+) -> tuple[Tensor, ...]:
     """Return the coordinates of a grid from those along each of its axes.
 
     Parameters

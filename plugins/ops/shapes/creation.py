@@ -10,6 +10,7 @@ import numpy as np
 
 from ....core.extend import (
     Operators,
+    Tensor,
     as_dtype,
     as_shape,
     as_tensor,
@@ -29,7 +30,7 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 
 @named
-def zeros(shape: int | Sequence[int], dtype: Any = None) -> Any:
+def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of zeros.
 
     Parameters
@@ -59,7 +60,7 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Any:
 
 
 @named
-def ones(shape: int | Sequence[int], dtype: Any = None) -> Any:
+def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of ones.
 
     Parameters
@@ -89,7 +90,7 @@ def ones(shape: int | Sequence[int], dtype: Any = None) -> Any:
 
 
 @named
-def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tensor:
     """Return a tensor filled with one value.
 
     Parameters
@@ -122,7 +123,7 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Any:
 
 
 @named
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
@@ -158,7 +159,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 @named
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Any:
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
     """Return evenly spaced numbers from ``start`` up to, but without, ``stop``.
 
     Parameters
@@ -200,7 +201,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> An
 
 
 @named
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None) -> Any:
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None
+) -> Tensor:
     """Return evenly spaced numbers from ``start`` to ``stop``.
 
     Parameters

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.extend import Operators, as_shape, as_tensor, beside, ops
+from ....core.extend import Operators, Tensor, as_shape, as_tensor, beside, ops
 from ..common.families import SCALARS, named
 from ..indexing.indexing import diag
 from .arrangement import axis_of
@@ -65,7 +65,7 @@ def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
 
 
 @named
-def delete(x: Any, obj: Any, axis: int | None = None) -> Any:
+def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` without some entries along an axis.
 
     Parameters
@@ -102,7 +102,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Any:
 
 
 @named
-def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """Return ``x`` with values put in along an axis.
 
     Parameters
@@ -163,7 +163,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
 
 
 @named
-def resize(x: Any, new_shape: int | Sequence[int]) -> Any:
+def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     """Return a tensor of a new shape, filled with the elements of ``x`` over and over.
 
     Parameters
@@ -203,7 +203,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Any:
 
 
 @named
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: Any, k: int = 0) -> Tensor:
     """Return a matrix with the elements of the flattened ``v`` on diagonal ``k``, 0 elsewhere.
 
     Parameters
@@ -232,7 +232,7 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 
 @named
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     """Return a tensor without the zeros at its ends.
 
     Parameters
@@ -283,7 +283,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 @named
 def unwrap(
     p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
-) -> Any:
+) -> Tensor:
     """Return angles without jumps: neighbours differ by at most half a period.
 
     Parameters
@@ -344,7 +344,7 @@ def _first(x: Any, axis: int) -> Any:
 @named
 def apply_along_axis(
     func1d: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
-) -> Any:
+) -> Tensor:
     """Return a function's results for every vector along an axis.
 
     Parameters
@@ -400,7 +400,7 @@ def apply_along_axis(
 
 
 @named
-def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
     """Return functions' values, each where its condition holds.
 
     Parameters

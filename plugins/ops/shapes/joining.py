@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, among, as_shape, as_tensor, broadcast_shapes, ops
+from ....core.extend import F, Tensor, TensorSpec, among, as_shape, as_tensor, broadcast_shapes, ops
 from ..common.batching import along, stacked
 from ..common.families import SCALARS, cast_to, named, op, reduced_axes
 from .shape import one_axis
@@ -92,7 +92,7 @@ op(
 
 
 @named
-def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Any:
+def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     """Join tensors along an axis that they have.
 
     Parameters
@@ -222,7 +222,7 @@ _unstack = op(
 
 
 @named
-def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
+def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     """Join tensors of one shape along a new axis.
 
     Parameters
@@ -253,7 +253,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 
 @named
-def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Any]:
+def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """Return a list of tensors, one per index of ``axis``, without that axis.
 
     Parameters
@@ -339,7 +339,7 @@ _split = op(
 
 
 @named
-def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Any]:
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     """Cut a tensor along an axis.
 
     Parameters

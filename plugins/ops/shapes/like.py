@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, UnaryOp, ops
+from ....core.extend import NONDIFF, F, Tensor, UnaryOp, ops
 from ..common.batching import cast_rule, like_rule, size_rule, spread_rule
 from ..common.families import SCALARS, Axis, cast_to, named, op, reduced_axes
 
@@ -158,7 +158,7 @@ def _made_like(like: Any, dtype: Any) -> Any:
 
 
 @named
-def zeros_like(x: Any, dtype: Any = None) -> Any:
+def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     """Return zeros of the shape of ``x``.
 
     Parameters
@@ -186,7 +186,7 @@ def zeros_like(x: Any, dtype: Any = None) -> Any:
 
 
 @named
-def ones_like(x: Any, dtype: Any = None) -> Any:
+def ones_like(x: Any, dtype: Any = None) -> Tensor:
     """Return ones of the shape of ``x``.
 
     Parameters
@@ -214,7 +214,7 @@ def ones_like(x: Any, dtype: Any = None) -> Any:
 
 
 @named
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     """Return a tensor of the shape of ``x`` filled with one value.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_tensor, ops
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
 from ..common.batching import shape_only, widths_past
 from ..common.families import named, op, reduced_axes, standard
 from ..common.ranks import known_rank
@@ -292,7 +292,7 @@ def pad(
     end_values: Any = 0,
     stat_length: Any = None,
     reflect_type: str = "even",
-) -> Any:
+) -> Tensor:
     """Return ``x`` surrounded with more elements.
 
     Parameters

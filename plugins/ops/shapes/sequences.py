@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Operators, as_dtype, as_tensor, beside, default_dtype, ops
+from ....core.extend import Operators, Tensor, as_dtype, as_tensor, beside, default_dtype, ops
 from ..common.families import named
 from .creation import linspace
 from .shape import moveaxis
@@ -20,7 +20,7 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 
 @named
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Return a matrix with ones on a diagonal and below, zeros above it.
 
     Parameters
@@ -67,7 +67,7 @@ def logspace(
     base: Any = 10.0,
     dtype: Any = None,
     axis: int = 0,
-) -> Any:
+) -> Tensor:
     """Return powers of ``base``, with exponents evenly spaced from ``start`` to ``stop``.
 
     Parameters
@@ -115,7 +115,7 @@ def logspace(
 @named
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Any:
+) -> Tensor:
     """Return numbers in geometric progression from ``start`` to ``stop``.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_shape, as_tensor, beside, broadcast_shapes, ops
+from ....core.extend import NONDIFF, F, Tensor, as_shape, as_tensor, beside, broadcast_shapes, ops
 from ..common.batching import (
     along,
     broadcast,
@@ -84,7 +84,7 @@ _reshape = op(
 )
 
 
-def reshape(x: Any, shape: int | Sequence[int]) -> Any:
+def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
     """Return the same elements in another shape.
 
     Parameters
@@ -115,7 +115,7 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Any:
 
 
 @named
-def ravel(x: Any) -> Any:
+def ravel(x: Any) -> Tensor:
     """Return the elements of ``x`` along one axis.
 
     Parameters
@@ -163,7 +163,7 @@ _broadcast_to = op(
 )
 
 
-def broadcast_to(x: Any, shape: int | Sequence[int]) -> Any:
+def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     """Return ``x`` repeated along new axes and axes of size 1, so that it has ``shape``.
 
     Parameters
@@ -244,7 +244,7 @@ _squeeze = op(
 )
 
 
-def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
     """Return ``x`` with axes of size 1 inserted at the positions ``axis`` of the result.
 
     Parameters
@@ -274,7 +274,7 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Any:
     return _expand_dims(x, axis=as_axis(axis, "expand_dims"))
 
 
-def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` without axes of size 1: those of ``axis``, or all.
 
     Parameters
@@ -342,7 +342,7 @@ _transpose = op(
 )
 
 
-def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
     """Return ``x`` with its axes in the order ``axes``; in reverse order by default.
 
     Parameters
@@ -375,7 +375,7 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 @named
-def permute_dims(x: Any, axes: Sequence[int]) -> Any:
+def permute_dims(x: Any, axes: Sequence[int]) -> Tensor:
     """Return ``x`` with its axes in the order ``axes``: the array API's name for transpose.
 
     Parameters
@@ -434,7 +434,7 @@ def _permuted(x: Any, order: Callable[[int], tuple[int, ...]]) -> tuple[Any, Any
     return None if x.shape is None else tuple(x.shape[i] for i in order(len(x.shape))), x.dtype
 
 
-def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """Return ``x`` with the axes ``source`` moved to the places ``destination``.
 
     Parameters
@@ -487,7 +487,7 @@ _swapaxes = op(
 )
 
 
-def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     """Return ``x`` with two axes exchanged.
 
     Parameters
@@ -518,7 +518,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
 
 
 @named
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: Any) -> Tensor:
     """Return ``x`` with its last two axes exchanged.
 
     Parameters
@@ -571,7 +571,7 @@ _flip = op(
 )
 
 
-def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` with the order of elements reversed along ``axis`` (all axes by default).
 
     Parameters
@@ -624,7 +624,7 @@ def _negative(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
     return tuple(-n for n in shift) if isinstance(shift, tuple) else -shift
 
 
-def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Any:
+def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` shifted along ``axis``; what leaves at the end comes back at the start.
 
     Parameters
@@ -672,7 +672,7 @@ for _name in ("tril", "triu"):
 
 
 @named
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: Any, k: int = 0) -> Tensor:
     """Return matrices (the last two axes) without what is above diagonal ``k``.
 
     Parameters
@@ -701,7 +701,7 @@ def tril(x: Any, k: int = 0) -> Any:
 
 
 @named
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: Any, k: int = 0) -> Tensor:
     """Return matrices (the last two axes) without what is below diagonal ``k``.
 
     Parameters
@@ -778,7 +778,7 @@ op(
 )
 
 
-def tile(x: Any, reps: int | Sequence[int]) -> Any:
+def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
     """Return copies of ``x`` side by side: ``reps`` of them along each of the last axes.
 
     Parameters
@@ -860,7 +860,7 @@ op(
 
 
 @named
-def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Any:
+def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
     """Return ``x`` with each element ``repeats`` times in a row.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_tensor, beside, broadcast_shapes, is_transformed, ops
+from ....core.extend import Tensor, as_tensor, beside, broadcast_shapes, is_transformed, ops
 from ..analysis.calculus import floated
 from ..common.families import as_axis, named, reduced_axes
 from ..common.ranks import known_rank, with_axes
@@ -112,7 +112,7 @@ def cov(
     aweights: Any = None,
     *,
     dtype: Any = None,
-) -> Any:
+) -> Tensor:
     """Return the covariance matrix of variables.
 
     Parameters
@@ -215,7 +215,7 @@ def _variables(m: Any, rowvar: bool, name: str, dtype: Any = None) -> Any:
 
 
 @named
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
     """Return the matrix of the correlation coefficients of variables.
 
     Parameters

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, among, as_tensor, beside, is_transformed, ops, row_of
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    among,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+    row_of,
+)
 from ..common.batching import refused
 from ..common.families import cast_to, kind_of, named, op
 from ..indexing.selection import isin, searchsorted, unique
@@ -100,7 +111,7 @@ _bincount_weighted = op(
 
 
 @named
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """Return how often each integer from 0 occurs, or the sum of its weights.
 
     Parameters
@@ -180,7 +191,7 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
 
 
 @named
-def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Any:
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
     """Return the edges of a histogram's bins; see :func:`histogram`.
 
     Parameters
@@ -215,7 +226,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Any:
 @named
 def histogram(
     x: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """Return how many elements are in each bin, and the bins' edges.
 
     Parameters
@@ -298,7 +309,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @named
-def union1d(x: Any, y: Any) -> Any:
+def union1d(x: Any, y: Any) -> Tensor:
     """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient.
 
     Parameters
@@ -361,7 +372,7 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
 
 
 @named
-def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
+def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
 
     Parameters
@@ -393,7 +404,7 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
 
 
 @named
-def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Any:
+def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     """Return the values that occur in one of two tensors only, in ascending order; no gradient.
 
     Parameters

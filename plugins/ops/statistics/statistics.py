@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Operators, as_tensor, beside, ops
+from ....core.extend import NONDIFF, F, Operators, Tensor, as_tensor, beside, ops
 from ..common.batching import leading, shape_only
 from ..common.families import Axis, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -203,7 +203,7 @@ def _nested(q: Any) -> Any:
 
 
 @named
-def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the median: the middle element, or the mean of the two in the middle.
 
     Parameters
@@ -245,7 +245,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 @named
 def quantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return the values below which fractions ``q`` of the elements are.
 
     Parameters
@@ -304,7 +304,7 @@ def quantile(
 @named
 def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
-) -> Any:
+) -> Tensor:
     """Return the values below which ``q`` percent of the elements are.
 
     Parameters
@@ -350,7 +350,7 @@ def percentile(
 
 
 @named
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Return the range ("peak to peak"): the largest element less the smallest.
 
     Parameters

@@ -1,0 +1,184 @@
+"""Write what is public: docs/api.txt for people, __init__.pyi for type checkers.
+
+python docs/make_api.py            # write both
+python docs/make_api.py --check    # exit with 1 if one is not up to date
+
+A line of docs/api.txt is a public name: its path, its kind, how it is called. A class's methods
+stand with the class that defines them. So a change of what is public shows as a change of the file.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import sys
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+import gradtape as gt
+from gradtape.core.extend import Op
+from gradtape.public import HOMES
+
+ROOT = Path(__file__).resolve().parents[1]
+API = ROOT / "docs" / "api.txt"
+STUB = ROOT / "__init__.pyi"
+STUB_HEAD = """\
+# Written by docs/make_api.py from the table in __init__.py: the names that are found when they are
+# first used, for type checkers.
+
+"""
+
+
+# -- docs/api.txt ----------------------------------------------------------------------------------
+
+
+class _Text:
+    """An annotation or a default, to be shown as it is written."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def signature(function: Any) -> str:
+    """Return how something is called, annotations without quotes."""
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):  # written in C
+        return "(...)"
+    empty = inspect.Parameter.empty
+
+    def shown(value: Any) -> Any:
+        return _Text(value) if isinstance(value, str) else value
+
+    def default(value: Any) -> Any:
+        if isinstance(value, enum.Enum):
+            return _Text(str(value))
+        # an address would differ from run to run
+        return _Text("...") if " at 0x" in repr(value) else value
+
+    parameters = [
+        p.replace(
+            annotation=shown(p.annotation),
+            default=p.default if p.default is empty else default(p.default),
+        )
+        for p in found.parameters.values()
+    ]
+    return str(inspect.Signature(parameters, return_annotation=shown(found.return_annotation)))
+
+
+def op_signature(op: Op) -> str:
+    """Return how an op is called: arrays by position, parameters by keyword."""
+    if getattr(op, "__signature__", None) is not None:
+        return signature(op)
+    arrays = [*op.inputs, "/"] if not op.variadic else [*op.inputs]
+    settings = [f"{name}={value!r}" for name, value in op.defaults.items()]
+    star = ["*"] if settings and not op.variadic else []
+    return f"({', '.join([*arrays, *star, *settings])})"
+
+
+def is_ours(value: Any) -> bool:
+    """Return whether gradtape defines a function or class."""
+    return str(value.__module__).partition(".")[0] == "gradtape"
+
+
+def public_path(value: Any, path: str) -> str:
+    """Return the path by which gradtape names something that is found under ``path``."""
+    name = getattr(value, "__name__", "")
+    for known in (f"gradtape.{name}", f"{getattr(value, '__module__', '')}.{name}"):
+        module, _, last = known.rpartition(".")
+        if last in public_names(module) and getattr(sys.modules[module], last) is value:
+            return known
+    return path
+
+
+def public_names(module: str) -> Container[str]:
+    """Return the public names of a module, none if users do not meet it."""
+    package, _, rest = module.partition(".")
+    if package != "gradtape" or (rest and HOMES.get(rest.partition(".")[0]) != "."):
+        return ()
+    return getattr(sys.modules.get(module), "__all__", ())
+
+
+def lines_of(path: str, value: Any) -> Iterator[str]:
+    """Give the lines of a public name; those of a class or a module have lines inside."""
+    known = path if isinstance(value, ModuleType) else public_path(value, path)
+    if known != path:
+        yield f"{path}: the same as {known}"
+    elif isinstance(value, ModuleType):
+        yield f"{path}: module"
+        for name in getattr(value, "__all__", ()):
+            yield from lines_of(f"{path}.{name}", getattr(value, name))
+    elif isinstance(value, Op):
+        yield f"{path}: op {op_signature(value)}"
+    elif isinstance(value, type):
+        if is_ours(value):
+            yield f"{path}: class {signature(value)}"
+            yield from members(path, value)
+        else:
+            yield f"{path}: class of {value.__module__}"
+    elif isinstance(value, FunctionType):
+        yield f"{path}: function {signature(value)}"
+    elif callable(value) and not isinstance(value, np.dtype):
+        yield f"{path}: function of {value.__module__}"
+    else:
+        yield f"{path}: {type(value).__name__} {value!r}"
+
+
+def members(path: str, cls: type) -> Iterator[str]:
+    """Give the lines of what a class defines, or takes from a class of ours that is not public."""
+    for name in dir(cls):
+        owner = next((base for base in cls.__mro__ if name in vars(base)), object)
+        ours = owner is cls or (is_ours(owner) and public_path(owner, "") == "")
+        if name.startswith("_") or not ours:
+            continue
+        raw = vars(owner)[name]
+        if isinstance(raw, (classmethod, staticmethod)):
+            yield f"{path}.{name}: {type(raw).__name__} {signature(getattr(cls, name))}"
+        elif callable(raw):
+            yield f"{path}.{name}: method {signature(raw)}"
+        elif isinstance(raw, property):
+            yield f"{path}.{name}: property"
+        else:
+            yield f"{path}.{name}: attribute"
+
+
+def api() -> str:
+    """Return the text of docs/api.txt."""
+    found: list[str] = []
+    for name in HOMES:
+        found += lines_of(f"gradtape.{name}", getattr(gt, name))
+    return "\n".join(sorted(found)) + "\n"
+
+
+# -- __init__.pyi ----------------------------------------------------------------------------------
+
+
+def stub() -> str:
+    """Return the text of __init__.pyi: every name as an import that exports it."""
+    imports = sorted((home, name) for name, home in HOMES.items())
+    return (
+        STUB_HEAD
+        + "".join(f"from {home} import {name} as {name}\n" for home, name in imports)
+        + "\n__version__: str\n"
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the files, or check them."""
+    texts = {API: api(), STUB: stub()}
+    if "--check" in arguments:
+        return int(any(not p.exists() or p.read_text("utf-8") != text for p, text in texts.items()))
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

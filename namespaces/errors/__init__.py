@@ -1,0 +1,33 @@
+"""Exceptions that gradtape raises, each a subclass of the builtin that NumPy users would catch.
+
+Those of files stand in :mod:`gradtape.saving`.
+"""
+
+from __future__ import annotations
+
+from ..core.errors import (
+    BackendMismatch,
+    BackendUnavailable,
+    EndlessLoop,
+    GradientError,
+    GradtapeError,
+    NonFiniteError,
+    PluginError,
+    TraceError,
+    UnknownOp,
+)
+from ..public import publish
+
+__all__ = [
+    "BackendMismatch",
+    "BackendUnavailable",
+    "EndlessLoop",
+    "GradientError",
+    "GradtapeError",
+    "NonFiniteError",
+    "PluginError",
+    "TraceError",
+    "UnknownOp",
+]
+
+publish(__name__)

@@ -1,0 +1,70 @@
+"""Linear algebra under NumPy's names: products, norms, and what is solved or factored."""
+
+from __future__ import annotations
+
+from ..plugins.ops.linalg.decompositions import cholesky, det, inv, slogdet, solve
+from ..plugins.ops.linalg.einsum import einsum
+from ..plugins.ops.linalg.factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
+from ..plugins.ops.linalg.least_squares import lstsq, matrix_rank, pinv
+from ..plugins.ops.linalg.matrix_functions import expm, matrix_power, multi_dot, solve_triangular
+from ..plugins.ops.linalg.namespace import diagonal, trace
+from ..plugins.ops.linalg.norms import cond, matrix_norm, norm, vector_norm
+from ..plugins.ops.linalg.products import (
+    cross,
+    dot,
+    inner,
+    kron,
+    matmul,
+    outer,
+    tensordot,
+    vdot,
+    vecdot,
+)
+from ..plugins.ops.linalg.tensor_equations import matvec, tensorinv, tensorsolve, vecmat
+from ..plugins.ops.shapes.shape import matrix_transpose
+from ..public import publish
+
+__all__ = [
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "dot",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "einsum",
+    "expm",
+    "inner",
+    "inv",
+    "kron",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "matvec",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vecmat",
+    "vector_norm",
+]
+
+publish(__name__)

@@ -1,0 +1,38 @@
+"""Random numbers: generators, and functions that share one."""
+
+from __future__ import annotations
+
+from ..plugins.ops.random.random import (
+    Generator,
+    bernoulli,
+    categorical,
+    choice,
+    exponential,
+    gamma,
+    normal,
+    permutation,
+    randint,
+    set_seed,
+    shuffle,
+    truncated_normal,
+    uniform,
+)
+from ..public import publish
+
+__all__ = [
+    "Generator",
+    "bernoulli",
+    "categorical",
+    "choice",
+    "exponential",
+    "gamma",
+    "normal",
+    "permutation",
+    "randint",
+    "set_seed",
+    "shuffle",
+    "truncated_normal",
+    "uniform",
+]
+
+publish(__name__)

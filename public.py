@@ -1,0 +1,147 @@
+"""Public names: users meet an object under the path at which they find it, and under no other.
+
+A module of public names ends with ``publish(__name__)``. Errors, ``repr`` and ``help`` then name
+its functions and classes by it, ``dir`` lists its public names, and a mistyped name gets a hint.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+
+__all__ = ["HOMES", "MissingName", "publish", "publish_lazily"]
+
+_ROOT = __name__.rpartition(".")[0]
+
+#: Each name directly under the package, with the module that has it; ``"."`` for a module itself.
+HOMES: dict[str, str] = {}
+#: The modules whose names are public: what they have named keeps that name.
+_PUBLISHED: set[str] = set()
+
+
+def publish(module_name: str, path: str | None = None) -> None:
+    """Make the names in a module's ``__all__`` all that users see of it, and name them by it.
+
+    Modules in ``__all__`` are published too. ``path`` is the public module that has these names
+    as well, where that is not imported in time.
+    """
+    module = sys.modules[module_name]
+    names = tuple(module.__all__)
+    _PUBLISHED.add(path or module_name)
+    for name in names:
+        _hand_out(vars(module)[name], path or module_name, names)
+    for name in names:
+        value = vars(module)[name]
+        if isinstance(value, ModuleType) and hasattr(value, "__all__"):
+            publish(value.__name__)
+
+    def __getattr__(name: str) -> Any:
+        raise MissingName(module_name, name)
+
+    vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
+
+
+def publish_lazily(table: Mapping[str, str], at_once: Iterable[str] = ()) -> None:
+    """Make names public directly under the package, and import each when it is first asked for.
+
+    Parameters
+    ----------
+    table
+        By module, its public names with spaces between them; by ``"."``, modules.
+    at_once
+        The names to import now.
+    """
+    package = sys.modules[_ROOT]
+    HOMES.update((name, home) for home, names in table.items() for name in names.split())
+
+    def __getattr__(name: str) -> Any:
+        home = HOMES.get(name)
+        if home is None:
+            raise MissingName(_ROOT, name)
+        if home == ".":
+            return import_module(f".{name}", _ROOT)
+        value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
+        setattr(package, name, value)  # not asked for again
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted([*HOMES, "__version__"])
+
+    vars(package).update(__all__=list(HOMES), __getattr__=__getattr__, __dir__=__dir__)
+    for name in at_once:
+        __getattr__(name)
+
+
+def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
+    """Name one of our functions or classes by the public module that has it, and return it.
+
+    What stands directly under the package is named so, whichever module has it too; otherwise the
+    first public name stays.
+    """
+    if isinstance(value, (FunctionType, type)):
+        home, name = value.__module__, value.__name__
+        # under another name than its own (an alias) pickle would not find it
+        if home.startswith(f"{_ROOT}.") and home not in _PUBLISHED and name in names:
+            above = f"{_ROOT}{HOMES.get(name)}" in (home, module_name)
+            value.__module__ = _ROOT if above else module_name
+    return value
+
+
+# -- names that are not there ----------------------------------------------------------------------
+
+
+class MissingName(AttributeError):
+    """A module has no such name; a hint is looked for when the message is read.
+
+    So ``hasattr``, and ``getattr`` with a default, cost what they cost elsewhere.
+    """
+
+    def __init__(self, module_name: str, name: str) -> None:
+        # an object, because Python would else add itself and a hint of its own
+        super().__init__(module_name, name, obj=sys.modules[module_name])
+
+    def __str__(self) -> str:
+        module_name, name = self.args
+        return f"module {module_name!r} has no attribute {name!r}{_hint(module_name, name)}"
+
+
+# a traceback shows the name of the type
+MissingName.__module__, MissingName.__qualname__ = "builtins", "AttributeError"
+
+
+def _hint(module_name: str, name: str) -> str:
+    """Return what somebody who wrote ``name`` may have meant, in words."""
+    if name.startswith("_"):
+        return ""
+    from difflib import get_close_matches  # for messages only
+
+    paths: dict[str, list[str]] = {}
+    for home, known in _public_names():
+        # what stands in the module itself is meant rather than what stands elsewhere
+        place = 0 if home == module_name else len(paths)
+        paths.setdefault(known.lower(), []).insert(place, f"{home}.{known}")
+    found = paths.get(name.lower()) or _in_tensorflow(name)
+    if not found:
+        found = [paths[near][0] for near in get_close_matches(name.lower(), paths, 1, cutoff=0.75)]
+    return f"; did you mean {found[0].replace(_ROOT, 'gt', 1)}?" if found else ""
+
+
+def _public_names() -> Iterator[tuple[str, str]]:
+    """Yield the modules of public names, each with every name that it has."""
+    for name, home in HOMES.items():
+        yield _ROOT, name
+        if home == "." and name not in ("compat", "plot"):  # other libraries' names, or needs
+            module = import_module(f".{name}", _ROOT)
+            yield from ((module.__name__, part) for part in module.__all__)
+
+
+def _in_tensorflow(name: str) -> list[str]:
+    """Return the paths of what TensorFlow calls ``name``."""
+    tensorflow = import_module(".compat.tensorflow", _ROOT)
+    aliases = import_module(".compat.tensorflow.names", _ROOT).ALIASES
+    known = [aliases[space][name] for space in ("tf", "tf.math") if name in aliases[space]]
+    adapted = getattr(vars(tensorflow).get(name), "gradtape_names", ())
+    return [f"{_ROOT}.{path}" for path in (*known, *adapted)]
