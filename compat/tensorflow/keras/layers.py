@@ -11,12 +11,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 import gradtape
-from gradtape.core.tree import flatten, map_structure
-from gradtape.layers.layer import _BUILT
 
+from ....core.extend import flatten, map_structure
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
 from ..values import Standing, sizes
@@ -194,36 +191,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     @built.setter
     def built(self, value: bool) -> None:
-        if value:
-            vars(self)[_BUILT] = True
-        else:
-            vars(self).pop(_BUILT, None)
-
-    def _build_for(self, inputs: Any) -> None:
-        super()._build_for(inputs)
-        if not self.trainable:
-            self.trainable = False  # now that there are weights
-
-    @property
-    def trainable(self) -> bool:
-        """Whether the weights train; setting it does the same for all layers inside."""
-        return bool(vars(self).get("_gradtape_trainable", True))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        for layer in (self, *self.submodules):
-            state = vars(layer)
-            state["_gradtape_trainable"] = bool(value)
-            frozen = state.setdefault("_gradtape_frozen", set())
-            for _, leaf in layer.own_leaves():
-                if not isinstance(leaf, gradtape.Variable):
-                    continue
-                if value and leaf.id in frozen:
-                    leaf.trainable = True
-                    frozen.discard(leaf.id)
-                elif not value and leaf.trainable:
-                    leaf.trainable = False
-                    frozen.add(leaf.id)
+        self.mark_built(value)
 
     @property
     def variables(self) -> list[Any]:  # type: ignore[override]
@@ -243,26 +211,6 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     weights = variables
     trainable_weights = trainable_variables
     non_trainable_weights = non_trainable_variables
-
-    def get_weights(self) -> list[Any]:
-        """Return the variables' values as NumPy arrays."""
-        return [np.array(v.numpy()) for v in self.variables]
-
-    def set_weights(self, weights: list[Any]) -> None:
-        """Assign arrays to the variables, in the order of :meth:`get_weights`."""
-        variables = self.variables
-        if len(weights) != len(variables):
-            raise ValueError(
-                f"layer {self.name!r} has {len(variables)} weights, set_weights got {len(weights)}"
-            )
-        for variable, value in zip(variables, weights):
-            variable.check_shape(np.shape(value), "set_weights")
-        for variable, value in zip(variables, weights):
-            variable.assign(value)
-
-    def count_params(self) -> int:
-        """Return the number of elements of all variables."""
-        return sum(v.size for v in self.variables)
 
 
 def _dtype(dtype: Any) -> str:
@@ -318,8 +266,7 @@ class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
     axis, momentum, epsilon, center, scale
         As in gradtape.
     dtype, name, trainable, other
-        As for :class:`Layer`. A layer that does not train uses its moving statistics. Initializers
-        other than Keras' defaults are not supported.
+        As for :class:`Layer`. Initializers other than Keras' defaults are not supported.
     """
 
     takes_one = True
@@ -349,11 +296,6 @@ class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
             self, axis, momentum, epsilon, center, scale, name, _dtype(dtype)
         )
         self._finish(trainable, other)
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones."""
-        own = bool(training) and self.trainable
-        return gradtape.layers.BatchNormalization.call(self, x, own)
 
 
 @adapts("layers.Dropout")
