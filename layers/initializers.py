@@ -28,7 +28,6 @@ __all__ = [
     "RandomNormal",
     "RandomUniform",
     "Zeros",
-    "draw_seed",
     "get",
     "serialize",
 ]
@@ -233,18 +232,9 @@ class HeNormal(_He, _CutNormal):
 
 
 _CLASSES: dict[str, type[Initializer]] = {
-    snake_case(cls.__name__): cls
-    for cls in (
-        Constant,
-        GlorotNormal,
-        GlorotUniform,
-        HeNormal,
-        HeUniform,
-        Ones,
-        RandomNormal,
-        RandomUniform,
-        Zeros,
-    )
+    snake_case(name): globals()[name]
+    for name in __all__
+    if name[0].isupper() and name != "Initializer"
 }
 
 
