@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from . import losses, metrics
+from . import losses, metrics, optimizers
+from .clipping import clip_by_global_norm, global_norm
 from .fitting import History, fit
 from .loop import evaluate, predict
 from .losses import (
@@ -12,20 +13,22 @@ from .losses import (
 )
 from .metrics import accuracy
 from .optimizer import Optimizer
-from .optimizers import SGD, Adam
+from .optimizers import *
 
 __all__ = [
-    "SGD",
-    "Adam",
     "History",
     "Optimizer",
     "accuracy",
+    "clip_by_global_norm",
     "evaluate",
     "fit",
+    "global_norm",
     "losses",
     "mean_squared_error",
     "metrics",
+    "optimizers",
     "predict",
     "sparse_categorical_crossentropy",
     "sparse_categorical_crossentropy_from_logits",
 ]
+__all__ += optimizers.__all__

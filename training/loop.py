@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ..core.backend import backend_of, to_numpy
-from ..core.convert import as_tensor
-from ..core.extend import Module, ops
-from ..core.tape import GradientTape
-from ..core.tensor import Tensor
-from ..core.variable import Variable
+from ..core.extend import (
+    GradientTape,
+    Module,
+    Tensor,
+    Variable,
+    as_tensor,
+    backend_of,
+    ops,
+    to_numpy,
+)
 from ..layers.sequential import takes_training
-from . import losses
+from . import losses, optimizers
 from . import metrics as known_metrics
 from .data import as_dataset
-from .optimizer import Optimizer
-from .optimizers import SGD, Adam
 
 __all__ = ["Trainer", "evaluate", "predict"]
-
-_OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {"adam": Adam, "sgd": SGD}
 
 
 class Trainer:
@@ -42,19 +42,14 @@ class Trainer:
             raise TypeError(
                 f"expected a model, a gradtape.Module that can be called, got {model!r}"
             )
-        if isinstance(optimizer, str):
-            if optimizer not in _OPTIMIZERS:
-                raise ValueError(
-                    f"unknown optimizer {optimizer!r}; known: {', '.join(_OPTIMIZERS)}, or pass one"
-                )
-            optimizer = _OPTIMIZERS[optimizer]()
-        elif not isinstance(optimizer, Optimizer):
-            raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
         self.model = model
-        self.optimizer = optimizer
+        self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss)
         if metrics is None:
-            metrics = ("accuracy",) if "crossentropy" in getattr(self.loss, "__name__", "") else ()
+            name = getattr(self.loss, "__name__", "")
+            # accuracy picks one of several classes: there are none in a binary loss
+            several = "crossentropy" in name and "binary" not in name
+            metrics = ("accuracy",) if several else ()
         self.metrics = known_metrics.get(metrics)
         self.names = ("loss", *self.metrics)
         self.with_training = takes_training(model)
