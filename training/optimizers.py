@@ -412,6 +412,6 @@ def get(optimizer: Any) -> Optimizer:
         raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
     if optimizer.lower() not in _BY_NAME:
         raise ValueError(
-            f"unknown optimizer {optimizer!r}; known: {', '.join(_BY_NAME)}, or pass one"
+            f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(_BY_NAME))}, or pass one"
         )
     return _BY_NAME[optimizer.lower()]()

@@ -387,16 +387,10 @@ def normalize(
     return convert_to_tensor(tensor) / size, size
 
 
-@adapts("linalg.vector_norm")
+@adapts("training.global_norm")
 def global_norm(t_list: Any, name: str | None = None) -> Any:
     """Return the Euclidean norm of all elements of a list of tensors; None entries are skipped."""
-    squares = [gradtape.sum(gradtape.square(gradtape.abs(t))) for t in t_list if t is not None]
-    if not squares:
-        return gradtape.constant(0.0)
-    total = squares[0]
-    for square in squares[1:]:
-        total = total + square
-    return gradtape.sqrt(total)
+    return gradtape.training.global_norm(t_list)
 
 
 __getattr__ = lookup(__name__)

@@ -85,8 +85,12 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.nn": _same("relu relu6 selu sigmoid softplus softsign tanh", "nn."),
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),
-    "tf.keras.activations": _activations(),
+    "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.initializers": _same(" ".join(initializers.__all__), "layers.initializers."),
+    "tf.keras.metrics": _same(
+        "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
+        "training.metrics.",
+    ),
 }
 
 #: The namespaces, each a module of this package (``tf`` is the package itself).

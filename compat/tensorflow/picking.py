@@ -9,7 +9,6 @@ from typing import Any
 import gradtape
 
 from .dtypes import cast, int32
-from .linalg import global_norm
 from .names import adapts
 from .values import convert_to_tensor, plain, sizes
 
@@ -227,7 +226,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     return gradtape.clip_by_norm(convert_to_tensor(t), clip_norm, plain(axes))
 
 
-@adapts("clip_by_norm", "linalg.vector_norm")
+@adapts("training.clip_by_global_norm")
 def clip_by_global_norm(
     t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Any]:
@@ -235,6 +234,4 @@ def clip_by_global_norm(
 
     Entries that are None stay None.
     """
-    norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
-    scale = clip_norm / gradtape.maximum(norm, clip_norm)
-    return [None if t is None else t * cast(scale, t.dtype) for t in t_list], norm
+    return gradtape.training.clip_by_global_norm(t_list, clip_norm, use_norm)
