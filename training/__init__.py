@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import losses, metrics, optimizers
 from .clipping import clip_by_global_norm, global_norm
-from .fitting import History, fit
+from .epochs import History
+from .fitting import fit
 from .loop import evaluate, predict
 from .losses import (
     mean_squared_error,

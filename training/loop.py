@@ -54,6 +54,8 @@ class Trainer:
         self.names = ("loss", *self.metrics)
         self.with_training = takes_training(model)
         self.variables: list[Variable] = []
+        self._totals: dict[str, float] = {}
+        self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
 
     def call(self, x: Tensor, training: bool) -> Tensor:
@@ -62,8 +64,22 @@ class Trainer:
             return self.model(x, training=training)
         return self.model(x)
 
-    def begin(self, x: Tensor) -> None:
-        """Prepare for an epoch that begins with the inputs ``x``; remember the state before it."""
+    def begin_epoch(self) -> None:
+        """Forget what the epoch before measured."""
+        self._totals, self._count = dict.fromkeys(self.names, 0.0), 0
+
+    def train(self, batch: tuple[Tensor, Tensor]) -> dict[str, float]:
+        """Do one training step; return the means over the epoch's examples so far."""
+        x, y = batch
+        if not self._count:
+            self._remember(x)
+        for name, value in self.step(x, y).items():
+            self._totals[name] += value * len(x)
+        self._count += len(x)
+        return {name: total / self._count for name, total in self._totals.items()}
+
+    def _remember(self, x: Tensor) -> None:
+        """Remember the state before an epoch that begins with the inputs ``x``."""
         if self._snapshot is None:
             self.call(x, training=False)  # so that every variable is there
         self.variables = list(self.model.trainable_variables)
@@ -75,7 +91,7 @@ class Trainer:
         self._snapshot = [(variable, variable.array) for variable in held]
 
     def restore(self) -> None:
-        """Go back to the state that :meth:`begin` remembered."""
+        """Go back to the state in which the epoch began."""
         for variable, array in self._snapshot or ():
             variable.set_array(array)
 
