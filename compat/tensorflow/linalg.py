@@ -8,10 +8,10 @@ import numpy as np
 
 import gradtape
 
-from .labelled import einsum
+from .argument_names import einsum
 from .math import l2_normalize
 from .names import adapts, lookup
-from .values import axes, convert_to_tensor, sizes
+from .tensors import axes, convert_to_tensor, sizes
 
 __all__ = [
     "adjoint",

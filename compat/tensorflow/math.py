@@ -11,8 +11,7 @@ import gradtape
 
 from ...training.metrics import sparse_top_k_categorical_accuracy
 from ...training.reduction import ratio
-from .dtypes import as_dtype, cast, int32, int64
-from .labelled import (
+from .argument_names import (
     angle,
     conj,
     digamma,
@@ -26,8 +25,9 @@ from .labelled import (
     rint,
     round,
 )
+from .dtypes import as_dtype, cast, int32, int64
 from .names import adapts, lookup
-from .values import axes, convert_to_tensor
+from .tensors import axes, convert_to_tensor
 
 __all__ = [
     "TopK",

@@ -16,7 +16,7 @@ import gradtape
 from ....core.extend import flatten, map_structure
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
-from ..values import Standing, sizes
+from ..tensors import Standing, sizes
 
 __all__ = [
     "Activation",

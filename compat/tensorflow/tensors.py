@@ -12,7 +12,7 @@ import numpy as np
 
 import gradtape
 
-from ...core.op import is_transformed
+from ...core.extend import is_transformed
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
 

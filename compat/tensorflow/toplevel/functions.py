@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradtape
-from gradtape.core.module import snake_case
-from gradtape.core.state import active_graph
 
-from .names import adapts
-from .values import Standing, scope
+from ....core.extend import Function, active_graph, snake_case
+from ..names import adapts
+from ..tensors import Standing, scope
 
 __all__ = [
     "Module",
@@ -53,7 +52,7 @@ def function(
     """
     if func is None:
         return functools.partial(function, input_signature=input_signature)
-    return gradtape.core.function.Function(func, input_signature)
+    return Function(func, input_signature)
 
 
 @adapts("Module")
