@@ -10,14 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import saving, training
-from ..core.convert import constant
-from ..core.custom import custom_gradient
-from ..core.module import Module
-from ..core.tensor import Tensor
+from .. import nn, random, saving, training
+from ..core.extend import Module, Tensor, constant, custom_gradient
 from ..datasets import load_digits
 from ..layers import BatchNorm, Dense
-from ..plugins.ops import nn, random
 from .curves import draw
 
 __all__ = ["Digits", "run"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,9 @@ class Layer(Module):
     ...     def call(self, x):
     ...         return x * self.factor
     """
+
+    if TYPE_CHECKING:
+        __call__: Callable[..., Any]  # made from the subclass's ``call``
 
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)

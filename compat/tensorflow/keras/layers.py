@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gradtape
 
@@ -101,8 +101,6 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     stands_for = gradtape.layers.Layer
     takes_one = False  # whether several inputs would be a mistake
     dtype: str | None = "float32"
-    if TYPE_CHECKING:
-        __call__: Callable[..., Any]  # made from the subclass's ``call``
 
     def __init__(
         self,
