@@ -80,7 +80,7 @@ def get(identifier: Any) -> Any:
     """
     if not isinstance(identifier, str):
         return identifier
-    known = {name.lower(): globals()[name] for name in training.optimizers.__all__}
+    known = {name.lower(): globals()[name] for name in __all__ if name not in ("Optimizer", "get")}
     if identifier.lower() not in known:
         raise ValueError(f"unknown optimizer {identifier!r}; known: {', '.join(known)}")
     return known[identifier.lower()]()
