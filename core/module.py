@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -200,13 +201,22 @@ def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
     ----------
     namespaces
         What ``vars`` of a module or a package gives.
+
+    Raises
+    ------
+    ValueError
+        If two classes say the same name.
     """
-    return {
-        value.saved_as: value
-        for namespace in namespaces
-        for value in namespace.values()
-        if isinstance(value, type) and issubclass(value, Module) and value.saved_as
-    }
+    found: dict[str, type[Module]] = {}
+    for value in chain.from_iterable(namespace.values() for namespace in namespaces):
+        if not isinstance(value, type) or not issubclass(value, Module) or value.saved_as is None:
+            continue
+        if found.setdefault(value.saved_as, value) is not value:
+            raise ValueError(
+                f"{found[value.saved_as]!r} and {value!r} are both saved as {value.saved_as!r}; "
+                "files need one class for a name"
+            )
+    return found
 
 
 def snake_case(name: str) -> str:

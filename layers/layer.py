@@ -237,13 +237,16 @@ def _building(call: Any) -> Callable[..., Any]:
     return wrapper
 
 
+def are_several(inputs: Any) -> bool:
+    """Return whether these are containers of arrays, and not one array in lists of numbers."""
+    if isinstance(inputs, dict):
+        return True
+    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
+
+
 def _as_inputs(inputs: Any) -> Any:
     """Return inputs as a tensor; containers of tensors or arrays become containers of tensors."""
-    if isinstance(inputs, dict) or (
-        isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
-    ):
-        return map_structure(as_tensor, inputs)
-    return as_tensor(inputs)
+    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
 
 
 def _place(leaves: list[Any]) -> str:

@@ -55,6 +55,12 @@ def test_a_plugin_lists_the_classes_that_say_their_name(tmp_path: Path) -> None:
     assert Other.saved_as is None
     assert saved_classes({"Scale": Scale, "Other": Other, "n": 3}) == {"acme.Scale": Scale}
 
+    class Twin(gt.Module, saved_as="acme.Scale"):
+        pass
+
+    with pytest.raises(ValueError, match=r"are both saved as 'acme.Scale'"):
+        saved_classes({"Scale": Scale}, {"Again": Scale, "Twin": Twin})
+
     class Plugin:
         @staticmethod
         @hookimpl

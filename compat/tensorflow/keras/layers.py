@@ -13,7 +13,8 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import flatten, map_structure
+from ....core.extend import map_structure
+from ....layers.layer import are_several
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
 from ..tensors import Standing, sizes
@@ -39,8 +40,12 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
-        if self.takes_one and isinstance(inputs, (list, tuple, dict)):
-            _check_one(self, inputs)
+        if self.takes_one and are_several(inputs):
+            raise TypeError(
+                f"{type(self).__name__} {self.name!r} takes one tensor, got a "
+                f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or "
+                "tf.stack"
+            )
         if self.dtype is not None:
             inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
         if training is None:
@@ -55,15 +60,6 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
 
     __call__.adapted = True  # type: ignore[attr-defined]
     return __call__
-
-
-def _check_one(layer: Any, inputs: Any) -> None:
-    """Raise ``TypeError`` if inputs are several arrays, and not one in nested lists of numbers."""
-    if isinstance(inputs, dict) or any(hasattr(leaf, "shape") for leaf in flatten(inputs)):
-        raise TypeError(
-            f"{type(layer).__name__} {layer.name!r} takes one tensor, got a "
-            f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or tf.stack"
-        )
 
 
 def _cast(x: Any, dtype: str) -> Any:
