@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from .. import nn  # by its public name: training does not know which plugin provides it
 from ..core.extend import Tensor, as_tensor, constant, ops
 
 __all__ = [
     "CLIPPING",
-    "Clipping",
     "check_clipping",
     "clip_by_global_norm",
     "clipped",
@@ -18,16 +17,19 @@ __all__ = [
 ]
 
 
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Clipping(TypedDict, total=False):
+        """The same, for the signatures that hand them on."""
+
+        clipnorm: float | None
+        clipvalue: float | None
+        global_clipnorm: float | None
+
+
 #: The optimizers' arguments for clipping.
 CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
-
-
-class Clipping(TypedDict, total=False):
-    """These arguments, for the signatures that hand them on; see :class:`Optimizer`."""
-
-    clipnorm: float | None
-    clipvalue: float | None
-    global_clipnorm: float | None
 
 
 def global_norm(tensors: Sequence[Any]) -> Tensor:

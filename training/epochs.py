@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,20 +15,24 @@ __all__ = ["Callbacks", "History", "Session", "run_epochs"]
 _EVENTS = ("on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end", "on_train_end")
 
 
-class Session(Protocol):
-    """What is trained, a batch at a time."""
+class Session:
+    """What is trained, a batch at a time: base class."""
 
     def begin_epoch(self) -> None:
         """Begin an epoch, before its first batch."""
 
     def train(self, batch: Any) -> dict[str, float]:
         """Train on a batch; return the values of the epoch so far."""
+        raise NotImplementedError
 
-    def evaluate(self, batches: Iterable[Any], stop: Callable[[], bool]) -> dict[str, float]:
+    def evaluate(
+        self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
+    ) -> dict[str, float]:
         """Return the values of these batches at inference; early if ``stop()``."""
+        raise NotImplementedError
 
     def restore(self) -> None:
-        """Go back to where the epoch began: an exception ended it."""
+        """Go back to where the epoch began, as far as that is known: an exception ended it."""
 
 
 class History:

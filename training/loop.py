@@ -22,11 +22,12 @@ from ..layers.sequential import takes_training
 from . import losses, optimizers
 from . import metrics as known_metrics
 from .data import as_dataset
+from .epochs import Session
 
 __all__ = ["Trainer", "evaluate", "predict"]
 
 
-class Trainer:
+class Trainer(Session):
     """A model with its loss, metrics and optimizer.
 
     Parameters
@@ -111,7 +112,7 @@ class Trainer:
         return {"loss": number, **self._measured(y, predicted)}
 
     def evaluate(
-        self, batches: Iterable[tuple[Tensor, Tensor]], stop: Callable[[], bool] = lambda: False
+        self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
         """Return the means of loss and metrics at inference; early if ``stop()``."""
         totals = dict.fromkeys(self.names, 0.0)

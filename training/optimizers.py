@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from ..core.extend import F, Variable
-from .clipping import Clipping
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from .clipping import Clipping
 
 __all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import gradtape
 
 from ...training.metrics import sparse_top_k_categorical_accuracy
-from ...training.reduction import ratio
+from ...training.shapes import ratio
 from .argument_names import (
     angle,
     conj,

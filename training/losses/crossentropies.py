@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import nn  # by its public name: training does not know which plugin provides it
 from ...core.extend import Tensor, as_tensor, ops
-from .shapes import EPSILON, alike, column_dropped, mean_of
+from ..shapes import EPSILON, alike, column_dropped, mean_of
 
 __all__ = [
     "binary_crossentropy",

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import nn  # by its public name: training does not know which plugin provides it
 from ...core.extend import Tensor, ops
-from .shapes import EPSILON, alike, mean_of
+from ..shapes import EPSILON, alike, mean_of
 
 __all__ = [
     "cosine_similarity",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...core.extend import Tensor, as_tensor, ops, snake_case
-from ..reduction import ratio, weights_like
+from ..shapes import ratio, weights_like
 from . import crossentropies, errors
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, ops
-from ..losses.shapes import alike, mean_of
+from ..shapes import alike, mean_of
 
 __all__ = [
     "accuracy",

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.extend import Module, Tensor, Variable, as_tensor, ops
 from .. import losses
-from ..reduction import ratio, weights_like
+from ..shapes import ratio, weights_like
 from . import functions
 
 __all__ = [

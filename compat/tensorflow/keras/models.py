@@ -11,7 +11,7 @@ import gradtape
 from gradtape import training as gt_training
 
 from ....core.extend import map_structure
-from ....training.reduction import weights_like
+from ....training.shapes import weights_like
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses

@@ -15,7 +15,7 @@ import gradtape
 
 from ....core.extend import flatten, map_structure
 from ....training.data import Batches, Examples
-from ....training.epochs import History, run_epochs
+from ....training.epochs import History, Session, run_epochs
 
 __all__ = ["evaluate", "fit", "is_structure", "numbers", "predict"]
 
@@ -95,8 +95,8 @@ def fit(
     )
 
 
-class _Steps:
-    """A model's own steps, for the loop over epochs."""
+class _Steps(Session):
+    """A model's own steps, for the loop over epochs. Only the model knows what they change."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -122,9 +122,6 @@ class _Steps:
         if not logs:
             raise ValueError("evaluate: data has no batches, or test_step returned no values")
         return logs
-
-    def restore(self) -> None:
-        """Leave everything as it is: only the model knows what its steps change."""
 
 
 def evaluate(model: Any, x: Any, y: Any, batch_size: int) -> dict[str, float]:

@@ -1,12 +1,12 @@
-"""Labels and predictions of one shape: what losses and metrics check first."""
+"""Labels, predictions and weights in shapes that fit, and what is made of one value per example."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import Tensor, as_tensor, ops
+from ..core.extend import Tensor, as_tensor, ops
 
-__all__ = ["EPSILON", "alike", "column_dropped", "mean_of"]
+__all__ = ["EPSILON", "alike", "column_dropped", "mean_of", "ratio", "weights_like"]
 
 #: How far probabilities, and what is divided by, stay from 0; Keras' value.
 EPSILON = 1e-7
@@ -43,3 +43,28 @@ def column_dropped(x: Tensor, like: Any) -> Tensor:
 def mean_of(values: Tensor, axis: int = -1) -> Tensor:
     """Return the mean over one axis; a number is its own mean."""
     return values if values.shape == () else ops["mean"](values, axis=axis)
+
+
+def weights_like(weight: Any, values: Tensor) -> Tensor:
+    """Return the weights of examples in a shape and dtype that broadcast with their values.
+
+    Parameters
+    ----------
+    weight
+        A number per example, also in a column; or one for each value.
+    values
+        Values, whose first axes count the examples.
+    """
+    weight = as_tensor(weight).astype(values.dtype)
+    if weight.ndim == values.ndim + 1:
+        weight = ops["squeeze"](weight, axis=-1)
+    while 0 < weight.ndim < values.ndim:
+        weight = ops["expand_dims"](weight, axis=-1)
+    return weight
+
+
+def ratio(total: Tensor, count: Tensor) -> Tensor:
+    """Return ``total / count``, and 0 with gradient 0 where nothing was counted."""
+    nothing = ops["equal"](count, 0)
+    # both wheres are needed: what is not chosen would still send back a nan
+    return ops["where"](nothing, 0.0, total / ops["where"](nothing, 1, count))
