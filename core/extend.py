@@ -51,9 +51,10 @@ from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.optimize import prune
 from .graphs.replay import replay
-from .module import Module, snake_case
+from .module import Module, saved_classes, snake_case
 from .ops.backend import (
     Backend,
+    backend,
     backend_for_type,
     backend_of,
     check_same_backend,
@@ -62,7 +63,6 @@ from .ops.backend import (
     shape_witness,
     to_numpy,
 )
-from .ops.backend import backend as select_backend
 from .ops.dispatch import is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
 from .ops.host import registry
@@ -122,6 +122,7 @@ __all__ = [
     "as_dtype",
     "as_shape",
     "as_tensor",
+    "backend",
     "backend_for_type",
     "backend_of",
     "batched_graph",
@@ -164,7 +165,7 @@ __all__ = [
     "replay",
     "row_of",
     "same_value",
-    "select_backend",
+    "saved_classes",
     "shape_witness",
     "snake_case",
     "sorted_keys",

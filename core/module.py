@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable
 
-__all__ = ["Module"]
+__all__ = ["Module", "saved_classes"]
 
 _CALLS = "_gradtape_calls"
 # Types of attributes that hold nothing to track.
@@ -30,10 +31,19 @@ class Module:
     found by looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved
     as graphs.
 
+    A class that a plugin provides says the name that files know it by:
+    ``class Dense(Layer, saved_as="layers.Dense")``. It then needs ``get_config()``, and a
+    constructor that takes what that returns.
+
     Parameters
     ----------
     name
         A Python identifier; the class name in snake case by default.
+
+    Attributes
+    ----------
+    saved_as : str or None
+        The name of the class in files; subclasses do not inherit it.
 
     Raises
     ------
@@ -55,6 +65,8 @@ class Module:
     ['factor']
     """
 
+    saved_as: ClassVar[str | None] = None
+
     def __init__(self, name: str | None = None) -> None:
         if name is None:
             name = snake_case(type(self).__name__)
@@ -62,8 +74,9 @@ class Module:
             raise ValueError(f"a module's name is a Python identifier, got {name!r}")
         self._name = str(name)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, saved_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
         call = cls.__dict__.get("__call__")
         if call is not None and not isinstance(call, Function):
             cls.__call__ = _noting(call)  # type: ignore[assignment, method-assign, unused-ignore]
@@ -231,6 +244,33 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
+
+
+def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
+    """Return the classes in these namespaces that files may name, by that name.
+
+    A plugin's ``gradtape_modules`` returns them: ``saved_classes(vars(my_layers))``.
+
+    Parameters
+    ----------
+    namespaces
+        What ``vars`` of a module or a package gives.
+
+    Raises
+    ------
+    ValueError
+        If two classes say the same name.
+    """
+    found: dict[str, type[Module]] = {}
+    for value in chain.from_iterable(namespace.values() for namespace in namespaces):
+        if not isinstance(value, type) or not issubclass(value, Module) or value.saved_as is None:
+            continue
+        if found.setdefault(value.saved_as, value) is not value:
+            raise ValueError(
+                f"{found[value.saved_as]!r} and {value!r} are both saved as {value.saved_as!r}; "
+                "files need one class for a name"
+            )
+    return found
 
 
 def snake_case(name: str) -> str:

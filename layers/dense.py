@@ -12,7 +12,7 @@ from .layer import Layer
 __all__ = ["Dense"]
 
 
-class Dense(Layer):
+class Dense(Layer, saved_as="layers.Dense"):
     """``activation(x @ kernel + bias)``.
 
     Parameters

@@ -15,7 +15,7 @@ from .layer import Layer
 __all__ = ["Activation", "Dropout", "Flatten"]
 
 
-class Activation(Layer):
+class Activation(Layer, saved_as="layers.Activation"):
     """Apply an activation.
 
     Parameters
@@ -39,7 +39,7 @@ class Activation(Layer):
         return {"activation": activations.serialize(self.activation), "name": self.name}
 
 
-class Dropout(Layer):
+class Dropout(Layer, saved_as="layers.Dropout"):
     """Set each element to zero with probability ``rate`` while training, and scale up the others.
 
     Parameters
@@ -102,7 +102,7 @@ class Dropout(Layer):
         return {"rate": self.rate, "seed": self.seed, "name": self.name}
 
 
-class Flatten(Layer):
+class Flatten(Layer, saved_as="layers.Flatten"):
     """Flatten every axis but the first: ``(batch, a, b, ...)`` becomes ``(batch, a * b * ...)``.
 
     Parameters

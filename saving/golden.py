@@ -30,7 +30,9 @@ from ..core.extend import (
     loop_limit,
     ops,
     pack_like,
-    select_backend,
+)
+from ..core.extend import (
+    backend as select_backend,
 )
 
 __all__ = ["evaluate", "frozen_state", "packed", "sample_inputs", "unpacked", "why"]

@@ -19,7 +19,9 @@ from ..core.extend import (
     flatten,
     init_scope,
     pack_like,
-    select_backend,
+)
+from ..core.extend import (
+    backend as select_backend,
 )
 from .golden import evaluate, why
 from .reader import Built, Contents, build, open_contents, read_case

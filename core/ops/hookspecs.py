@@ -86,7 +86,8 @@ def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type:
 def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
     """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
 
-    A class has ``get_config()`` (a JSON-able dict) and a constructor that takes it.
+    A class has ``get_config()`` (a JSON-able dict) and a constructor that takes it. Where classes
+    say their names, ``saved_classes(vars(package))`` is what to return.
     """
 
 

@@ -1,24 +1,19 @@
-"""What stands directly under ``tf`` for picking, scattering, ordering and clipping elements."""
+"""What stands directly under ``tf`` for gathering, scattering and ordering elements."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import gradtape
 
-from .dtypes import cast, int32
-from .linalg import global_norm
-from .names import adapts
-from .values import convert_to_tensor, plain, sizes
+from ..dtypes import cast, int32
+from ..names import adapts
+from ..tensors import convert_to_tensor, plain, sizes
 
 __all__ = [
     "argsort",
     "boolean_mask",
-    "clip_by_global_norm",
-    "clip_by_norm",
-    "clip_by_value",
     "gather",
     "gather_nd",
     "scatter_nd",
@@ -33,8 +28,7 @@ __all__ = [
     "where",
 ]
 
-
-# -- picking ---------------------------------------------------------------------------------------
+# -- indexing --------------------------------------------------------------------------------------
 
 
 @adapts("where", "argwhere")
@@ -210,31 +204,3 @@ def searchsorted(
     rows, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
     found = _over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
     return cast(found, out_type)
-
-
-# -- clipping --------------------------------------------------------------------------------------
-
-
-@adapts("clip")
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
-    """Return ``t`` kept between two bounds; the gradient on a bound is 1."""
-    return gradtape.clip(convert_to_tensor(t), clip_value_min, clip_value_max)
-
-
-@adapts("clip_by_norm")
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``."""
-    return gradtape.clip_by_norm(convert_to_tensor(t), clip_norm, plain(axes))
-
-
-@adapts("clip_by_norm", "linalg.vector_norm")
-def clip_by_global_norm(
-    t_list: Sequence[Any], clip_norm: Any, use_norm: Any = None, name: str | None = None
-) -> tuple[list[Any], Any]:
-    """Return tensors scaled down together to a norm of at most ``clip_norm``, and their norm.
-
-    Entries that are None stay None.
-    """
-    norm = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
-    scale = clip_norm / gradtape.maximum(norm, clip_norm)
-    return [None if t is None else t * cast(scale, t.dtype) for t in t_list], norm

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape
-from gradtape.core.extend import flatten, map_structure, pack_like
 
-from .names import adapts
-from .values import convert_to_tensor
+from ....core.extend import flatten, map_structure, pack_like
+from ..names import adapts
+from ..tensors import convert_to_tensor
 
 __all__ = ["cond", "map_fn", "scan", "while_loop"]
 

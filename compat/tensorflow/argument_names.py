@@ -9,7 +9,7 @@ from typing import Any
 import gradtape
 
 from .names import adapts, resolve
-from .values import plain
+from .tensors import plain
 
 __all__ = [
     "angle",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gradtape
-from gradtape.core.extend import Function, active_graph, snake_case
 
-from .names import adapts
-from .values import Standing, scope
+from ....core.extend import Function, active_graph, snake_case
+from ..names import adapts
+from ..tensors import Standing, scope
 
 __all__ = [
     "Module",
@@ -129,7 +129,7 @@ class RegisterGradient:
     ------
     LookupError
         If there is no such op.
-    gradtape.errors.PluginError
+    gradtape.core.errors.PluginError
         If the op has a gradient; :func:`gradtape.register_gradient` can override it.
     """
 

@@ -11,9 +11,9 @@ import numpy as np
 
 import gradtape
 
-from .dtypes import as_dtype, cast, float32, int32
-from .names import adapts
-from .values import axes, convert_to_tensor, plain, sizes
+from ..dtypes import as_dtype, cast, float32, int32
+from ..names import adapts
+from ..tensors import axes, convert_to_tensor, plain, sizes
 
 __all__ = [
     "broadcast_to",
