@@ -447,6 +447,25 @@ class GradientTape:
             results.append(g)
         return pack_like(sources, results)
 
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Operators,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+        parallel_iterations: int | None = ...,
+        experimental_use_pfor: bool = ...,
+    ) -> Gradient: ...
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+        parallel_iterations: int | None = ...,
+        experimental_use_pfor: bool = ...,
+    ) -> Any: ...
+
     def jacobian(
         self,
         target: Any,
@@ -511,7 +530,7 @@ class GradientTape:
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         check: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         """Return the Jacobian of every example: of ``target[i]`` by ``source[i]``.
 
         It is right where no example's target depends on another example's source.
