@@ -31,8 +31,7 @@ test:
 	.venv-test/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]"
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
-	.venv-test/bin/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape.core -p gradtape.plugins \
-		-p gradtape.layers -p gradtape.saving -p gradtape.compat -p gradtape.testing
+	.venv-test/bin/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape
 	.venv-test/bin/python -c 'import gradtape; print("testing", gradtape.__file__); \
 		assert "site-packages" in gradtape.__file__'
 	.venv-test/bin/python -m pytest -q -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests \

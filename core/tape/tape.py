@@ -150,6 +150,25 @@ class GradientTape(RecordingTape):
             results.append(g)
         return pack_like(sources, results)
 
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Operators,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+        parallel_iterations: int | None = ...,
+        experimental_use_pfor: bool = ...,
+    ) -> Gradient: ...
+    @overload
+    def jacobian(
+        self,
+        target: Any,
+        sources: Any,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+        parallel_iterations: int | None = ...,
+        experimental_use_pfor: bool = ...,
+    ) -> Any: ...
+
     def jacobian(
         self,
         target: Any,
@@ -223,7 +242,7 @@ class GradientTape(RecordingTape):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
         check: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         """Return the Jacobian of every example: of ``target[i]`` by ``source[i]``.
 
         It is right where no example's target depends on another example's source.

@@ -1,0 +1,182 @@
+"""The public names: what ``dir`` shows, what is loaded when, and what a mistyped name is told."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import gradtape as gt
+import gradtape.plugins.ops
+from gradtape.public import HOMES
+
+MODULES = {name: getattr(gt, name) for name, home in HOMES.items() if home == "."}
+SPACES = {name: module for name, module in MODULES.items() if hasattr(module, "__all__")}
+
+
+def printed(code: str) -> str:
+    """Return what a program prints in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+# -- what there is ---------------------------------------------------------------------------------
+
+
+def test_dir_shows_public_names_only() -> None:
+    assert dir(gt) == sorted([*HOMES, "__version__"])
+    assert not {"Any", "import_module", "publish", "core"} & set(dir(gt))
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_dir_of_a_module_shows_its_public_names_only(name: str) -> None:
+    assert dir(SPACES[name]) == sorted(SPACES[name].__all__)
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_name_is_there(name: str) -> None:
+    value = getattr(gt, name)
+    assert isinstance(value, ModuleType) == (HOMES[name] == ".")
+    assert getattr(gt, name) is value
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_every_name_of_a_module_is_there_once(name: str) -> None:
+    names = SPACES[name].__all__
+    assert len(names) == len(set(names))
+    assert all(hasattr(SPACES[name], part) for part in names)
+
+
+def test_no_op_of_a_family_is_forgotten() -> None:
+    public = {id(getattr(gt, name)) for name in HOMES}
+    public |= {id(getattr(space, name)) for space in SPACES.values() for name in space.__all__}
+    forgotten = []
+    for found in pkgutil.walk_packages(gradtape.plugins.ops.__path__, "gradtape.plugins.ops."):
+        module = importlib.import_module(found.name)
+        names = getattr(module, "__all__", ())
+        missing = [name for name in names if id(getattr(module, name)) not in public]
+        if len(missing) < len(names):  # a module of helpers has no public name at all
+            forgotten += [f"{found.name}.{name}" for name in missing]
+    assert forgotten == []
+
+
+def test_a_star_import_gives_the_public_names() -> None:
+    names: dict[str, object] = {}
+    exec("from gradtape import *", names)
+    assert {name for name in names if name != "__builtins__"} == set(HOMES)
+
+
+# -- when it is loaded -----------------------------------------------------------------------------
+
+
+def test_ops_and_files_are_loaded_when_they_are_used() -> None:
+    code = (
+        "import sys, gradtape\n"
+        "hasattr(gradtape, 'no_such_name')\n"
+        "late = 'plugins saving layers training nn testing plot'.split()\n"
+        "print([name for name in late if f'gradtape.{name}' in sys.modules], 'h5py' in sys.modules)"
+    )
+    assert printed(code) == "[] False"
+
+
+def test_each_public_module_can_be_what_a_program_imports_first() -> None:
+    code = (
+        "import importlib, sys\n"
+        f"for name in {sorted(MODULES)}:\n"
+        "    for known in [m for m in sys.modules if m.partition('.')[0] == 'gradtape']:\n"
+        "        del sys.modules[known]\n"
+        "    importlib.import_module(f'gradtape.{name}')\n"
+        "    print(name)"
+    )
+    assert printed(code).split() == sorted(MODULES)
+
+
+def test_imports_of_modules_and_of_names_agree() -> None:
+    code = (
+        "import gradtape as gt, gradtape.fft, gradtape.nn as nn, gradtape.random\n"
+        "from gradtape.linalg import solve\n"
+        "print(nn is gt.nn, gradtape.fft is gt.fft, gradtape.random is gt.random)\n"
+        "print(solve is gt.linalg.solve)"
+    )
+    assert printed(code).split() == ["True"] * 4
+
+
+def test_nothing_hides_the_standard_librarys_random() -> None:
+    root = str(Path(__file__).parents[2])  # where Python may well be started
+    code = f"import sys; sys.path.insert(0, {root!r}); import random; print(random.Random)"
+    assert printed(code) == "<class 'random.Random'>"
+
+
+# -- what is not there -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("softmx", "gt.nn.softmax"),
+        ("softmax", "gt.nn.softmax"),
+        ("zeross", "gt.zeros"),
+        ("reduce_sum", "gt.sum"),
+        ("is_nan", "gt.isnan"),
+        ("dense", "gt.layers.Dense"),
+        ("Adam", "gt.training.Adam"),
+        ("gradient_tape", "gt.GradientTape"),
+        ("nn.softmaxx", "gt.nn.softmax"),
+        ("nn.solve", "gt.linalg.solve"),
+        ("linalg.sovle", "gt.linalg.solve"),
+        ("fft.fft3", "gt.fft.fft"),
+        ("random.rand_int", "gt.random.randint"),
+        ("layers.BatchNorn", "gt.layers.BatchNorm"),
+        ("training.metrics.acuracy", "gt.training.accuracy"),
+        ("errors.LoadError", "gt.saving.LoadError"),
+    ],
+)
+def test_a_mistyped_name_gets_a_hint(path: str, meant: str) -> None:
+    module, _, name = f"gt.{path}".rpartition(".")
+    known = module.replace("gt", "gradtape", 1)
+    with pytest.raises(AttributeError) as caught:
+        eval(f"gt.{path}")
+    said = f"module {known!r} has no attribute {name!r}; did you mean {meant}?"
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("name", ["qqqqq", "_private", "__dunder__"])
+def test_what_is_like_nothing_gets_no_hint(name: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(gt, name)
+    assert str(caught.value) == f"module 'gradtape' has no attribute {name!r}"
+
+
+def test_a_traceback_shows_one_hint_and_the_builtins_name() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import gradtape as gt; gt.zeross"], capture_output=True, text=True
+    )
+    last = done.stderr.strip().splitlines()[-1]
+    assert last == (
+        "AttributeError: module 'gradtape' has no attribute 'zeross'; did you mean gt.zeros?"
+    )
+
+
+def test_looking_for_a_name_reads_no_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hint(*arguments: str) -> str:
+        raise AssertionError("somebody reads the message")
+
+    monkeypatch.setattr("gradtape.public._hint", hint)
+    assert not hasattr(gt, "zeross")
+    assert getattr(gt.nn, "softmaxx", 7) == 7
+    with pytest.raises(ImportError):
+        exec("from gradtape import no_such_name")
+
+
+def test_modules_that_are_not_public_names_are_found_as_ever() -> None:
+    from gradtape import cli
+    from gradtape.saving import golden
+
+    assert cli.__name__ == "gradtape.cli"
+    assert golden.__name__ == "gradtape.saving.golden"
+    assert printed("import gradtape as gt; print(gt.core.__name__)") == "gradtape.core"
