@@ -9,7 +9,7 @@ by it.
 from __future__ import annotations
 
 import enum
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from ..base.context import active_tapes
 from ..base.dtypes import is_differentiable
@@ -79,6 +79,83 @@ class GradientTape(RecordingTape):
     >>> tape.gradient(y, x).item()
     6.0
     """
+
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Operators,
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> Tensor: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: list[Source],
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> list[Tensor]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Source, ...],
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> tuple[Tensor, ...]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: dict[Key, Source],
+        output_gradients: Any = None,
+        *,
+        unconnected_gradients: Zero,
+    ) -> dict[Key, Tensor]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Operators,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> Gradient: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: list[Source],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> list[Gradient]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: tuple[Source, ...],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> tuple[Gradient, ...]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: dict[Key, Source],
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> dict[Key, Gradient]: ...
+    @overload
+    def gradient(
+        self,
+        target: Any,
+        sources: Any,
+        output_gradients: Any = None,
+        unconnected_gradients: UnconnectedGradients | str = ...,
+    ) -> Any: ...
 
     def gradient(
         self,
