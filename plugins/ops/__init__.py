@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
 from .analysis import calculus, fitting, polynomials
-from .common.families import OPS
+from .common.op_builders import OPS
 from .control import control
 from .control import scan as row_loops
 from .elementwise import arithmetic as elementwise

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops
-from ..common.families import SCALARS, cast_to, elementwise, named, op, standard
+from ..common.dtypes import SCALARS
+from ..common.kernels import cast_to, standard
+from ..common.op_builders import elementwise, named, op
 
 __all__ = [
     "abs",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
-from ..common.families import cast_to, elementwise, kind_of, named, op, reals
+from ..common.kernels import cast_to, kind_of, reals
+from ..common.op_builders import elementwise, named, op
 
 __all__ = ["frexp", "i0", "spacing"]
 

@@ -24,7 +24,9 @@ from ....core.extend import (
     is_transformed,
     ops,
 )
-from ..common.families import SCALARS, cast_to, elementwise, kind_of, named, op, reals
+from ..common.dtypes import SCALARS
+from ..common.kernels import cast_to, kind_of, native, reals
+from ..common.op_builders import elementwise, named, op
 from .arithmetic import LN2, conj, divide, lead, trunc
 
 __all__ = [
@@ -63,20 +65,12 @@ __all__ = [
     "true_divide",
 ]
 
+
 RADIANS = math.pi / 180.0
 
 
-def native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a function that NumPy and CuPy have, and the standard has not."""
-
-    def kernel(xp: Any, *arrays: Any) -> Any:
-        own = getattr(xp, name, None)
-        return portable(xp, *arrays) if own is None else own(*arrays)
-
-    return kernel
-
-
 # -- arithmetic ------------------------------------------------------------------------------------
+
 
 fabs = elementwise(
     "fabs",
@@ -281,7 +275,9 @@ def modf(x: Any) -> tuple[Tensor, Tensor]:
 
 true_divide, conjugate = divide, conj
 
+
 # -- angles ----------------------------------------------------------------------------------------
+
 
 deg2rad = radians = elementwise(
     "deg2rad",
