@@ -22,7 +22,7 @@ from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.kernels import cast_to, kind_of, reals
 from ..common.op_builders import elementwise, named, op
-from ..elementwise.arithmetic import tanh
+from ..elementwise.trigonometry import tanh
 from .activations import (
     gelu,
     hard_sigmoid,
