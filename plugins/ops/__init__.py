@@ -21,7 +21,7 @@ from .elementwise import (
     trigonometry,
 )
 from .fourier import fft
-from .indexing import indexing, occurrences, selection, updates
+from .indexing import duplicate_indices, getitem, selection, sets, sorting, take
 from .linalg import (
     decompositions,
     einsum,
@@ -48,9 +48,18 @@ from .network import (
 )
 from .random import distributions, random
 from .reductions import nan_statistics, reductions, scans
-from .shapes import arrangement, creation, editing, joining, like, padding, sequences, shape
-from .statistics import covariance, statistics
-from .statistics import histograms as counting
+from .shapes import (
+    arrangement,
+    creation,
+    diagonals,
+    editing,
+    joining,
+    like,
+    padding,
+    sequences,
+    shape,
+)
+from .statistics import covariance, histograms, statistics
 
 __all__ = [
     "activations",
@@ -63,11 +72,12 @@ __all__ = [
     "complex_numbers",
     "control",
     "convolution",
-    "counting",
     "covariance",
     "creation",
     "decompositions",
+    "diagonals",
     "distributions",
+    "duplicate_indices",
     "editing",
     "einsum",
     "extrema",
@@ -75,9 +85,10 @@ __all__ = [
     "fft",
     "fitting",
     "floating_point",
+    "getitem",
     "gradtape_ops",
+    "histograms",
     "images",
-    "indexing",
     "integers",
     "joining",
     "least_squares",
@@ -90,7 +101,6 @@ __all__ = [
     "nn",
     "normalization",
     "norms",
-    "occurrences",
     "padding",
     "polynomials",
     "pooling",
@@ -103,13 +113,15 @@ __all__ = [
     "scans",
     "selection",
     "sequences",
+    "sets",
     "shape",
     "shrinkage",
+    "sorting",
     "special",
     "statistics",
+    "take",
     "tensor_equations",
     "trigonometry",
-    "updates",
     "windows",
 ]
 

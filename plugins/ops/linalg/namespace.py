@@ -6,7 +6,7 @@ from typing import Any
 
 from ....core.extend import Tensor
 from ..common.op_builders import named
-from ..indexing import indexing
+from ..shapes import diagonals
 from ..shapes.shape import matrix_transpose
 from . import decompositions
 from .decompositions import cholesky, det, inv, slogdet, solve
@@ -90,7 +90,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     >>> gt.linalg.diagonal(gt.constant([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
-    return indexing.diagonal(x, offset, -2, -1)
+    return diagonals.diagonal(x, offset, -2, -1)
 
 
 @named

@@ -12,8 +12,9 @@ from ..common.axes import Axis, as_axis
 from ..common.batching import leading
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
-from ..indexing.batching import segment_sum_rule
-from ..indexing.indexing import scatter_add, take
+from ..indexing.batched_index import segment_sum_rule
+from ..indexing.scattering import scatter_add
+from ..indexing.take import take
 
 __all__ = [
     "dropout",
