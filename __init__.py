@@ -45,7 +45,7 @@ _TABLE = {
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vmap": "vmap",
     ".plugins.ops.analysis.calculus": (
-        "cumulative_prod cumulative_sum diff ediff1d gradient interp trapezoid"
+        "cumulative_prod cumulative_sum diff ediff1d gradient interp trapezoid unwrap"
     ),
     ".plugins.ops.analysis.fitting": "poly polyfit roots",
     ".plugins.ops.analysis.polynomials": (
@@ -103,22 +103,24 @@ _TABLE = {
         "all amax amin any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
     ),
     ".plugins.ops.reductions.scans": "cumprod cumsum cumulative_max cumulative_min",
-    ".plugins.ops.shapes.arrangement": (
-        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack "
-        "dsplit dstack fliplr flipud hsplit hstack meshgrid rollaxis rot90 vsplit vstack"
+    ".plugins.ops.shapes.application": "apply_along_axis piecewise",
+    ".plugins.ops.shapes.broadcasting": (
+        "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to"
     ),
-    ".plugins.ops.shapes.creation": "arange eye full linspace ones zeros",
+    ".plugins.ops.shapes.creation": "eye full full_like ones ones_like zeros zeros_like",
     ".plugins.ops.shapes.diagonals": "diag diagflat diagonal tri tril triu",
-    ".plugins.ops.shapes.editing": (
-        "apply_along_axis delete insert piecewise resize trim_zeros unwrap"
+    ".plugins.ops.shapes.editing": "append delete insert resize trim_zeros",
+    ".plugins.ops.shapes.joining": (
+        "block column_stack concat concatenate dstack hstack stack vstack"
     ),
-    ".plugins.ops.shapes.joining": "concat concatenate split stack unstack",
-    ".plugins.ops.shapes.like": "full_like ones_like zeros_like",
     ".plugins.ops.shapes.padding": "pad",
-    ".plugins.ops.shapes.sequences": "geomspace logspace",
-    ".plugins.ops.shapes.shape": (
-        "broadcast_to expand_dims flip matrix_transpose moveaxis permute_dims ravel repeat "
-        "reshape roll squeeze swapaxes tile transpose"
+    ".plugins.ops.shapes.ranges": "arange geomspace linspace logspace meshgrid",
+    ".plugins.ops.shapes.rearrangement": "flip fliplr flipud roll rot90",
+    ".plugins.ops.shapes.reshaping": "expand_dims ravel reshape squeeze",
+    ".plugins.ops.shapes.splitting": "array_split dsplit hsplit split unstack vsplit",
+    ".plugins.ops.shapes.tiling": "repeat tile",
+    ".plugins.ops.shapes.transposition": (
+        "matrix_transpose moveaxis permute_dims rollaxis swapaxes transpose"
     ),
     ".plugins.ops.statistics.covariance": "average corrcoef cov",
     ".plugins.ops.statistics.histograms": "bincount histogram histogram_bin_edges",

@@ -21,7 +21,7 @@ from ..plugins.ops.linalg.products import (
     vecdot,
 )
 from ..plugins.ops.linalg.tensor_equations import matvec, tensorinv, tensorsolve, vecmat
-from ..plugins.ops.shapes.shape import matrix_transpose
+from ..plugins.ops.shapes.transposition import matrix_transpose
 from ..public import publish
 
 __all__ = [

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..ops.common.axes import reduced_axes
 from ..ops.common.kernels import cast_to
 from ..ops.reductions import scans
-from ..ops.shapes.like import size_over
+from ..ops.shapes.adjoints import size_over
 
 __all__ = ["KERNELS"]
 

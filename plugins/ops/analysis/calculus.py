@@ -12,7 +12,7 @@ from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
+from ..common.ranks import known_rank, needs_axes
 from ..indexing.sorting import searchsorted
 from ..reductions.scans import cumprod, cumsum
 
@@ -24,6 +24,7 @@ __all__ = [
     "gradient",
     "interp",
     "trapezoid",
+    "unwrap",
 ]
 
 LATER, EARLIER = slice(1, None), slice(None, -1)
@@ -32,13 +33,6 @@ LATER, EARLIER = slice(1, None), slice(None, -1)
 def floated(x: Any) -> Any:
     x = as_tensor(x)
     return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
-
-
-def _needs_axis(x: Any, name: str) -> Any:
-    x = as_tensor(x)
-    if x.shape == ():
-        raise ValueError(f"{name}: at least one axis is needed, got shape ()")
-    return x
 
 
 def _along(rank: int, axis: int, part: slice) -> tuple[Any, ...]:
@@ -135,7 +129,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     times = operator.index(n)
     if times < 0:
         raise ValueError(f"diff: n must be at least 0, got {n}")
-    x = _needs_axis(x, "diff")
+    x = needs_axes(x, 1, "diff")
     along = axis_of(x, axis, "diff")
     parts = [_edge(prepend, x, along), x, _edge(append, x, along)]
     parts = [part for part in parts if part is not None]
@@ -328,7 +322,7 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     >>> gt.gradient(gt.constant([1.0, 4.0, 9.0, 16.0]), edge_order=2).tolist()
     [2.0, 4.0, 6.0, 8.0]
     """
-    x = _needs_axis(x, "gradient")
+    x = needs_axes(x, 1, "gradient")
     if x.dtype.kind == "b":
         raise TypeError("gradient: booleans have no differences; cast with x.astype(dtype)")
     x = floated(x)
@@ -446,7 +440,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     >>> gt.trapezoid(gt.constant([1.0, 2.0, 3.0]), x=gt.constant([0.0, 1.0, 3.0])).item()
     6.5
     """
-    y = _needs_axis(y, "trapezoid")
+    y = needs_axes(y, 1, "trapezoid")
     along = axis_of(y, axis, "trapezoid")
     width = dx
     if x is not None:
@@ -542,3 +536,60 @@ def interp(
     if left is not None:
         result = ops["where"](x < xp[0], left, result)
     return result if right is None else ops["where"](x > xp[-1], right, result)
+
+
+@named
+def unwrap(
+    p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
+) -> Tensor:
+    """Return angles without jumps: neighbours differ by at most half a period.
+
+    Parameters
+    ----------
+    p
+        A real tensor of at least one axis, in radians by default. Integers stay such with an
+        integer period.
+    discont
+        Only jumps larger than this are taken out; half the period if that is more, or none given.
+    axis
+        The axis along which angles follow each other; the last by default.
+    period
+        What is added or subtracted, any number of times; ``2 * pi`` by default.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape of ``p``.
+
+    Raises
+    ------
+    TypeError
+        If ``p`` is complex.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    The gradient is that of ``p``: whole periods do not change with it.
+
+    Examples
+    --------
+    >>> gt.unwrap(gt.constant([0, 1, 2, 3, 0, 1]), period=4).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    x = as_tensor(p)
+    along = axis_of(x, axis, "unwrap") % x.ndim
+    whole = x.dtype.kind in "biu" and isinstance(period, int)
+    if x.dtype.kind == "c":
+        raise TypeError(f"unwrap: expected real numbers, got dtype {x.dtype}")
+    half = period // 2 if whole else period / 2
+    jump = half if discont is None else discont
+    fixed = ops["stop_gradient"](x)
+    step = ops["difference"](fixed, axis=along)
+    turned = ops["remainder"](step + half, period) - half
+    if not (whole and period % 2):  # half a period either way: keep the sign of the step
+        turned = ops["where"]((turned == -half) & (step > 0), half, turned)
+    change = ops["where"](ops["abs"](step) < jump, 0, turned - step)
+    change = ops["cumsum"](change, axis=along, reverse=False)
+    before = ops["zeros_like"](ops["cast_like"](part_of(x, along, slice(0, 1)), change))
+    return x + ops["concatenate"](before, change, axis=along)

@@ -11,8 +11,8 @@ import numpy as np
 from ....core.errors import TraceError
 from ....core.extend import F, Op, Tensor, among, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named, op
-from ..shapes.joining import unstack
 from ..shapes.padding import pad
+from ..shapes.splitting import unstack
 
 __all__ = [
     "convolve",

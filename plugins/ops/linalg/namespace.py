@@ -7,7 +7,7 @@ from typing import Any
 from ....core.extend import Tensor
 from ..common.op_builders import named
 from ..shapes import diagonals
-from ..shapes.shape import matrix_transpose
+from ..shapes.transposition import matrix_transpose
 from . import decompositions
 from .decompositions import cholesky, det, inv, slogdet, solve
 from .einsum import einsum

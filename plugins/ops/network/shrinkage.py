@@ -8,7 +8,7 @@ from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.axes import axis_of
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
-from ..shapes.joining import split
+from ..shapes.splitting import split
 
 __all__ = ["celu", "glu", "hard_shrink", "soft_shrink", "squareplus", "tanh_shrink"]
 

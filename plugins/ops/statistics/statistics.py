@@ -6,48 +6,19 @@ Their gradients go to the elements that they were interpolated from.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Operators, Tensor, as_tensor, beside, ops
+from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis, reduced_axes
-from ..common.batching import leading, shape_only
+from ..common.batching import shape_only
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.sorting import sort
+from ..shapes.reshaping import flatten_last
 
-__all__ = [
-    "median",
-    "percentile",
-    "ptp",
-    "quantile",
-]
-
-# -- order statistics ------------------------------------------------------------------------------
-
-
-def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:
-    if x.shape is None:
-        return None, x.dtype
-    kept = len(x.shape) - count
-    last = x.shape[kept:]
-    return (*x.shape[:kept], None if None in last else prod(last)), x.dtype
-
-
-_flat_last = op(
-    "flatten_last",
-    lambda xp, x, *, count: xp.reshape(
-        x, (*x.shape[: x.ndim - count], prod(x.shape[x.ndim - count :]))
-    ),
-    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
-    infer=_flat_last_spec,
-    holomorphic=True,
-    batch=leading,
-    jvp="linear",
-    doc="Join the last ``count`` axes into one.",
-)
+__all__ = ["median", "percentile", "ptp", "quantile"]
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +54,7 @@ def as_lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
         reduced_axes(axes, len(x.shape), name)
     if axes != (-1,):
         x = ops["moveaxis"](x, source=axes, destination=tuple(range(-len(axes), 0)))
-    return (x if len(axes) == 1 else _flat_last(x, count=len(axes))), axis
+    return (x if len(axes) == 1 else flatten_last(x, count=len(axes))), axis
 
 
 def with_kept_axes(result: Any, x: Any, axis: Axis, extra: int, name: str) -> Any:
