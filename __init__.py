@@ -44,9 +44,7 @@ _TABLE = {
     ".core.transforms.functional": "flatten grad hvp jvp linearize value_and_grad vjp",
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vmap": "vmap",
-    ".plugins.ops.analysis.calculus": (
-        "cumulative_prod cumulative_sum diff ediff1d gradient interp trapezoid unwrap"
-    ),
+    ".plugins.ops.analysis.calculus": "diff ediff1d gradient interp trapezoid unwrap",
     ".plugins.ops.analysis.fitting": "poly polyfit roots",
     ".plugins.ops.analysis.polynomials": (
         "convolve correlate polyadd polyder polydiv polyint polymul polysub polyval vander"
@@ -63,7 +61,7 @@ _TABLE = {
         "less_equal logical_and logical_not logical_or logical_xor not_equal where"
     ),
     ".plugins.ops.elementwise.complex_numbers": "angle conj conjugate imag real real_if_close",
-    ".plugins.ops.elementwise.extrema": "clip fmax fmin maximum minimum",
+    ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
     ".plugins.ops.elementwise.floating_point": (
         "copysign frexp ldexp modf nan_to_num nextafter signbit spacing"
     ),
@@ -95,14 +93,15 @@ _TABLE = {
     ".plugins.ops.linalg.products": "cross dot inner kron matmul outer tensordot vdot vecdot",
     ".plugins.ops.linalg.tensor_equations": "matvec vecmat",
     ".plugins.ops.network.nn": "clip_by_norm one_hot",
-    ".plugins.ops.reductions.nan_statistics": (
-        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile "
-        "nanprod nanquantile nanstd nansum nanvar"
+    ".plugins.ops.reductions.cumulative": (
+        "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum"
     ),
-    ".plugins.ops.reductions.reductions": (
-        "all amax amin any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
-    ),
-    ".plugins.ops.reductions.scans": "cumprod cumsum cumulative_max cumulative_min",
+    ".plugins.ops.reductions.extrema": "amax amin argmax argmin max min ptp",
+    ".plugins.ops.reductions.nan_extrema": "nanargmax nanargmin nanmax nanmin",
+    ".plugins.ops.reductions.nan_sums": "nancumprod nancumsum nanmean nanprod nanstd nansum nanvar",
+    ".plugins.ops.reductions.sums": "logsumexp mean prod sum",
+    ".plugins.ops.reductions.truth": "all any count_nonzero",
+    ".plugins.ops.reductions.variance": "std var",
     ".plugins.ops.shapes.application": "apply_along_axis piecewise",
     ".plugins.ops.shapes.broadcasting": (
         "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to"
@@ -124,7 +123,8 @@ _TABLE = {
     ),
     ".plugins.ops.statistics.covariance": "average corrcoef cov",
     ".plugins.ops.statistics.histograms": "bincount histogram histogram_bin_edges",
-    ".plugins.ops.statistics.statistics": "median percentile ptp quantile",
+    ".plugins.ops.statistics.nan_quantiles": "nanmedian nanpercentile nanquantile",
+    ".plugins.ops.statistics.quantiles": "median percentile quantile",
     ".saving": "load save",
 }
 

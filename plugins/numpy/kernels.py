@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..ops.common.axes import reduced_axes
 from ..ops.common.kernels import cast_to
-from ..ops.reductions import scans
+from ..ops.reductions import cumulative
 from ..ops.shapes.adjoints import size_over
 
 __all__ = ["KERNELS"]
@@ -139,7 +139,7 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
 
 
 def _scan(name: str) -> Callable[..., Any]:
-    portable = scans.scan(name)
+    portable = cumulative.scan(name)
 
     def kernel(x: Array, *, axis: Axis, reverse: bool = False) -> Any:
         if type(axis) is not int or not -x.ndim <= axis < x.ndim:
@@ -154,7 +154,7 @@ def _scan(name: str) -> Callable[..., Any]:
 
 def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array:
     if type(axis) is not int or not x.size:
-        return scans.shift(np, x, axis=axis, fill=fill, reverse=reverse)
+        return cumulative.shift(np, x, axis=axis, fill=fill, reverse=reverse)
     result: Array = np.empty(x.shape, x.dtype)
     edge, source, target = slice(None, 1), slice(None, -1), slice(1, None)
     if reverse:

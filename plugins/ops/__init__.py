@@ -9,10 +9,10 @@ from .control import control
 from .control import scan as row_loops
 from .elementwise import (
     arithmetic,
+    bounds,
     casting,
     comparison,
     complex_numbers,
-    extrema,
     floating_point,
     integers,
     powers,
@@ -47,7 +47,7 @@ from .network import (
     windows,
 )
 from .random import distributions, random
-from .reductions import nan_statistics, reductions, scans
+from .reductions import cumulative, extrema, nan_extrema, nan_sums, sums, truth, variance
 from .shapes import (
     adjoints,
     application,
@@ -64,7 +64,7 @@ from .shapes import (
     tiling,
     transposition,
 )
-from .statistics import covariance, histograms, statistics
+from .statistics import covariance, histograms, nan_quantiles, quantiles
 
 __all__ = [
     "activations",
@@ -72,6 +72,7 @@ __all__ = [
     "application",
     "arithmetic",
     "blocks",
+    "bounds",
     "broadcasting",
     "calculus",
     "casting",
@@ -81,6 +82,7 @@ __all__ = [
     "convolution",
     "covariance",
     "creation",
+    "cumulative",
     "decompositions",
     "diagonals",
     "distributions",
@@ -103,7 +105,9 @@ __all__ = [
     "losses",
     "matrices",
     "matrix_functions",
-    "nan_statistics",
+    "nan_extrema",
+    "nan_quantiles",
+    "nan_sums",
     "nn",
     "normalization",
     "norms",
@@ -112,26 +116,27 @@ __all__ = [
     "pooling",
     "powers",
     "products",
+    "quantiles",
     "random",
     "ranges",
     "rearrangement",
-    "reductions",
     "reshaping",
     "rounding",
     "row_loops",
-    "scans",
     "selection",
     "sets",
     "shrinkage",
     "sorting",
     "special",
     "splitting",
-    "statistics",
+    "sums",
     "take",
     "tensor_equations",
     "tiling",
     "transposition",
     "trigonometry",
+    "truth",
+    "variance",
     "windows",
 ]
 

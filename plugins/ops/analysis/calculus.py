@@ -10,29 +10,15 @@ import numpy as np
 from ....core.extend import NONDIFF, F, Tensor, among, as_tensor, beside, broadcast_shapes, ops
 from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
-from ..common.dtypes import SCALARS
+from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
 from ..indexing.sorting import searchsorted
-from ..reductions.scans import cumprod, cumsum
+from ..shapes.joining import edge_values
 
-__all__ = [
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "ediff1d",
-    "gradient",
-    "interp",
-    "trapezoid",
-    "unwrap",
-]
+__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
 
 LATER, EARLIER = slice(1, None), slice(None, -1)
-
-
-def floated(x: Any) -> Any:
-    x = as_tensor(x)
-    return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
 
 
 def _along(rank: int, axis: int, part: slice) -> tuple[Any, ...]:
@@ -131,115 +117,13 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         raise ValueError(f"diff: n must be at least 0, got {n}")
     x = needs_axes(x, 1, "diff")
     along = axis_of(x, axis, "diff")
-    parts = [_edge(prepend, x, along), x, _edge(append, x, along)]
+    parts = [edge_values(prepend, x, along), x, edge_values(append, x, along)]
     parts = [part for part in parts if part is not None]
     if len(parts) > 1 and times:
         x = ops["concatenate"](*parts, axis=along)
     for _ in range(times):
         x = _step(x, along)
     return x
-
-
-def _edge(value: Any, x: Any, axis: int) -> Any:
-    """Return what goes before or after ``x``; a number is repeated along the other axes."""
-    if value is None:
-        return None
-    if type(value) not in SCALARS:
-        value = beside(value, x)
-        if value.shape != ():
-            return value
-    mixed = np.result_type(value if type(value) in SCALARS else value.dtype, x.dtype)
-    like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
-    return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))
-
-
-@named
-def cumulative_sum(
-    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
-    """Return the running sum: :func:`gradtape.cumsum` under the array API's name.
-
-    Parameters
-    ----------
-    x
-        A tensor of at least one axis; a number is taken for a vector.
-    axis
-        The axis to sum along; it may be left out for a vector.
-    dtype
-        The dtype to sum in, and of the result.
-    include_initial
-        Put the empty sum, 0, first.
-
-    Returns
-    -------
-    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
-    small integers give NumPy's default integer.
-
-    Raises
-    ------
-    ValueError
-        If there is no axis, and ``x`` is no vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-
-    Examples
-    --------
-    >>> gt.cumulative_sum(gt.constant([1.0, 2.0, 3.0]), include_initial=True).tolist()
-    [0.0, 1.0, 3.0, 6.0]
-    """
-    return _cumulative("cumsum", "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
-
-
-@named
-def cumulative_prod(
-    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
-    """Return the running product: :func:`gradtape.cumprod` under the array API's name.
-
-    Parameters
-    ----------
-    x
-        A tensor of at least one axis; a number is taken for a vector.
-    axis
-        The axis to multiply along; it may be left out for a vector.
-    dtype
-        The dtype to multiply in, and of the result.
-    include_initial
-        Put the empty product, 1, first.
-
-    Returns
-    -------
-    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
-    small integers give NumPy's default integer.
-
-    Raises
-    ------
-    ValueError
-        If there is no axis, and ``x`` is no vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-
-    Examples
-    --------
-    >>> gt.cumulative_prod(gt.constant([2.0, 3.0, 4.0])).tolist()
-    [2.0, 6.0, 24.0]
-    """
-    first = 1 if include_initial else None
-    return _cumulative("cumprod", "cumulative_prod", x, axis, dtype, first)
-
-
-def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: Any) -> Any:
-    x = as_tensor(x)
-    x = ops["reshape"](x, shape=(1,)) if x.shape == () else x  # a number is a vector, for NumPy too
-    if axis is None:
-        if known_rank(x, name) != 1:
-            raise ValueError(f"{name}: an axis is needed for shape {x.shape}")
-        axis = 0
-    along = axis_of(x, axis, name)
-    result = (cumsum if op_name == "cumsum" else cumprod)(x, along, dtype)
-    if first is None:
-        return result
-    return ops["concatenate"](_edge(first, result, along), result, axis=along)
 
 
 @named
@@ -325,7 +209,7 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     x = needs_axes(x, 1, "gradient")
     if x.dtype.kind == "b":
         raise TypeError("gradient: booleans have no differences; cast with x.astype(dtype)")
-    x = floated(x)
+    x = as_floating(x)
     given = as_axis(axis, "gradient")
     if x.shape is None and given is not None:
         axes = given if isinstance(given, tuple) else (given,)
@@ -498,9 +382,9 @@ def interp(
     >>> gt.interp(gt.constant([0.5, 1.5, 3.0]), x, y).tolist()
     [15.0, 30.0, 40.0]
     """
-    fp = floated(among((fp, x, xp))[0])
+    fp = as_floating(among((fp, x, xp))[0])
     like = ops["real"](fp) if fp.dtype.kind == "c" else fp
-    x, xp = map(floated, among((x, xp, like))[:2])
+    x, xp = map(as_floating, among((x, xp, like))[:2])
     if "c" in (x.dtype.kind, xp.dtype.kind):
         raise TypeError(
             f"interp: coordinates must be real, got dtypes {x.dtype} for x and {xp.dtype} for xp"

@@ -11,6 +11,7 @@ import numpy as np
 from ....core.errors import TraceError
 from ....core.extend import F, Op, Tensor, among, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named, op
+from ..common.ranks import as_vector
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 
@@ -139,14 +140,9 @@ _convolve = op(
 )
 
 
-def _vector(x: Any) -> Any:
-    """Return a tensor as it is; a number as a vector of size 1."""
-    return ops["reshape"](x, shape=(1,)) if x.shape == () else x
-
-
 def _vectors(x: Any, v: Any) -> tuple[Any, Any]:
     first, other = among((x, v))
-    found = _vector(first), _vector(beside(other, first))
+    found = as_vector(first), as_vector(beside(other, first))
     dtype = np.result_type(*(y.dtype for y in found))
     if dtype.kind == "c":  # the ops multiply real by complex numbers as they are
         return found
@@ -281,7 +277,7 @@ def polyval(p: Any, x: Any) -> Tensor:
     [3.0, 11.0]
     """
     x, p = among((x, p))
-    p = _vector(beside(p, x))
+    p = as_vector(beside(p, x))
     first, *rest = unstack(p, num=_size(p, "polyval"))
     value = ops["zeros_like"](x) + first
     for coefficient in rest:

@@ -13,6 +13,7 @@ __all__ = [
     "axis_number",
     "axis_of",
     "one_axis",
+    "optional_axis",
     "part_of",
     "reduced_axes",
     "reduced_shape",
@@ -101,3 +102,10 @@ def reduced_shape(shape: Any, axis: Axis, keepdims: bool, name: str) -> Any:
 def axis_number(shape: Any, axis: int, name: str) -> int:
     (along,) = reduced_axes(axis, len(shape), name)
     return along
+
+
+def optional_axis(axis: Any, name: str) -> int | None:
+    try:
+        return None if axis is None else operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be None or one integer, got {axis!r}") from None

@@ -9,7 +9,7 @@ from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
 
-__all__ = ["as_columns", "known_rank", "like_columns", "needs_axes", "with_axes"]
+__all__ = ["as_columns", "as_vector", "known_rank", "like_columns", "needs_axes", "with_axes"]
 
 Places = tuple[tuple[int, ...], ...]
 
@@ -69,6 +69,11 @@ def with_axes(x: Any, places: Places) -> Any:
         return _insert_axes(x, places=places)
     new = places[len(x.shape)] if len(x.shape) < len(places) else ()
     return ops["expand_dims"](x, axis=new) if new else x
+
+
+def as_vector(x: Any) -> Any:
+    """Return a tensor as it is, a number as a vector of size 1."""
+    return ops["reshape"](x, shape=(1,)) if x.shape == () else x
 
 
 def as_columns(b: Any) -> Any:

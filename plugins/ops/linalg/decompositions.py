@@ -16,7 +16,7 @@ from ..common.dtypes import inexact, real_of
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import as_columns, like_columns
-from ..reductions.reductions import sum as total
+from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal
 from .batching import solve_rule
 from .matrices import adjoint, over_matrix, square, transposed, turned

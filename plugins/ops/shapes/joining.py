@@ -14,6 +14,7 @@ from ....core.extend import (
     TensorSpec,
     among,
     as_tensor,
+    beside,
     broadcast_shapes,
     ops,
     rank_of,
@@ -396,3 +397,16 @@ def _block(arrays: Any, depth: int, rank: int) -> Any:
     x = as_tensor(arrays)
     missing = rank - x.ndim
     return ops["expand_dims"](x, axis=tuple(range(missing))) if missing else x
+
+
+def edge_values(value: Any, x: Any, axis: int) -> Any:
+    """Return what goes before or after ``x``; a number is repeated along the other axes."""
+    if value is None:
+        return None
+    if type(value) not in SCALARS:
+        value = beside(value, x)
+        if value.shape != ():
+            return value
+    mixed = np.result_type(value if type(value) in SCALARS else value.dtype, x.dtype)
+    like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
+    return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))

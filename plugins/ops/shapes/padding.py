@@ -12,11 +12,12 @@ import numpy as np
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops, rank_of
 from ..common.axes import reduced_axes
 from ..common.batching import shape_only, together
+from ..common.dtypes import inexact
 from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.scattering import scatter_add
-from ..statistics.statistics import median
+from ..statistics.quantiles import median
 
 __all__ = ["pad"]
 
@@ -179,7 +180,7 @@ def _ramp_kernel(xp: Any, x: Any, *, axis: int, width: tuple[int, int]) -> Any:
 
 
 def _ramp_spec(x: Any, *, axis: int, width: tuple[int, int]) -> tuple[Any, Any]:
-    dtype = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    dtype = inexact(x.dtype)
     if x.shape is None:
         return None, dtype
     size = x.shape[axis]

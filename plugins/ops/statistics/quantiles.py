@@ -1,4 +1,4 @@
-"""Order statistics, made of other ops.
+"""Medians and quantiles, made of other ops.
 
 Their gradients go to the elements that they were interpolated from.
 """
@@ -18,7 +18,7 @@ from ..common.ranks import known_rank
 from ..indexing.sorting import sort
 from ..shapes.reshaping import flatten_last
 
-__all__ = ["median", "percentile", "ptp", "quantile"]
+__all__ = ["median", "percentile", "quantile"]
 
 
 @lru_cache(maxsize=1024)
@@ -319,44 +319,3 @@ def percentile(
     values, along = fractions(q, "percentile", 100.0), as_axis(axis, "percentile")
     moving = q / 100.0 if isinstance(q, Operators) else None
     return quantiles(x, values, along, keepdims, "percentile", method, moving=moving)
-
-
-@named
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the range ("peak to peak"): the largest element less the smallest.
-
-    Parameters
-    ----------
-    x
-        A tensor of numbers, of any shape.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
-
-    Returns
-    -------
-    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``.
-
-    Raises
-    ------
-    ValueError
-        If there are no elements, or an axis is given twice.
-    TypeError
-        If ``x`` is boolean.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-
-    Notes
-    -----
-    Elements that tie for an extreme share its gradient evenly.
-
-    Examples
-    --------
-    >>> gt.ptp(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=1).tolist()
-    [4.0, 4.0]
-    """
-    along = as_axis(axis, "ptp")
-    return ops["max"](x, axis=along, keepdims=keepdims) - ops["min"](
-        x, axis=along, keepdims=keepdims
-    )
