@@ -44,10 +44,12 @@ _TABLE = {
     ".core.transforms.functional": "flatten grad hvp jvp linearize value_and_grad vjp",
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vmap": "vmap",
-    ".plugins.ops.analysis.calculus": "diff ediff1d gradient interp trapezoid unwrap",
+    ".plugins.ops.analysis.vector_convolution": "convolve correlate",
+    ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",
     ".plugins.ops.analysis.fitting": "poly polyfit roots",
+    ".plugins.ops.analysis.interpolation": "interp trapezoid",
     ".plugins.ops.analysis.polynomials": (
-        "convolve correlate polyadd polyder polydiv polyint polymul polysub polyval vander"
+        "polyadd polyder polydiv polyint polymul polysub polyval vander"
     ),
     ".plugins.ops.control.control": "cond while_loop",
     ".plugins.ops.control.scan": "map scan",
@@ -55,13 +57,13 @@ _TABLE = {
         "abs absolute add divide divmod fabs floor_divide fmod heaviside mod multiply negative "
         "positive reciprocal remainder sign subtract true_divide"
     ),
+    ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
     ".plugins.ops.elementwise.casting": "cast identity stop_gradient",
     ".plugins.ops.elementwise.comparison": (
         "equal greater greater_equal isclose isfinite isinf isnan isneginf isposinf less "
         "less_equal logical_and logical_not logical_or logical_xor not_equal where"
     ),
     ".plugins.ops.elementwise.complex_numbers": "angle conj conjugate imag real real_if_close",
-    ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
     ".plugins.ops.elementwise.floating_point": (
         "copysign frexp ldexp modf nan_to_num nextafter signbit spacing"
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
-from .analysis import calculus, fitting, polynomials
+from .analysis import differences, fitting, interpolation, polynomials, vector_convolution
 from .common.op_builders import OPS
 from .control import control
 from .control import scan as row_loops
@@ -20,7 +20,7 @@ from .elementwise import (
     special,
     trigonometry,
 )
-from .fourier import fft
+from .fourier import frequencies, multi_dimensional, one_dimensional, primitives
 from .indexing import duplicate_indices, getitem, selection, sets, sorting, take
 from .linalg import (
     decompositions,
@@ -74,7 +74,6 @@ __all__ = [
     "blocks",
     "bounds",
     "broadcasting",
-    "calculus",
     "casting",
     "comparison",
     "complex_numbers",
@@ -85,36 +84,41 @@ __all__ = [
     "cumulative",
     "decompositions",
     "diagonals",
+    "differences",
     "distributions",
     "duplicate_indices",
     "editing",
     "einsum",
     "extrema",
     "factorizations",
-    "fft",
     "fitting",
     "floating_point",
+    "frequencies",
     "getitem",
     "gradtape_ops",
     "histograms",
     "images",
     "integers",
+    "interpolation",
     "joining",
     "least_squares",
     "linalg",
     "losses",
     "matrices",
     "matrix_functions",
+    "multi_dimensional",
     "nan_extrema",
     "nan_quantiles",
     "nan_sums",
     "nn",
     "normalization",
     "norms",
+    "one_dimensional",
     "padding",
     "polynomials",
     "pooling",
     "powers",
+    "primitives",
     "products",
     "quantiles",
     "random",
@@ -137,6 +141,7 @@ __all__ = [
     "trigonometry",
     "truth",
     "variance",
+    "vector_convolution",
     "windows",
 ]
 
