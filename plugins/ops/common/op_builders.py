@@ -11,9 +11,10 @@ import numpy as np
 
 from ....core.errors import BackendMismatch, GradtapeError
 from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
+from .axes import reduced_axes
 from .dtypes import SCALARS
 
-__all__ = ["OPS", "elementwise", "named", "op", "same_spec"]
+__all__ = ["OPS", "elementwise", "named", "op", "same_shape", "same_spec"]
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
@@ -106,6 +107,20 @@ def elementwise(
         batch="elementwise",
         doc=doc,
     )
+
+
+def same_shape(
+    name: str, dtype: Callable[[Any], Any] | None = None, parameter: str = "axis"
+) -> Callable[..., tuple[Any, Any]]:
+    """Return the rule of an op that keeps the shape, and whose axis, if any, must exist."""
+
+    def infer(x: Any, **params: Any) -> tuple[Any, Any]:
+        axis = params[parameter]
+        if x.shape is not None and axis is not None:
+            reduced_axes(axis, len(x.shape), name)
+        return x.shape, x.dtype if dtype is None else dtype(x.dtype)
+
+    return infer
 
 
 def same_spec(x: Any, **params: Any) -> tuple[Any, Any]:

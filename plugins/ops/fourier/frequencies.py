@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, as_tensor
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import along
-from ..common.op_builders import named, op
+from ..common.op_builders import named, op, same_shape
 from ..shapes.creation import number_dtype
 from .primitives import checked_points
 
@@ -23,17 +23,11 @@ def _shift_kernel(xp: Any, x: Any, *, axes: tuple[int, ...] | None, inverse: boo
     return xp.roll(x, by, axis=over) if over else x
 
 
-def _shift_spec(x: Any, *, axes: tuple[int, ...] | None, inverse: bool) -> tuple[Any, Any]:
-    if x.shape is not None:
-        reduced_axes(axes, len(x.shape), "fftshift")
-    return x.shape, x.dtype
-
-
 _shift = op(
     "fftshift",
     _shift_kernel,
     gradients={"x": lambda g, axes, inverse: F.fftshift(g, axes=axes, inverse=not inverse)},
-    infer=_shift_spec,
+    infer=same_shape("fftshift", parameter="axes"),
     holomorphic=True,
     batch=along("axes"),
     jvp="linear",

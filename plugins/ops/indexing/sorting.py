@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, TensorSpec, as_tensor, beside, ops, rank_of
-from ..common.axes import axis_of, one_axis, reduced_axes
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops, rank_of
+from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
-from ..common.op_builders import named, op
+from ..common.op_builders import named, op, same_shape
 from .scattering import scatter_add
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
@@ -19,23 +19,11 @@ from .take import index_along_axis, take_along_axis
 __all__ = ["argpartition", "argsort", "partition", "searchsorted", "sort"]
 
 
-def _argsort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
-    if x.shape is not None:
-        reduced_axes(axis, len(x.shape), "argsort")
-    return x.shape, np.dtype(np.int64)
-
-
-def _sort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
-    if x.shape is not None:
-        reduced_axes(axis, len(x.shape), "sort")
-    return x.shape, x.dtype
-
-
 _argsort = op(
     "argsort",
     lambda xp, x, *, axis=-1: xp.argsort(x, axis=axis, stable=True),
     gradients={"x": NONDIFF},
-    infer=_argsort_spec,
+    infer=same_shape("argsort", lambda dtype: INDEX),
     batch=along("axis"),
     doc="Return the indices that sort along an axis; equal elements keep their order.",
 )
@@ -57,7 +45,7 @@ _sort = op(
         # which element went where is asked for here only: values alone are quicker to sort
         "x": lambda g, x, axis: F.unsort(g, F.sort_order(x, axis=axis), axis=axis)
     },
-    infer=_sort_spec,
+    infer=same_shape("sort"),
     holomorphic=True,
     batch=along("axis"),
     doc="Sort along an axis.",
@@ -66,7 +54,7 @@ op(
     "sort_order",
     lambda xp, x, *, axis: xp.argsort(x, axis=axis),
     gradients={"x": NONDIFF},
-    infer=_argsort_spec,
+    infer=same_shape("sort_order", lambda dtype: INDEX),
     batch=along("axis"),
     doc="Return indices that sort along an axis, those of equal elements in any order.",
 )

@@ -21,10 +21,11 @@ from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
 from ..common.axes import Axis, axis_of, optional_axis, reduced_axes
 from ..common.batching import along
 from ..common.kernels import reals, standard
-from ..common.op_builders import named, op
+from ..common.op_builders import named, op, same_shape
 from ..common.ranks import as_vector, known_rank
 from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
+from .builder import summed_dtype
 
 __all__ = [
     "cumprod",
@@ -87,15 +88,6 @@ def _recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -
     return back(xp.flip(b, axis=-1) if reverse else b)
 
 
-def _widened(name: str) -> Callable[..., Any]:
-    def infer(x: Any, axis: Axis, reverse: bool) -> tuple[Any, Any]:
-        if x.shape is not None:
-            reduced_axes(axis, len(x.shape), name)
-        return x.shape, np.cumsum(np.empty(0, x.dtype)).dtype
-
-    return infer
-
-
 def _cumprod_rule(g: Any, x: Any, axis: Axis, reverse: bool) -> Any:
     before = F.cumprod(F.shift(x, axis=axis, fill=1, reverse=reverse), axis=axis, reverse=reverse)
     # s[k] = g[k] + x[k + 1] * s[k + 1]
@@ -138,7 +130,7 @@ _cumsum = op(
     gradients={
         "x": lambda g, axis, reverse: F.cumsum(g, axis=axis, reverse=not reverse),
     },
-    infer=_widened("cumsum"),
+    infer=same_shape("cumsum", summed_dtype),
     batch=along("axis"),
     jvp="linear",
 )
@@ -146,7 +138,7 @@ _cumprod = op(
     "cumprod",
     scan("cumprod"),
     gradients={"x": _cumprod_rule},
-    infer=_widened("cumprod"),
+    infer=same_shape("cumprod", summed_dtype),
     holomorphic=True,
     batch=along("axis"),
 )
@@ -261,17 +253,11 @@ def _running_place_kernel(xp: Any, x: Any, *, axis: int, lowest: bool = False) -
     return back(_running(xp, xp.maximum, found))
 
 
-def _running_place_spec(x: Any, axis: int, lowest: bool) -> tuple[Any, Any]:
-    if x.shape is not None:
-        reduced_axes(axis, len(x.shape), "running_place")
-    return x.shape, np.dtype(np.int64)
-
-
 op(
     "running_place",
     _running_place_kernel,
     gradients={"x": NONDIFF},
-    infer=_running_place_spec,
+    infer=same_shape("running_place", lambda dtype: np.dtype(np.int64)),
     batch=along("axis"),
     doc="Return, along an axis, the index of the largest element so far (or lowest), the first.",
 )

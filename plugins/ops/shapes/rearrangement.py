@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ....core.extend import F, Op, Tensor, as_shape, as_tensor, ops, rank_of
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import along, batch_axes
-from ..common.op_builders import named, op
+from ..common.op_builders import named, op, same_shape
 from ..common.ranks import needs_axes
 from .transposition import swapaxes
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-def _axis_spec(name: str) -> Callable[..., tuple[Any, Any]]:
-    """Return the shape rule of an op that keeps the shape and takes an axis that must exist."""
-
-    def infer(x: Any, *, axis: Any, **params: Any) -> tuple[Any, Any]:
-        if x.shape is not None and axis is not None:
-            reduced_axes(axis, len(x.shape), name)
-        return x.shape, x.dtype
-
-    return infer
-
-
 _flip = op(
     "flip",
     lambda xp, x, *, axis=None: xp.flip(x, axis=axis),
     gradients={"x": lambda g, axis: F.flip(g, axis=axis)},
-    infer=_axis_spec("flip"),
+    infer=same_shape("flip"),
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
