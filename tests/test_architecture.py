@@ -41,7 +41,7 @@ IMPORTS_IN_FUNCTIONS = {
         plot.jacobians: matplotlib
         plot.jacobians: matplotlib.ticker
         plugins.cupy_backend: cupy
-        plugins.ops.special: (by name)
+        plugins.ops.elementwise.special: (by name)
     """,
     "it is looked up by its public name, whoever provides it": """
         compat.tensorflow.names: (by name)
@@ -90,7 +90,6 @@ IMPORTS_IN_FUNCTIONS = {
         core.module: core.tree
         layers.layer: core.backend
         plugins.ops.blocks: plugins.ops.random
-        plugins.ops.padding: plugins.ops.statistics
     """,
 }
 
