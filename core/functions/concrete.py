@@ -1,4 +1,4 @@
-"""``ConcreteFunction``: one trace of a function; and functions of which traces are all that is left."""
+"""``ConcreteFunction``, one trace of a function; and functions of which only traces are left."""
 
 from __future__ import annotations
 
