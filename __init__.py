@@ -30,7 +30,7 @@ _TABLE = {
     ".core.module": "Module",
     ".core.ops.backend": "backend",
     ".core.ops.hookspecs": "hookimpl",
-    ".core.ops.registry": "disable_plugin register_plugin registry unregister_plugin",
+    ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",
     ".core.tape.tape": "GradientTape UnconnectedGradients",
     ".core.tensors.convert": "as_tensor constant",
     ".core.tensors.standard": (

@@ -25,10 +25,10 @@ from .core.functions.recompute import recompute_grad as recompute_grad
 from .core.module import Module as Module
 from .core.ops.backend import backend as backend
 from .core.ops.hookspecs import hookimpl as hookimpl
-from .core.ops.registry import disable_plugin as disable_plugin
-from .core.ops.registry import register_plugin as register_plugin
-from .core.ops.registry import registry as registry
-from .core.ops.registry import unregister_plugin as unregister_plugin
+from .core.ops.host import disable_plugin as disable_plugin
+from .core.ops.host import register_plugin as register_plugin
+from .core.ops.host import registry as registry
+from .core.ops.host import unregister_plugin as unregister_plugin
 from .core.tape.tape import GradientTape as GradientTape
 from .core.tape.tape import UnconnectedGradients as UnconnectedGradients
 from .core.tensors.convert import as_tensor as as_tensor

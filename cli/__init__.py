@@ -1,8 +1,7 @@
 """The command line: ``gradtape plugins | demo | inspect | verify``.
 
-Each command imports what it needs when it runs. What a user can cause is told in one line on
-standard error; the exit code is 0 for success, 1 for a failure, 2 for wrong arguments, 130 for
-Ctrl-C.
+What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
+failure, 2 for wrong arguments, 130 for Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,6 +11,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
+
+from ..saving import inspect_text, verify
+from .demo import run
+from .plugins import op_table, plugin_table
 
 __all__ = ["main"]
 
@@ -93,8 +97,6 @@ class Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         """Print the version and exit."""
-        from importlib.metadata import version
-
         print(f"gradtape {version('gradtape')}")
         parser.exit()
 
@@ -114,28 +116,20 @@ def _seed(text: str) -> int:
 
 
 def _plugins(options: argparse.Namespace) -> int:
-    from .plugins import op_table, plugin_table
-
     print(op_table() if options.ops else plugin_table())
     return 0
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from .demo import run
-
     return run(options.out, epochs=options.epochs, seed=options.seed)
 
 
 def _inspect(options: argparse.Namespace) -> int:
-    from ..saving import inspect_text
-
     print(inspect_text(options.file))
     return 0
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from ..saving import verify
-
     report = verify(options.file, backend=options.backend)
     print(report.table())
     return 0 if report.ok else 1

@@ -31,7 +31,7 @@ def draw(history: Mapping[str, NDArray[Any]], test_accuracy: float, path: Path) 
     ModuleNotFoundError
         If Matplotlib is not installed.
     """
-    # without pyplot there is no window system to choose and no global state to leave behind
+    # optional; without pyplot there is no window system to choose, and no global state to leave
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 

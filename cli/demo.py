@@ -10,15 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .. import saving, training
-from ..core.functions.custom import custom_gradient
-from ..core.module import Module
-from ..core.tensors.convert import constant
-from ..core.tensors.tensor import Tensor
+from .. import nn, random, saving, training
+from ..core.extend import Module, Tensor, constant, custom_gradient
 from ..datasets import load_digits
 from ..layers import BatchNorm, Dense
-from ..plugins.ops.network import nn
-from ..plugins.ops.random import random
 from .curves import draw
 
 __all__ = ["Digits", "run"]

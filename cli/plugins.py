@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.ops.registry import PluginInfo, Registry, registry
+from ..core.extend import PluginInfo, Registry, registry
 
 __all__ = ["op_table", "plugin_table"]
 

@@ -1,34 +1,178 @@
-"""The names that plugin authors need: import them from here."""
+"""The door to the engine: what plugins, layers, training and saving need of it, and nothing else.
 
-from .base.context import init_scope
-from .base.spec import TensorSpec, broadcast_shapes
+Errors are in ``core.errors``. Whoever stands outside ``core`` imports from these two modules alone.
+"""
+
+from __future__ import annotations
+
+# what a plugin provides, and what ops are made of
+from .base.context import active_graph, init_scope, loop_limit, recording_to, tracing_into
+from .base.dtypes import (
+    SCALARS,
+    as_dtype,
+    default_complex_dtype,
+    default_dtype,
+    is_differentiable,
+)
+from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
 from .base.table import F, ops
+
+# nested containers
+from .base.tree import flatten, map_structure, pack_like, sorted_keys, structure
+
+# batching rules
+from .batches.batched import (
+    Batched,
+    Shared,
+    as_batched,
+    has_level,
+    in_words,
+    rank_of,
+    row_of,
+)
+from .batches.boundary import check_randomness, key_for_examples
 from .errors import BackendUnavailable, PluginError
-from .graphs.graph import Graph, Symbol
-from .module import Module
-from .ops.backend import Backend
+
+# ops that run graphs
+from .functions.branch import Branch, holding, joined, trace_branch
+from .functions.custom import custom_gradient
+from .functions.function import (
+    ConcreteFunction,
+    Function,
+    Output,
+    RestoredFunction,
+    function,
+    same_value,
+)
+from .functions.program import Program, batched_graph
+from .graphs.compiled import compiled
+from .graphs.executor import plain
+from .graphs.graph import Graph
+from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.optimize import prune
+from .graphs.replay import replay
+from .module import Module, saved_classes, snake_case
+from .ops.backend import (
+    Backend,
+    backend,
+    backend_for_type,
+    backend_of,
+    check_same_backend,
+    current_backend,
+    current_device,
+    shape_witness,
+    to_numpy,
+)
+from .ops.dispatch import is_transformed, register_array_type
 from .ops.hookspecs import hookimpl
-from .ops.op import NONDIFF, Op, register_array_type
-from .ops.quick import BinaryOp, UnaryOp
+from .ops.host import registry
+from .ops.registry import PluginInfo, Registry
+from .ops.rule import NONDIFF, Composed
+from .tape.tape import GradientTape, UnconnectedGradients
+from .tensors.convert import among, as_tensor, beside, constant, host_array
 from .tensors.indexing import decode_index
+from .tensors.op import Op
+from .tensors.quick import BinaryOp, UnaryOp
+from .tensors.tensor import Operators, Tensor
+from .tensors.variable import Variable, can_train
+from .transforms.forward import ForwardAccumulator
+from .transforms.vmap import vmap
 
 __all__ = [
     "NONDIFF",
+    "SCALARS",
     "Backend",
     "BackendUnavailable",
+    "Batched",
     "BinaryOp",
+    "Branch",
+    "Composed",
+    "ConcreteFunction",
+    "CustomGradient",
     "F",
+    "ForwardAccumulator",
+    "Function",
+    "GradientTape",
     "Graph",
     "Module",
+    "Node",
+    "NotSaved",
     "Op",
+    "Operators",
+    "Output",
     "PluginError",
+    "PluginInfo",
+    "Program",
+    "Read",
+    "Refusal",
+    "Registry",
+    "RestoredFunction",
+    "Shape",
+    "Shared",
     "Symbol",
+    "Tensor",
     "TensorSpec",
     "UnaryOp",
+    "UnconnectedGradients",
+    "Variable",
+    "Written",
+    "active_graph",
+    "among",
+    "as_batched",
+    "as_dtype",
+    "as_shape",
+    "as_tensor",
+    "backend",
+    "backend_for_type",
+    "backend_of",
+    "batched_graph",
+    "beside",
     "broadcast_shapes",
+    "can_train",
+    "check_randomness",
+    "check_same_backend",
+    "compiled",
+    "constant",
+    "current_backend",
+    "current_device",
+    "custom_gradient",
     "decode_index",
+    "default_complex_dtype",
+    "default_dtype",
+    "describe",
+    "flatten",
+    "function",
+    "has_level",
+    "holding",
     "hookimpl",
+    "host_array",
+    "in_words",
     "init_scope",
+    "is_differentiable",
+    "is_transformed",
+    "joined",
+    "key_for_examples",
+    "loop_limit",
+    "map_structure",
     "ops",
+    "pack_like",
+    "plain",
+    "prune",
+    "rank_of",
+    "recording_to",
     "register_array_type",
+    "registry",
+    "replay",
+    "row_of",
+    "same_value",
+    "saved_classes",
+    "shape_witness",
+    "snake_case",
+    "sorted_keys",
+    "structure",
+    "to_numpy",
+    "trace_branch",
+    "tracing_into",
+    "unsure",
+    "vmap",
 ]

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .base.spec import TensorSpec
+from .base.tree import map_structure
 from .functions.function import Function, RestoredFunction
+from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable
 
-__all__ = ["Module"]
+__all__ = ["Module", "saved_classes"]
 
 _CALLS = "_gradtape_calls"
 # Types of attributes that hold nothing to track.
@@ -28,10 +31,19 @@ class Module:
     found by looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved
     as graphs.
 
+    A class that a plugin provides says the name that files know it by:
+    ``class Dense(Layer, saved_as="layers.Dense")``. It then needs ``get_config()``, and a
+    constructor that takes what that returns.
+
     Parameters
     ----------
     name
         A Python identifier; the class name in snake case by default.
+
+    Attributes
+    ----------
+    saved_as : str or None
+        The name of the class in files; subclasses do not inherit it.
 
     Raises
     ------
@@ -46,7 +58,14 @@ class Module:
     ...         self.factor = gt.Variable(2.0)
     ...     def __call__(self, x):
     ...         return x * self.factor
+    >>> scale = Scale()
+    >>> scale(gt.constant(3.0)).item()
+    6.0
+    >>> list(scale.named_variables)
+    ['factor']
     """
+
+    saved_as: ClassVar[str | None] = None
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
@@ -55,8 +74,9 @@ class Module:
             raise ValueError(f"a module's name is a Python identifier, got {name!r}")
         self._name = str(name)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, saved_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
         call = cls.__dict__.get("__call__")
         if call is not None and not isinstance(call, Function):
             cls.__call__ = _noting(call)  # type: ignore[assignment, method-assign, unused-ignore]
@@ -87,7 +107,15 @@ class Module:
         return {path: x for path, x in self.named_leaves() if isinstance(x, Variable)}
 
     def named_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
-        """Yield ``(path, variable or submodule)`` breadth first, each object once."""
+        """Yield ``(path, variable or submodule)`` breadth first, each object once.
+
+        Yields
+        ------
+        path : str
+            The attributes that lead to it, ``"/"`` between them: ``"layers/0/kernel"``.
+        leaf : Variable or Module
+            What is there.
+        """
         seen: set[int] = {id(self)}
         queue: list[tuple[str, Module]] = [("", self)]
         while queue:
@@ -105,7 +133,15 @@ class Module:
             queue += [(path + "/", leaf) for path, leaf in below]
 
     def own_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
-        """Yield ``(path, variable or module)`` found directly in this module's attributes."""
+        """Yield ``(path, variable or module)`` found directly in this module's attributes.
+
+        Yields
+        ------
+        path : str
+            The attribute, with ``"/"`` and an index or key for each container on the way.
+        leaf : Variable or Module
+            What is there.
+        """
         # training loops ask for a model's variables at every step, so this is kept lean
         state = vars(self)
         for attribute in self._attribute_order():
@@ -120,7 +156,13 @@ class Module:
         return sorted(vars(self))
 
     def functions(self) -> dict[str, Function[..., Any] | RestoredFunction]:
-        """Return the methods (and attributes) that are decorated with ``gradtape.function``."""
+        """Return the methods (and attributes) that are decorated with ``gradtape.function``.
+
+        Returns
+        -------
+        dict
+            The functions by name; those of a loaded module run the traces of its file.
+        """
         found: dict[str, Function[..., Any] | RestoredFunction] = {}
         for cls in reversed(type(self).__mro__):
             for attribute, value in vars(cls).items():
@@ -133,13 +175,35 @@ class Module:
         return found
 
     def call_signatures(self) -> list[Any]:
-        """Return the ``(args, kwargs)`` of past calls, a ``TensorSpec`` in each tensor's place."""
+        """Return the ``(args, kwargs)`` of past calls, a ``TensorSpec`` in each tensor's place.
+
+        Returns
+        -------
+        list
+            A pair per signature that ``__call__`` was called with, up to 64 of them.
+        """
         return list(vars(self).get(_CALLS, {}).values())
 
     def to(self, where: str) -> Module:
-        """Move every variable to a backend or device, in place: ``module.to("cupy:1")``."""
-        from .ops.backend import transfer
+        """Move every variable to a backend or device, in place: ``module.to("cupy:1")``.
 
+        Parameters
+        ----------
+        where
+            ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+
+        Returns
+        -------
+        Module
+            The module itself.
+
+        Raises
+        ------
+        LookupError
+            If no plugin provides the backend; no variable is moved.
+        BackendUnavailable
+            If the backend cannot be used here; no variable is moved.
+        """
         moved = [(v, transfer(Tensor(v.array), where).array) for v in self.variables]
         for variable, array in moved:  # all or nothing
             variable.set_array(array)
@@ -148,7 +212,10 @@ class Module:
     def summary(self) -> str:
         """Return a table of the layers: name, output shape, number of parameters.
 
-        Output shapes are those of the last call; ``?`` stands for the batch size.
+        Returns
+        -------
+        str
+            The table. Output shapes are those of the last call; ``?`` stands for the batch size.
         """
         rows = [("Layer", "Output shape", "Parameters")]
         own = [leaf for _, leaf in self.own_leaves()]
@@ -177,6 +244,33 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
+
+
+def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
+    """Return the classes in these namespaces that files may name, by that name.
+
+    A plugin's ``gradtape_modules`` returns them: ``saved_classes(vars(my_layers))``.
+
+    Parameters
+    ----------
+    namespaces
+        What ``vars`` of a module or a package gives.
+
+    Raises
+    ------
+    ValueError
+        If two classes say the same name.
+    """
+    found: dict[str, type[Module]] = {}
+    for value in chain.from_iterable(namespace.values() for namespace in namespaces):
+        if not isinstance(value, type) or not issubclass(value, Module) or value.saved_as is None:
+            continue
+        if found.setdefault(value.saved_as, value) is not value:
+            raise ValueError(
+                f"{found[value.saved_as]!r} and {value!r} are both saved as {value.saved_as!r}; "
+                "files need one class for a name"
+            )
+    return found
 
 
 def snake_case(name: str) -> str:
@@ -224,8 +318,6 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs:
             key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
         if key not in calls and len(calls) < 64:
-            from .base.tree import map_structure
-
             calls[key] = map_structure(_spec_of, (args, kwargs))
         return result
 

@@ -29,8 +29,9 @@ def load_digits() -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     y_train : int64, shape (1437,)
         The digits, 0 to 9.
     x_test : float32, shape (360, 64)
+        Grey values, as in ``x_train``.
     y_test : int64, shape (360,)
-        They come as ``(x_train, y_train), (x_test, y_test)``.
+        The digits. All four come as ``(x_train, y_train), (x_test, y_test)``.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def load_digits() -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     >>> x_train.shape, y_train.shape, x_test.shape
     ((1437, 64), (1437,), (360, 64))
     """
-    import h5py
+    import h5py  # slow to import, and needed by nobody else here
 
     if not FILE.is_file():
         raise FileNotFoundError(f"{FILE} is missing; install gradtape again to restore it")

@@ -26,7 +26,7 @@ from table import (  # noqa: E402
 )
 
 import gradtape as gt  # noqa: E402
-from gradtape.core.ops.op import Op  # noqa: E402
+from gradtape.core.extend import Op  # noqa: E402
 from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from ..public import publish
-from . import initializers
-from .batch_norm import BatchNorm, BatchNormalization
-from .dense import Dense
-from .layer import Layer
-from .sequential import Sequential
-from .simple import Activation, Dropout, Flatten
+from . import activations, batch_norm, dense, initializers, layer, sequential, simple
+from .batch_norm import *
+from .dense import *
+from .layer import *
+from .sequential import *
+from .simple import *
 
-__all__ = [
-    "Activation",
-    "BatchNorm",
-    "BatchNormalization",
-    "Dense",
-    "Dropout",
-    "Flatten",
-    "Layer",
-    "Sequential",
-    "initializers",
-]
+__all__ = ["activations", "initializers"]
+__all__ += batch_norm.__all__
+__all__ += dense.__all__
+__all__ += layer.__all__
+__all__ += sequential.__all__
+__all__ += simple.__all__
 
 publish(__name__)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import ops
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import Tensor, Variable, ops
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 
 
-class BatchNorm(Layer):
+class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     """Batch normalisation.
 
     Parameters
@@ -55,7 +53,8 @@ class BatchNorm(Layer):
         moving_mean = moving_mean * momentum + mean(x) * (1 - momentum)
         moving_variance = moving_variance * momentum + var(x) * (1 - momentum)
 
-    and otherwise, by default, the moving statistics take the place of the batch's. ``var`` is the
+    and otherwise, by default, or if the layer is frozen (``trainable = False``), the moving
+    statistics take the place of the batch's. ``var`` is the
     biased variance (divided by n), in both places: so does Keras; PyTorch's moving variance is
     unbiased, and its momentum is one minus this one.
 
@@ -126,13 +125,16 @@ class BatchNorm(Layer):
         self.moving_variance = self.add_weight(shape, "ones", "moving_variance", trainable=False)
 
     def call(self, x: Any, training: bool = False) -> Any:
-        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones."""
+        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones.
+
+        A layer that is frozen always uses the moving ones.
+        """
         shape = x.array.shape
         if shape is not None:
             self._check(shape)
         if x.array.dtype.kind in "biu":
             x = x.astype(self.moving_mean.dtype)
-        if not training:
+        if not training or not self.trainable:
             return self._by_moving_statistics(x, shape)
         gamma = self._constant("ones_like") if self.gamma is None else self.gamma.value
         beta = self._constant("zeros_like") if self.beta is None else self.beta.value

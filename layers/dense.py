@@ -5,15 +5,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import ops
-from ..core.tensors.variable import Variable
+from ..core.extend import Variable, ops
 from . import activations, initializers
 from .layer import Layer
 
 __all__ = ["Dense"]
 
 
-class Dense(Layer):
+class Dense(Layer, saved_as="layers.Dense"):
     """``activation(x @ kernel + bias)``.
 
     Parameters

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.module import snake_case
+from .. import random  # by its public name: layers do not know which plugin provides it
+from ..core.extend import snake_case
 
 __all__ = [
     "Constant",
@@ -27,7 +28,6 @@ __all__ = [
     "RandomNormal",
     "RandomUniform",
     "Zeros",
-    "draw_seed",
     "get",
     "serialize",
 ]
@@ -38,8 +38,6 @@ _CUT_STDDEV = 0.87962566103423978
 
 def draw_seed() -> int:
     """Return a seed from the global generator of ``gradtape.random``."""
-    from .. import random  # by its public name: layers do not know which plugin provides it
-
     high, low = random.uniform((2,), 0.0, 2.0**31, dtype="float64").numpy()
     return (int(high) << 31) + int(low)
 
@@ -234,18 +232,9 @@ class HeNormal(_He, _CutNormal):
 
 
 _CLASSES: dict[str, type[Initializer]] = {
-    snake_case(cls.__name__): cls
-    for cls in (
-        Constant,
-        GlorotNormal,
-        GlorotUniform,
-        HeNormal,
-        HeUniform,
-        Ones,
-        RandomNormal,
-        RandomUniform,
-        Zeros,
-    )
+    snake_case(name): globals()[name]
+    for name in __all__
+    if name[0].isupper() and name != "Initializer"
 }
 
 

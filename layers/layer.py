@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from ..core.base.dtypes import as_dtype, default_dtype
-from ..core.base.tree import flatten, map_structure
-from ..core.extend import Module, init_scope
-from ..core.functions.function import Function
-from ..core.ops.backend import backend, backend_of
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.extend import (
+    Function,
+    Module,
+    Tensor,
+    Variable,
+    as_dtype,
+    as_tensor,
+    backend,
+    backend_of,
+    current_backend,
+    current_device,
+    default_dtype,
+    flatten,
+    init_scope,
+    map_structure,
+)
 from . import initializers
 
 __all__ = ["Layer"]
@@ -48,6 +59,9 @@ class Layer(Module):
     ...         return x * self.factor
     """
 
+    if TYPE_CHECKING:
+        __call__: Callable[..., Tensor]  # made from the subclass's ``call``
+
     def __init__(self, name: str | None = None, dtype: Any = None) -> None:
         super().__init__(name)
         self.dtype = None if dtype is None else as_dtype(dtype).name
@@ -59,9 +73,6 @@ class Layer(Module):
         elif "__call__" in own and not isinstance(own["__call__"], Function):
             cls.__call__ = _building(own["__call__"])  # type: ignore[method-assign]
         super().__init_subclass__(**kwargs)
-
-    if TYPE_CHECKING:  # made from each subclass's `call`
-        __call__: Callable[..., Tensor]
 
     def _attribute_order(self) -> list[str]:
         # weights in the order in which they were made, as in Keras: kernel, then bias
@@ -77,6 +88,69 @@ class Layer(Module):
             return True
         own = any(isinstance(leaf, Variable) for _, leaf in self.own_leaves())
         return own or type(self).build is Layer.build
+
+    def mark_built(self, built: bool = True) -> None:
+        """Say that the weights are there, so that ``build`` is not called; or take that back."""
+        if built:
+            vars(self)[_BUILT] = True
+        else:
+            vars(self).pop(_BUILT, None)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the weights train; setting it does the same for all layers inside.
+
+        A layer that is frozen and thawed again trains what it trained before. A frozen
+        :class:`BatchNorm` keeps to its moving statistics.
+        """
+        return bool(vars(self).get("_gradtape_trainable", True))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        for layer in (self, *self.submodules):
+            state = vars(layer)
+            state["_gradtape_trainable"] = bool(value)
+            frozen = state.setdefault("_gradtape_frozen", set())
+            for _, leaf in layer.own_leaves():
+                if not isinstance(leaf, Variable):
+                    continue
+                if value and leaf.id in frozen:
+                    leaf.trainable = True
+                    frozen.discard(leaf.id)
+                elif not value and leaf.trainable:
+                    leaf.trainable = False
+                    frozen.add(leaf.id)
+
+    def get_weights(self) -> list[NDArray[Any]]:
+        """Return the variables' values as NumPy arrays, copies."""
+        return [np.array(v.numpy()) for v in self.variables]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Assign arrays to the variables, in the order of :meth:`get_weights`.
+
+        Parameters
+        ----------
+        weights
+            An array for each variable, of its shape.
+
+        Raises
+        ------
+        ValueError
+            If there are more or fewer, or a shape differs; nothing has changed then.
+        """
+        variables = list(self.variables)
+        if len(weights) != len(variables):
+            raise ValueError(
+                f"layer {self.name!r} has {len(variables)} weights, set_weights got {len(weights)}"
+            )
+        for variable, value in zip(variables, weights):
+            variable.check_shape(np.shape(value), "set_weights")
+        for variable, value in zip(variables, weights):
+            variable.assign(value)
+
+    def count_params(self) -> int:
+        """Return the number of elements of all variables."""
+        return sum(v.size for v in self.variables)
 
     def add_weight(
         self,
@@ -131,6 +205,8 @@ class Layer(Module):
                     del state[attribute]
                 raise
         state[_BUILT] = True
+        if not self.trainable:
+            self.trainable = False  # now that there are weights
 
 
 def _building(call: Any) -> Callable[..., Any]:
@@ -161,19 +237,20 @@ def _building(call: Any) -> Callable[..., Any]:
     return wrapper
 
 
+def are_several(inputs: Any) -> bool:
+    """Return whether these are containers of arrays, and not one array in lists of numbers."""
+    if isinstance(inputs, dict):
+        return True
+    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
+
+
 def _as_inputs(inputs: Any) -> Any:
     """Return inputs as a tensor; containers of tensors or arrays become containers of tensors."""
-    if isinstance(inputs, dict) or (
-        isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
-    ):
-        return map_structure(as_tensor, inputs)
-    return as_tensor(inputs)
+    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
 
 
 def _place(leaves: list[Any]) -> str:
     """Return where the weights go: to the backend and device of the first input."""
-    from ..core.ops.backend import current_backend, current_device
-
     array = leaves[0].array if leaves else None
     if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):
         owner = backend_of(array)

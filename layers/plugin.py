@@ -1,14 +1,12 @@
-"""The layer classes that saved files may name."""
+"""The layers that saved files may name: those of this package that say how they are saved."""
 
 from __future__ import annotations
 
-from ..core.extend import Module, hookimpl
+from .. import layers
+from ..core.extend import Module, hookimpl, saved_classes
 
 
 @hookimpl
 def gradtape_modules() -> dict[str, type[Module]]:
     """Provide the layers."""
-    from . import Activation, BatchNorm, Dense, Dropout, Flatten, Sequential
-
-    classes = (Activation, BatchNorm, Dense, Dropout, Flatten, Sequential)
-    return {f"layers.{cls.__name__}": cls for cls in classes}
+    return saved_classes(vars(layers))

@@ -11,7 +11,7 @@ from ..core.extend import Module
 from .layer import Layer
 from .simple import Activation
 
-__all__ = ["Sequential", "takes_training"]
+__all__ = ["Sequential"]
 
 
 def takes_training(module: Module) -> bool:
@@ -33,7 +33,7 @@ def _names_training(call: Any) -> bool:
         return False
 
 
-class Sequential(Layer):
+class Sequential(Layer, saved_as="layers.Sequential"):
     """Apply layers one after another.
 
     Parameters

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import ops
-from ..core.tensors.variable import Variable
-from ..core.transforms.vmap import key_for_examples
+from ..core.extend import Variable, key_for_examples, ops
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer
@@ -17,7 +15,7 @@ from .layer import Layer
 __all__ = ["Activation", "Dropout", "Flatten"]
 
 
-class Activation(Layer):
+class Activation(Layer, saved_as="layers.Activation"):
     """Apply an activation.
 
     Parameters
@@ -41,7 +39,7 @@ class Activation(Layer):
         return {"activation": activations.serialize(self.activation), "name": self.name}
 
 
-class Dropout(Layer):
+class Dropout(Layer, saved_as="layers.Dropout"):
     """Set each element to zero with probability ``rate`` while training, and scale up the others.
 
     Parameters
@@ -104,7 +102,7 @@ class Dropout(Layer):
         return {"rate": self.rate, "seed": self.seed, "name": self.name}
 
 
-class Flatten(Layer):
+class Flatten(Layer, saved_as="layers.Flatten"):
     """Flatten every axis but the first: ``(batch, a, b, ...)`` becomes ``(batch, a * b * ...)``.
 
     Parameters

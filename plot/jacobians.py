@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import Tensor, Variable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +45,8 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
 
     Returns
     -------
-    The axes, with a colour bar beside them.
+    matplotlib.axes.Axes
+        The axes, with a colour bar beside them.
 
     Raises
     ------
@@ -64,7 +64,8 @@ def jacobian(j: Any, ax: Axes | None = None, **imshow_kwargs: Any) -> Axes:
 
     Examples
     --------
-    >>> axes = gt.plot.jacobian(gt.constant([[1.0, -2.0], [0.0, 0.5]]))
+    >>> from matplotlib.figure import Figure
+    >>> axes = gt.plot.jacobian([[1.0, -2.0], [0.0, 0.5]], Figure().add_subplot())
     >>> axes.images[0].get_clim()
     (-2.0, 2.0)
     """

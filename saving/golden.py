@@ -15,18 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.context import init_scope, loop_limit
-from ..core.base.dtypes import is_differentiable
-from ..core.base.spec import TensorSpec
-from ..core.base.table import ops
-from ..core.base.tree import flatten, pack_like
 from ..core.errors import GradtapeError
-from ..core.functions.function import ConcreteFunction
-from ..core.ops.backend import backend, backend_of
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import constant
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    ConcreteFunction,
+    GradientTape,
+    Tensor,
+    TensorSpec,
+    Variable,
+    backend_of,
+    constant,
+    flatten,
+    init_scope,
+    is_differentiable,
+    loop_limit,
+    ops,
+    pack_like,
+)
+from ..core.extend import (
+    backend as select_backend,
+)
 
 __all__ = ["evaluate", "frozen_state", "packed", "sample_inputs", "unpacked", "why"]
 
@@ -193,7 +200,7 @@ def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
         return nullcontext()
     array = variables[0].array
     owner = backend_of(array)
-    return backend(f"{owner.name}:{owner.device(array)}")
+    return select_backend(f"{owner.name}:{owner.device(array)}")
 
 
 def _like(x: Tensor | Variable, weights: np.ndarray[Any, Any]) -> Any:

@@ -9,24 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.context import tracing_into
-from ..core.base.dtypes import is_differentiable
-from ..core.base.spec import Shape, TensorSpec
-from ..core.functions.function import ConcreteFunction, Output
-from ..core.graphs.graph import (
+from ..core.extend import (
+    SCALARS,
+    ConcreteFunction,
     CustomGradient,
     Graph,
     Node,
     NotSaved,
+    Op,
+    Output,
     Read,
     Refusal,
+    Registry,
+    Shape,
     Symbol,
+    TensorSpec,
+    Variable,
     Written,
+    is_differentiable,
+    to_numpy,
+    tracing_into,
 )
-from ..core.ops.backend import to_numpy
-from ..core.ops.op import SCALARS, Op
-from ..core.ops.registry import Registry
-from ..core.tensors.variable import Variable
 from .errors import DamagedFile, MissingOp, SaveError, UntraceableGradient
 from .schema import check_dtype, check_shape, decode, encode, tagged, take
 

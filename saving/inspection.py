@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..core.base.spec import describe
-from ..core.ops.registry import registry
+from ..core.extend import describe, registry
 from .errors import DamagedFile
 from .reader import Contents, open_contents
 from .safe import SafeFile
@@ -20,10 +19,34 @@ _TEXT = (str, type(None))
 def inspect_text(path: str | os.PathLike[str]) -> str:
     """Return a description of a file: tree, shapes, functions, custom gradients, plugins, sizes.
 
+    Nothing of the file is run or built.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    str
+        Several lines of text.
+
     Raises
     ------
     LoadError
-        If the file is damaged or unsafe.
+        If the file is missing, damaged or unsafe.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = gt.Module("settings")
+    >>> model.rate = gt.Variable(0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "settings.h5")
+    ...     gt.save(model, path)
+    ...     text = gt.saving.inspect_text(path)
+    >>> [line.strip() for line in text.splitlines() if "rate" in line]
+    ['rate: float32[]']
     """
     with SafeFile(path) as file:
         contents = open_contents(file)

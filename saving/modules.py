@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.functions.function import RestoredFunction
-from ..core.module import Module
-from ..core.ops.op import Op
-from ..core.ops.registry import registry
-from ..core.tensors.variable import Variable
+from ..core.extend import Module, Op, RestoredFunction, Variable, registry
 from .errors import DamagedFile, MissingOp, SaveError
 from .schema import SEGMENT, check_attribute, decode, encode, is_attribute, tagged, take
 

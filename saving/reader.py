@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.base.context import init_scope
-from ..core.functions.function import ConcreteFunction, RestoredFunction
-from ..core.module import Module
-from ..core.ops.registry import registry
-from ..core.tensors.variable import Variable
+from ..core.extend import ConcreteFunction, Module, RestoredFunction, Variable, init_scope, registry
 from .errors import (
     DamagedFile,
     MissingOp,
@@ -59,14 +55,27 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
 
     Returns
     -------
-    The module. Classes that a plugin provides (layers, optimizers) come back as themselves; another
-    class comes back as a module with the same tree, variables and functions. Variables are made on
-    the current backend (see :func:`gradtape.backend`).
+    Module
+        Classes that a plugin provides (layers, optimizers) come back as themselves; another class
+        comes back as a module with the same tree, variables and functions. Variables are made on
+        the current backend (see :func:`gradtape.backend`).
 
     Raises
     ------
     FileMissing, NotAGradtapeFile, NewerFormat, DamagedFile, UnsafeFile, MissingPlugin, MissingOp
         All of them are :class:`gradtape.saving.LoadError`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = gt.Module("settings")
+    >>> model.rate = gt.Variable(0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "settings.h5")
+    ...     gt.save(model, path)
+    ...     rate = gt.load(path).rate.item()
+    >>> rate
+    0.5
     """
     with SafeFile(path, max_bytes) as file, init_scope():
         return build(open_contents(file)).modules[0]

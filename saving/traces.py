@@ -8,10 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.base.spec import Shape, TensorSpec
-from ..core.base.tree import flatten, pack_like, structure
-from ..core.functions.function import ConcreteFunction, Function, RestoredFunction
-from ..core.module import Module
+from ..core.extend import (
+    ConcreteFunction,
+    Function,
+    Module,
+    RestoredFunction,
+    Shape,
+    TensorSpec,
+    flatten,
+    pack_like,
+    structure,
+)
 from .errors import SaveError
 
 __all__ = ["SavedFunction", "functions_of", "trace_call", "trace_callable"]

@@ -10,13 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.context import init_scope
-from ..core.base.spec import TensorSpec
-from ..core.base.tree import flatten, pack_like
-from ..core.functions.function import ConcreteFunction, RestoredFunction
-from ..core.ops.backend import backend as select_backend
-from ..core.ops.backend import current_backend
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    ConcreteFunction,
+    RestoredFunction,
+    TensorSpec,
+    Variable,
+    current_backend,
+    flatten,
+    init_scope,
+    pack_like,
+)
+from ..core.extend import (
+    backend as select_backend,
+)
 from .golden import evaluate, why
 from .reader import Built, Contents, build, open_contents, read_case
 from .safe import SafeFile
@@ -30,7 +36,19 @@ TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
 
 @dataclass
 class Check:
-    """One golden case: the largest relative error of the outputs and of each order of gradients."""
+    """One golden case: the largest relative error of the outputs and of each order of gradients.
+
+    Attributes
+    ----------
+    function, case
+        The function's name, and what its sample inputs are.
+    errors
+        The largest errors by name: ``"output"``, ``"gradient"``, ``"second gradient"``.
+    exact
+        Whether everything is equal bit for bit.
+    problem
+        What is wrong, in words; empty if nothing is.
+    """
 
     function: str
     case: str
@@ -50,6 +68,8 @@ class Report:
 
     Attributes
     ----------
+    path, backend
+        The file, and the backend that its functions ran on.
     checks
         One per golden case.
     skipped
@@ -67,7 +87,13 @@ class Report:
         return bool(self.checks) and all(check.ok for check in self.checks)
 
     def table(self) -> str:
-        """Return the report as text."""
+        """Return the report as text.
+
+        Returns
+        -------
+        str
+            A table with a line per golden case, then what was not checked.
+        """
         columns = ("output", "gradient", "second gradient")
         rows: list[tuple[str, ...]] = [
             ("Function", "Sample", "Outputs", "Gradients", "2nd order", "Result")
@@ -107,13 +133,27 @@ def verify(
 
     Returns
     -------
-    A :class:`Report`; ``report.ok`` says whether outputs, gradients and second-order gradients
-    agree.
+    Report
+        ``report.ok`` says whether outputs, gradients and second-order gradients agree.
 
     Raises
     ------
     LoadError
         If the file cannot be loaded.
+    LookupError
+        If no plugin provides the backend.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = gt.layers.Dense(2)
+    >>> shape = model(gt.ones((1, 3))).shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.h5")
+    ...     gt.save(model, path)
+    ...     report = gt.saving.verify(path)
+    >>> report.ok
+    True
     """
     selected = select_backend(backend) if backend else contextlib.nullcontext()
     with init_scope(), SafeFile(path, max_bytes) as file, selected:

@@ -12,12 +12,16 @@ from typing import Any
 import h5py
 import numpy as np
 
-from ..core.base.context import init_scope
-from ..core.functions.function import ConcreteFunction, Function, RestoredFunction
-from ..core.module import Module
-from ..core.ops.op import Op
-from ..core.ops.registry import registry
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    ConcreteFunction,
+    Function,
+    Module,
+    Op,
+    RestoredFunction,
+    Variable,
+    init_scope,
+    registry,
+)
 from .errors import SaveError
 from .golden import evaluate, packed, sample_inputs, why
 from .graphs import GraphWriter, encode_signature, spec_record
@@ -66,10 +70,11 @@ def save(
         ``signatures`` of the loaded module.
     golden
         Store sample inputs with their outputs and first and second gradients, for
-        ``gradtape verify``.
+        ``gradtape verify``. True by default.
     custom_gradients
-        Store custom gradients. Without them a loaded function still gives its results, but asking
-        for a gradient through one of them raises ``LookupError``, and there are no samples of it.
+        Store custom gradients (the default). Without them a loaded function still gives its
+        results, but asking for a gradient through one of them raises ``LookupError``, and there are
+        no samples of it.
 
     Raises
     ------
@@ -80,8 +85,15 @@ def save(
 
     Examples
     --------
-    >>> gt.save(model, "model.h5")
-    >>> model = gt.load("model.h5")
+    >>> import os, tempfile
+    >>> model = gt.layers.Dense(2)
+    >>> shape = model(gt.ones((1, 3))).shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.h5")
+    ...     gt.save(model, path)
+    ...     loaded = gt.load(path)
+    >>> loaded.kernel.tolist() == model.kernel.tolist()
+    True
     """
     if not isinstance(module, Module):
         raise SaveError(

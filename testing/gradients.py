@@ -22,9 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.base.spec import describe
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import constant
+from ..core.extend import GradientTape, constant, describe
 
 __all__ = ["check_gradients"]
 
@@ -59,7 +57,8 @@ def check_gradients(
         ``complex128``; integers and booleans stay constant. Kinks of ``fn`` must be some
         ``10 * step`` away.
     order
-        Up to which order; the gradient function is checked again in its upstream gradient too.
+        Up to which order (2 by default); the gradient function is checked again in its upstream
+        gradient too.
     rtol, atol
         How far a gradient may be from the measured derivative, beside the measured error:
         ``1e-6`` of the larger one and ``1e-9`` if not given. ``atol`` is a share of each result's
@@ -93,7 +92,6 @@ def check_gradients(
 
     Examples
     --------
-    >>> import gradtape as gt
     >>> gt.testing.check_gradients(gt.multiply, [0.5, 1.5], [2.0, 3.0])
     >>> gt.testing.check_gradients(
     ...     lambda x: gt.stop_gradient(x) * x, [0.5], order=1

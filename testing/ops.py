@@ -11,18 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.base.context import recording_to
-from ..core.base.spec import TensorSpec, describe
 from ..core.errors import TraceError
-from ..core.functions.function import function
-from ..core.module import Module
-from ..core.ops.op import SCALARS, Op, is_transformed
-from ..core.ops.registry import registry
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import constant
-from ..core.tensors.tensor import Tensor
-from ..core.transforms.forward import ForwardAccumulator
-from ..core.transforms.vmap import vmap
+from ..core.extend import (
+    SCALARS,
+    ForwardAccumulator,
+    GradientTape,
+    Module,
+    Op,
+    Tensor,
+    TensorSpec,
+    constant,
+    describe,
+    function,
+    is_transformed,
+    recording_to,
+    registry,
+    vmap,
+)
 from ..saving import load, save
 from .gradients import alike, check_gradients
 from .samples import CHECKS, Sample
@@ -79,8 +84,9 @@ def check_op(
 
     Returns
     -------
-    What became of each check: ``"passed"`` if some sample passed it (and none failed), else the
-    reason why it was left out.
+    dict
+        What became of each check: ``"passed"`` if some sample passed it (and none failed), else the
+        reason why it was left out.
 
     Raises
     ------
@@ -91,8 +97,7 @@ def check_op(
 
     Examples
     --------
-    >>> import gradtape as gt
-    >>> report = check_op(gt.sum, [Sample(np.ones((2, 3)), axis=0)])
+    >>> report = gt.testing.check_op(gt.sum, [gt.testing.Sample(np.ones((2, 3)), axis=0)])
     >>> report["second order"]
     'passed'
     """

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.base.spec import describe
-from ..core.ops.op import SCALARS
+from ..core.extend import SCALARS, describe
 
 __all__ = ["CHECKS", "Sample"]
 
@@ -44,7 +43,7 @@ class Sample:
 
     Examples
     --------
-    >>> Sample(np.ones((2, 3)), axis=0)
+    >>> gt.testing.Sample(np.ones((2, 3)), axis=0)
     Sample(float64[2, 3], axis=0)
     """
 
@@ -60,10 +59,26 @@ class Sample:
     def without(self, *checks: str, reason: str) -> Sample:
         """Return the sample with checks left out (see ``CHECKS``), for a ``reason`` in words.
 
+        Parameters
+        ----------
+        checks
+            Their names.
+        reason
+            Why; it stands in the report of :func:`check_op`.
+
+        Returns
+        -------
+        Sample
+            The sample itself.
+
         Raises
         ------
         ValueError
             If there is no such check.
+
+        Examples
+        --------
+        >>> sample = gt.testing.Sample(np.ones(2)).without("float16", reason="too coarse")
         """
         for check in checks:
             if check not in CHECKS:
@@ -75,6 +90,20 @@ class Sample:
         """Return the sample with ``feed(*inputs)``, one or a tuple, given to the op.
 
         For inputs with a structure that differences would break, such as symmetric matrices.
+
+        Parameters
+        ----------
+        feed
+            A function of the inputs, as tensors.
+
+        Returns
+        -------
+        Sample
+            The sample itself.
+
+        Examples
+        --------
+        >>> sample = gt.testing.Sample(np.eye(2)).fed_through(lambda x: x + x.mT)
         """
         self.feed = feed
         return self
@@ -83,6 +112,20 @@ class Sample:
         """Return the sample with ``view(*results)`` checked instead of the results.
 
         For results that are not unique, such as eigenvectors, of which the sign is free.
+
+        Parameters
+        ----------
+        view
+            A function of the results, as tensors.
+
+        Returns
+        -------
+        Sample
+            The sample itself.
+
+        Examples
+        --------
+        >>> sample = gt.testing.Sample(np.eye(2)).seen_through(lambda w, v: (w, gt.abs(v)))
         """
         self.view = view
         return self

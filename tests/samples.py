@@ -17,13 +17,13 @@ import gradtape as gt
 Sample = tuple[Callable[..., Any], Callable[..., Any], list[Any]]
 
 
-def listed(results: Any) -> list[Any]:
-    """Return one result, or several, as a list of arrays."""
-    several = isinstance(results, (list, tuple))
-    return [np.asarray(y) for y in (results if several else [results])]
+def listed(results: Any, keep: bool = False) -> list[Any]:
+    """Return one result, or several, as a list of arrays; or of what they are, if to be kept."""
+    several = list(results) if isinstance(results, (list, tuple)) else [results]
+    return several if keep else [np.asarray(y) for y in several]
 
 
-def check_values(sample: Sample, rtol: float = 1e-13) -> None:
+def check_values(sample: Sample, rtol: float, atol: float = 0.0) -> None:
     """Check values, shapes and dtypes against NumPy's."""
     ours, theirs, inputs = sample
     for mine, want in zip(
@@ -31,7 +31,7 @@ def check_values(sample: Sample, rtol: float = 1e-13) -> None:
     ):
         assert mine.shape == want.shape
         assert mine.dtype == want.dtype
-        np.testing.assert_allclose(mine, want, rtol=rtol)
+        np.testing.assert_allclose(mine, want, rtol=rtol, atol=atol)
 
 
 def check_two_orders(sample: Sample) -> None:
@@ -39,9 +39,7 @@ def check_two_orders(sample: Sample) -> None:
     ours, _, inputs = sample
 
     def squared(*xs: Any) -> Any:
-        results = ours(*xs)
-        several = isinstance(results, (list, tuple))
-        return [y * y for y in (results if several else [results])]  # no second order is 0
+        return [y * y for y in listed(ours(*xs), keep=True)]  # no second order is 0
 
     check_gradients(squared, *inputs)
 
@@ -70,9 +68,7 @@ def check_traces(sample: Sample, unknown: str = "sizes") -> None:
         watched = [x for x in xs if x.dtype.kind in "fc"]
         with gt.GradientTape() as tape:
             tape.watch(watched)
-            results = ours(*xs)
-            several = isinstance(results, (list, tuple))
-            loss = [y * y for y in (results if several else [results])]
+            loss = [y * y for y in listed(ours(*xs), keep=True)]
         return [*loss, *tape.gradient(loss, watched, unconnected_gradients="zero")]
 
     specs = [
@@ -85,6 +81,32 @@ def check_traces(sample: Sample, unknown: str = "sizes") -> None:
         np.testing.assert_allclose(mine.numpy(), want.numpy(), rtol=1e-13, atol=1e-15)
 
 
+def check_runs_in_traces(
+    sample: Sample, sized: bool = False, rtol: float = 1e-12, atol: float = 0.0
+) -> None:
+    """Check that a trace of values and gradients agrees with the eager run.
+
+    It knows its sizes, then does not, or again if it is to be ``sized``.
+    """
+    ours, _, inputs = sample
+    xs = [gt.constant(x) for x in inputs]
+
+    def run(*xs: Any) -> list[Any]:
+        with gt.GradientTape() as tape:
+            tape.watch(xs)
+            ys = listed(ours(*xs), keep=True)
+        return [ys, tape.gradient(ys, list(xs))]
+
+    want, grads = run(*xs)
+    specs = [gt.TensorSpec(x.shape if sized else [None] * x.ndim, x.dtype) for x in xs]
+    for traced in (gt.function(run), gt.function(input_signature=specs)(run)):
+        ys, slopes = traced(*xs)
+        for y, w in zip([*ys, *slopes], [*want, *grads], strict=True):
+            np.testing.assert_allclose(y.numpy(), w.numpy(), rtol=rtol, atol=atol)
+    outputs = gt.function(ours).get_concrete_function(*xs).graph.outputs
+    assert [(x.shape, x.dtype) for x in outputs] == [(y.shape, y.dtype) for y in want]
+
+
 def check_dtypes(sample: Sample, *dtypes: str) -> None:
     """Check the dtypes of results against NumPy's, eager and traced, and those of gradients."""
     ours, theirs, inputs = sample
@@ -95,9 +117,7 @@ def check_dtypes(sample: Sample, *dtypes: str) -> None:
         sources = [x for x in tensors if x.dtype.kind in "fc"]
         with gt.GradientTape() as tape:
             tape.watch(sources)
-            results = ours(*tensors)
-            several = isinstance(results, (list, tuple))
-            results = list(results) if several else [results]
+            results = listed(ours(*tensors), keep=True)
         for mine, want in zip(results, wanted, strict=True):
             assert mine.dtype == want.dtype, f"{dtype} gives {mine.dtype}, NumPy {want.dtype}"
         for mine, want in zip(listed(gt.function(ours)(*tensors)), wanted, strict=True):

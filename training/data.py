@@ -7,24 +7,29 @@ from typing import Any
 
 import numpy as np
 
-from ..core.ops.backend import backend_of
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
+from ..core.extend import Tensor, as_tensor, backend_of, flatten, map_structure
 
-__all__ = ["Arrays", "Batches", "as_dataset"]
+__all__ = ["Batches", "Examples", "Pairs", "as_dataset"]
 
 
-class Arrays:
-    """Inputs and labels of the same length, cut into batches.
+class Examples:
+    """Tensors, perhaps in nested containers, that count the same examples; cut into batches.
 
     Parameters
     ----------
-    x, y
-        Arrays whose first axis counts examples.
+    x
+        Inputs, whose first axes count examples.
+    y
+        Labels, likewise; ``None`` if there are none, and batches are of inputs alone.
     batch_size
         The size of every batch but perhaps the last.
     what
-        What the arrays are called in messages.
+        What the data are called in messages.
+
+    Attributes
+    ----------
+    length : int
+        The number of batches.
 
     Raises
     ------
@@ -33,47 +38,48 @@ class Arrays:
     """
 
     def __init__(self, x: Any, y: Any, batch_size: int, what: str = "data") -> None:
-        self.x, self.y = as_tensor(x), as_tensor(y)
-        for name, array in (("x", self.x), ("y", self.y)):
-            if not array.ndim or not len(array):
-                raise ValueError(f"{what}: {name} has no examples, its shape is {array.shape}")
-        if len(self.x) != len(self.y):
+        self.x, self.y, self.what = x, y, what
+        shapes = []
+        for name, part in (("x", x), ("y", y)):
+            for leaf in () if part is None else flatten(part):
+                if not leaf.ndim or not len(leaf):
+                    raise ValueError(f"{what}: {name} has no examples, its shape is {leaf.shape}")
+                shapes.append(leaf.shape)
+        if len({shape[0] for shape in shapes}) != 1:
             raise ValueError(
-                f"{what}: x and y have different lengths: shapes {self.x.shape} and {self.y.shape}"
+                f"{what}: x and y have different lengths: shapes {' and '.join(map(str, shapes))}"
             )
         if batch_size != int(batch_size) or batch_size < 1:
             raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
         self.batch_size = int(batch_size)
+        self.count: int = shapes[0][0]
+        self.length: int | None = -(-self.count // self.batch_size)
 
-    def __len__(self) -> int:
-        return -(-len(self.x) // self.batch_size)
-
-    def batches(
-        self, generator: np.random.Generator | None = None
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield batches, in an order drawn from ``generator`` if there is one."""
-        count, size = len(self.x), self.batch_size
-        order = None if generator is None else generator.permutation(count)
-        for start in range(0, count, size):
+    def batches(self, generator: np.random.Generator | None = None) -> Iterator[Any]:
+        """Yield ``(x, y)``, or ``x``, in an order drawn from ``generator`` if there is one."""
+        size = self.batch_size
+        order = None if generator is None else generator.permutation(self.count)
+        for start in range(0, self.count, size):
             chosen = slice(start, start + size) if order is None else order[start : start + size]
-            yield _rows(self.x, chosen), _rows(self.y, chosen)
+            x = _rows_of(self.x, chosen)
+            yield x if self.y is None else (x, _rows_of(self.y, chosen))
 
-    def split(self, fraction: float) -> tuple[Arrays, Arrays]:
+    def split(self, fraction: float) -> tuple[Examples, Examples]:
         """Return all but the last ``fraction`` of the examples, and that last part."""
-        kept = round(len(self.x) * (1.0 - fraction))
-        if not 0 < kept < len(self.x):
+        kept = round(self.count * (1.0 - fraction))
+        if not 0 < kept < self.count:
             raise ValueError(
-                f"validation_split={fraction} of {len(self.x)} examples leaves one part empty"
+                f"validation_split={fraction} of {self.count} examples leaves one part empty"
             )
-        head, tail = slice(0, kept), slice(kept, None)
-        return (
-            Arrays(_rows(self.x, head), _rows(self.y, head), self.batch_size),
-            Arrays(_rows(self.x, tail), _rows(self.y, tail), self.batch_size),
-        )
+        return self._part(slice(0, kept)), self._part(slice(kept, None))
+
+    def _part(self, chosen: slice) -> Examples:
+        y = None if self.y is None else _rows_of(self.y, chosen)
+        return Examples(_rows_of(self.x, chosen), y, self.batch_size, self.what)
 
 
 class Batches:
-    """An iterable of ``(x, y)`` batches, as it is.
+    """An iterable of batches of any structure, as it is.
 
     Parameters
     ----------
@@ -83,6 +89,11 @@ class Batches:
         How often it will be gone through.
     what
         What it is called in messages.
+
+    Attributes
+    ----------
+    length : int or None
+        The number of batches, if it is known.
 
     Raises
     ------
@@ -110,10 +121,14 @@ class Batches:
         if self.length == 0:
             raise ValueError(f"{what} has no batches")
 
-    def __len__(self) -> int:
-        if self.length is None:
-            raise TypeError("the number of batches is not known")
-        return self.length
+    def batches(self, generator: Any = None) -> Iterator[Any]:
+        """Yield the batches in their own order, their leaves as tensors."""
+        for batch in self.source:
+            yield map_structure(as_tensor, batch)
+
+
+class Pairs(Batches):
+    """An iterable of ``(x, y)`` batches, each of one tensor of inputs and one of labels."""
 
     def batches(self, generator: Any = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the batches in their own order."""
@@ -131,13 +146,17 @@ class Batches:
             yield x, y
 
 
-def as_dataset(data: Any, batch_size: int, passes: int = 1, what: str = "data") -> Arrays | Batches:
-    """Return a pair of arrays, or an iterable of batches, as something with ``batches()``."""
-    if isinstance(data, (Arrays, Batches)):
-        return data
+def as_dataset(
+    data: Any, batch_size: int, passes: int = 1, what: str = "data"
+) -> Examples | Batches:
+    """Return a pair of arrays, or an iterable of such batches, as something with ``batches()``."""
     if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple):
-        return Arrays(*data, batch_size, what)
-    return Batches(data, passes, what)
+        return Examples(as_tensor(data[0]), as_tensor(data[1]), batch_size, what)
+    return Pairs(data, passes, what)
+
+
+def _rows_of(tensors: Any, chosen: Any) -> Any:
+    return map_structure(lambda tensor: _rows(tensor, chosen), tensors)
 
 
 def _rows(tensor: Tensor, chosen: Any) -> Tensor:

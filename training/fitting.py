@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.extend import Module
-from .data import Arrays, Batches, as_dataset
-from .interrupt import DeferredInterrupt
+from .data import Batches, Examples, as_dataset
+from .epochs import History, run_epochs
 from .loop import Trainer
 from .optimizer import Optimizer
 
-__all__ = ["History", "fit"]
-
-_EVENTS = ("on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end", "on_train_end")
-
-
-class History:
-    """What a training run measured.
-
-    Attributes
-    ----------
-    history : dict of str to list of float
-        One value per finished epoch for ``"loss"``, each metric, and with validation data for each
-        of these with ``"val_"`` before it.
-    epoch : list of int
-        The finished epochs, from 0.
-    interrupted : bool
-        Whether Ctrl-C ended the run.
-    """
-
-    def __init__(self) -> None:
-        self.history: dict[str, list[float]] = {}
-        self.epoch: list[int] = []
-        self.interrupted = False
-
-    def append(self, epoch: int, logs: dict[str, float]) -> None:
-        """Add the values of an epoch."""
-        self.epoch.append(epoch)
-        for name, value in logs.items():
-            self.history.setdefault(name, []).append(value)
-
-    def __repr__(self) -> str:
-        last = ", ".join(f"{name}={values[-1]:.4g}" for name, values in self.history.items())
-        stopped = ", interrupted" if self.interrupted else ""
-        return f"<History of {len(self.epoch)} epochs{stopped}{': ' if last else ''}{last}>"
+__all__ = ["fit"]
 
 
 def fit(
@@ -78,13 +45,15 @@ def fit(
     batch_size
         The size of the batches that arrays are cut into.
     optimizer
-        An optimizer, or the name of one with its defaults: ``"adam"``, ``"sgd"``.
+        An optimizer, or the name of one with its defaults: ``"adam"``, ``"sgd"``, ...
     loss
-        ``"sparse_categorical_crossentropy"`` (of logits), ``"mean_squared_error"``, or a function
-        of labels and predictions; its mean over the batch is minimised.
+        One of :mod:`gradtape.training.losses`, or its name (``"mse"``,
+        ``"sparse_categorical_crossentropy"``, of logits); or a function of labels and predictions.
+        Its mean over the batch is minimised.
     metrics
-        Names (``"accuracy"``) or functions of labels and predictions. By default accuracy for the
-        cross-entropy, and nothing for another loss.
+        Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``); or functions of
+        labels and predictions. By default accuracy for a cross-entropy of classes, and nothing for
+        another loss.
     validation_data
         What to evaluate after each epoch, as ``data``.
     validation_split
@@ -129,59 +98,20 @@ def fit(
         raise ValueError(f"fit: epochs must be a non-negative integer, got {epochs!r}")
     trainer = Trainer(model, loss, metrics, optimizer)
     dataset, held_out = _datasets(data, validation_data, validation_split, batch_size, epochs)
-    listeners = _Listeners(callbacks or ())
-    generator = np.random.default_rng(seed) if shuffle else None
-    run = History()
-    listeners.tell("on_train_begin")
-    with DeferredInterrupt() as interrupt:
-        for epoch in range(int(epochs)):
-            listeners.tell("on_epoch_begin", epoch)
-            with _progress(dataset, f"epoch {epoch + 1}/{epochs}", verbose) as bar:
-                try:
-                    logs = _epoch(trainer, dataset.batches(generator), interrupt, listeners, bar)
-                    if held_out is not None and not interrupt.requested:
-                        values = trainer.evaluate(held_out.batches(), lambda: interrupt.requested)
-                        logs |= {f"val_{name}": value for name, value in values.items()}
-                except BaseException:
-                    trainer.restore()
-                    raise
-                bar.set_postfix_str(_line(logs))
-            if interrupt.requested:
-                break
-            run.append(epoch, logs)
-            if listeners.tell("on_epoch_end", epoch, logs) or interrupt.requested:
-                break
-    run.interrupted = interrupt.requested
-    listeners.tell("on_train_end")
-    return run
-
-
-def _epoch(
-    trainer: Trainer, batches: Any, interrupt: DeferredInterrupt, listeners: _Listeners, bar: Any
-) -> dict[str, float]:
-    """Do the steps of one epoch, or those until Ctrl-C; return the means over its examples."""
-    totals = dict.fromkeys(trainer.names, 0.0)
-    count = 0
-    for i, (x, y) in enumerate(batches):
-        if i == 0:
-            trainer.begin(x)
-        for name, value in trainer.step(x, y).items():
-            totals[name] += value * len(x)
-        count += len(x)
-        logs = {name: total / count for name, total in totals.items()}
-        bar.postfix = _line(logs)
-        bar.update()
-        listeners.tell("on_train_batch_end", i, logs)
-        if interrupt.requested:
-            break
-    if not count:
-        raise ValueError("fit: data has no batches")
-    return logs
+    return run_epochs(
+        trainer,
+        dataset,
+        held_out,
+        epochs=int(epochs),
+        generator=np.random.default_rng(seed) if shuffle else None,
+        verbose=verbose,
+        callbacks=callbacks or (),
+    )
 
 
 def _datasets(
     data: Any, validation_data: Any, validation_split: float, batch_size: int, epochs: int
-) -> tuple[Arrays | Batches, Arrays | Batches | None]:
+) -> tuple[Examples | Batches, Examples | Batches | None]:
     """Return what to train on, and what to validate on."""
     if not 0.0 <= validation_split < 1.0:
         raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
@@ -192,41 +122,6 @@ def _datasets(
         return dataset, as_dataset(validation_data, batch_size, epochs, "validation_data")
     if not validation_split:
         return dataset, None
-    if not isinstance(dataset, Arrays):
+    if not isinstance(dataset, Examples):
         raise ValueError("fit: validation_split needs data that is a pair of arrays (x, y)")
     return dataset.split(validation_split)
-
-
-class _Listeners:
-    """Callbacks by the event that they listen to."""
-
-    def __init__(self, callbacks: Iterable[Any]) -> None:
-        self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
-        for callback in callbacks:
-            methods = {event: getattr(callback, event, None) for event in _EVENTS}
-            if not any(methods.values()):
-                if not callable(callback):
-                    raise TypeError(
-                        f"fit: a callback is a function or has one of the methods {_EVENTS}, "
-                        f"got {callback!r}"
-                    )
-                methods["on_epoch_end"] = callback
-            for event, method in methods.items():
-                if method is not None:
-                    self.by_event[event].append(method)
-
-    def tell(self, event: str, *arguments: Any) -> bool:
-        """Call those who listen; return whether one of them returned ``True``."""
-        answers = [listener(*arguments) for listener in self.by_event[event]]  # all are told
-        return any(answer is True for answer in answers)
-
-
-def _progress(dataset: Arrays | Batches, label: str, verbose: bool) -> Any:
-    from tqdm.auto import tqdm  # takes as long to import as all of gradtape
-
-    total = len(dataset) if isinstance(dataset, Arrays) else dataset.length
-    return tqdm(total=total, desc=label, unit="batch", disable=not verbose)
-
-
-def _line(logs: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4f}" for name, value in logs.items())

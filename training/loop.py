@@ -8,25 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Module, ops
-from ..core.ops.backend import backend_of, to_numpy
-from ..core.tape.tape import GradientTape
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    GradientTape,
+    Module,
+    Tensor,
+    Variable,
+    as_tensor,
+    backend_of,
+    ops,
+    to_numpy,
+)
 from ..layers.sequential import takes_training
-from . import losses
+from . import losses, optimizers
 from . import metrics as known_metrics
 from .data import as_dataset
-from .optimizer import Optimizer
-from .optimizers import SGD, Adam
+from .epochs import Session
 
 __all__ = ["Trainer", "evaluate", "predict"]
 
-_OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {"adam": Adam, "sgd": SGD}
 
-
-class Trainer:
+class Trainer(Session):
     """A model with its loss, metrics and optimizer.
 
     Parameters
@@ -42,23 +43,20 @@ class Trainer:
             raise TypeError(
                 f"expected a model, a gradtape.Module that can be called, got {model!r}"
             )
-        if isinstance(optimizer, str):
-            if optimizer not in _OPTIMIZERS:
-                raise ValueError(
-                    f"unknown optimizer {optimizer!r}; known: {', '.join(_OPTIMIZERS)}, or pass one"
-                )
-            optimizer = _OPTIMIZERS[optimizer]()
-        elif not isinstance(optimizer, Optimizer):
-            raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
         self.model = model
-        self.optimizer = optimizer
+        self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss)
         if metrics is None:
-            metrics = ("accuracy",) if "crossentropy" in getattr(self.loss, "__name__", "") else ()
+            name = getattr(self.loss, "__name__", "")
+            # accuracy picks one of several classes: there are none in a binary loss
+            several = "crossentropy" in name and "binary" not in name
+            metrics = ("accuracy",) if several else ()
         self.metrics = known_metrics.get(metrics)
         self.names = ("loss", *self.metrics)
         self.with_training = takes_training(model)
         self.variables: list[Variable] = []
+        self._totals: dict[str, float] = {}
+        self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
 
     def call(self, x: Tensor, training: bool) -> Tensor:
@@ -67,8 +65,22 @@ class Trainer:
             return self.model(x, training=training)
         return self.model(x)
 
-    def begin(self, x: Tensor) -> None:
-        """Prepare for an epoch that begins with the inputs ``x``; remember the state before it."""
+    def begin_epoch(self) -> None:
+        """Forget what the epoch before measured."""
+        self._totals, self._count = dict.fromkeys(self.names, 0.0), 0
+
+    def train(self, batch: tuple[Tensor, Tensor]) -> dict[str, float]:
+        """Do one training step; return the means over the epoch's examples so far."""
+        x, y = batch
+        if not self._count:
+            self._remember(x)
+        for name, value in self.step(x, y).items():
+            self._totals[name] += value * len(x)
+        self._count += len(x)
+        return {name: total / self._count for name, total in self._totals.items()}
+
+    def _remember(self, x: Tensor) -> None:
+        """Remember the state before an epoch that begins with the inputs ``x``."""
         if self._snapshot is None:
             self.call(x, training=False)  # so that every variable is there
         self.variables = list(self.model.trainable_variables)
@@ -80,7 +92,7 @@ class Trainer:
         self._snapshot = [(variable, variable.array) for variable in held]
 
     def restore(self) -> None:
-        """Go back to the state that :meth:`begin` remembered."""
+        """Go back to the state in which the epoch began."""
         for variable, array in self._snapshot or ():
             variable.set_array(array)
 
@@ -100,7 +112,7 @@ class Trainer:
         return {"loss": number, **self._measured(y, predicted)}
 
     def evaluate(
-        self, batches: Iterable[tuple[Tensor, Tensor]], stop: Callable[[], bool] = lambda: False
+        self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
         """Return the means of loss and metrics at inference; early if ``stop()``."""
         totals = dict.fromkeys(self.names, 0.0)

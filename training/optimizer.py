@@ -1,4 +1,4 @@
-"""``Optimizer``: what SGD and Adam share.
+"""``Optimizer``: what all optimizers share.
 
 An optimizer writes its formula once, as a function of arrays of any type. Outside a trace it runs
 on flat arrays, each made of all variables of one dtype and device; in a trace, on one variable
@@ -13,12 +13,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.base.context import active_graph
-from ..core.extend import Module, init_scope
-from ..core.ops.backend import backend_of, check_same_backend
-from ..core.tensors.convert import as_tensor
-from ..core.tensors.tensor import Tensor
-from ..core.tensors.variable import Variable
+from ..core.extend import (
+    GradientTape,
+    Module,
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    backend_of,
+    check_same_backend,
+    init_scope,
+)
+from .clipping import CLIPPING, check_clipping, clipped
 
 __all__ = ["Optimizer"]
 
@@ -27,7 +33,7 @@ class Optimizer(Module):
     """Base class of optimizers.
 
     A subclass lists its slots (state of a variable's shape) in :attr:`slots`, and implements
-    :meth:`settings` and :meth:`update`.
+    :meth:`update`, and :meth:`settings` if it needs more than the learning rate.
 
     Parameters
     ----------
@@ -36,6 +42,9 @@ class Optimizer(Module):
         gradtape ops, a schedule may be traced.
     name
         A Python identifier.
+    clipnorm, clipvalue, global_clipnorm
+        How gradients are clipped, one of them: the largest norm of each, the largest size of an
+        element, or the largest norm of all together.
 
     Attributes
     ----------
@@ -44,14 +53,34 @@ class Optimizer(Module):
     learning_rate
         A variable of dtype ``float64``, or the schedule; set it to a number, a variable or a
         schedule.
+
+    Raises
+    ------
+    ValueError
+        If the learning rate is negative, or gradients are to be clipped in two ways or to nothing.
     """
 
     learning_rate: Any
     #: The attributes, each a list, that hold one variable per trained variable.
     slots: tuple[str, ...] = ()
 
-    def __init__(self, learning_rate: Any, name: str | None = None) -> None:
+    clipnorm: float | None = None
+    clipvalue: float | None = None
+    global_clipnorm: float | None = None
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        name: str | None = None,
+        *,
+        clipnorm: float | None = None,
+        clipvalue: float | None = None,
+        global_clipnorm: float | None = None,
+    ) -> None:
         super().__init__(name)
+        sizes = check_clipping(type(self).__name__, clipnorm, clipvalue, global_clipnorm)
+        for option, size in sizes.items():
+            setattr(self, option, size)
         self.iterations = Variable(0, trainable=False, name="iterations", dtype="int64")
         self.learning_rate = learning_rate
         for slot in self.slots:
@@ -66,7 +95,7 @@ class Optimizer(Module):
         ``rate`` is the learning rate and ``step`` the number of this step, from 1: Python numbers,
         or float64 tensors in a trace.
         """
-        raise NotImplementedError
+        return (rate,)
 
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
@@ -97,6 +126,9 @@ class Optimizer(Module):
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         gradients = [_checked(g, variable) for g, variable in pairs]
+        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
+        if sizes != (None, None, None):
+            gradients = [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
         ids = tuple([variable.id for variable in variables])
         if active_graph.get() is not None:
             self._trace(gradients, variables)
@@ -115,6 +147,41 @@ class Optimizer(Module):
         count = self.iterations.array
         owner = backend_of(count)
         self.iterations.set_array(owner.asarray(done + 1, count.dtype, owner.device(count)))
+
+    def minimize(
+        self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
+    ) -> None:
+        """Do one step for a loss.
+
+        Parameters
+        ----------
+        loss
+            A function of no arguments that returns it; or a tensor, with the ``tape`` that recorded
+            it.
+        variables
+            The variables, or a function that returns them once the loss was computed.
+        tape
+            The tape, if ``loss`` is a tensor.
+
+        Raises
+        ------
+        ValueError
+            If there is no tape for a tensor; and as :meth:`apply_gradients`.
+
+        Examples
+        --------
+        >>> w = gt.Variable(3.0)
+        >>> gt.training.SGD(0.5).minimize(lambda: w * w, [w])
+        >>> w.item()
+        0.0
+        """
+        if callable(loss):
+            with GradientTape() as tape:
+                loss = loss()
+        elif tape is None:
+            raise ValueError("minimize: a loss that is a tensor needs the tape that recorded it")
+        chosen = list(variables() if callable(variables) else variables)
+        self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
 
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
@@ -224,6 +291,7 @@ class Optimizer(Module):
         return {
             "learning_rate": float(rate.array) if isinstance(rate, Variable) else rate,
             "name": self.name,
+            **{option: vars(self)[option] for option in CLIPPING if option in vars(self)},
         }
 
     @classmethod

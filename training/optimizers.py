@@ -1,18 +1,27 @@
-"""The optimizers: ``SGD`` and ``Adam``, with Keras' names, defaults and formulas."""
+"""The optimizers, with Keras' names, defaults and formulas."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from ..core.extend import F
-from ..core.tensors.variable import Variable
+from ..core.extend import F, Variable
 from .optimizer import Optimizer
 
-__all__ = ["SGD", "Adam"]
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from .clipping import Clipping
+
+__all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
 
 
-class SGD(Optimizer):
+def _square(gradient: Any) -> Any:
+    """Return ``abs(g)**2``, for real ``g`` without the detour over the size."""
+    return gradient * (F.conj(gradient) if gradient.dtype.kind == "c" else gradient)
+
+
+class SGD(Optimizer, saved_as="training.SGD"):
     """Gradient descent with momentum.
 
     Parameters
@@ -25,6 +34,8 @@ class SGD(Optimizer):
         Whether to look ahead (Nesterov's momentum).
     name
         A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -56,18 +67,15 @@ class SGD(Optimizer):
         momentum: float = 0.0,
         nesterov: bool = False,
         name: str | None = None,
+        **clipping: Unpack[Clipping],
     ) -> None:
         if not 0.0 <= momentum <= 1.0:
             raise ValueError(f"SGD: momentum must be in [0, 1], got {momentum!r}")
         if not momentum:
             vars(self)["slots"] = ()
-        super().__init__(learning_rate, name)
+        super().__init__(learning_rate, name, **clipping)
         self.momentum = float(momentum)
         self.nesterov = bool(nesterov)
-
-    def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
-        """Return the learning rate."""
-        return (rate,)
 
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
@@ -90,7 +98,7 @@ class SGD(Optimizer):
         return {**super().get_config(), "momentum": self.momentum, "nesterov": self.nesterov}
 
 
-class Adam(Optimizer):
+class Adam(Optimizer, saved_as="training.Adam"):
     """Adam (Kingma and Ba, 2015).
 
     Parameters
@@ -103,6 +111,8 @@ class Adam(Optimizer):
         Added to the root of the second moment (the paper's "epsilon hat").
     name
         A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
 
     Attributes
     ----------
@@ -135,11 +145,12 @@ class Adam(Optimizer):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         name: str | None = None,
+        **clipping: Unpack[Clipping],
     ) -> None:
         for argument, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"Adam: {argument} must be in [0, 1), got {beta!r}")
-        super().__init__(learning_rate, name)
+        super().__init__(learning_rate, name, **clipping)
         self.beta_1 = float(beta_1)
         self.beta_2 = float(beta_2)
         self.epsilon = float(epsilon)
@@ -158,7 +169,7 @@ class Adam(Optimizer):
         first = gradient - m
         first *= 1.0 - self.beta_1
         first += m
-        second = gradient * (F.conj(gradient) if gradient.dtype.kind == "c" else gradient)
+        second = _square(gradient)
         second -= v
         second *= 1.0 - self.beta_2
         second += v
@@ -176,3 +187,235 @@ class Adam(Optimizer):
             "beta_2": self.beta_2,
             "epsilon": self.epsilon,
         }
+
+
+class RMSprop(Optimizer, saved_as="training.RMSprop"):
+    """Gradients divided by the root of a moving average of their squares.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    rho
+        The decay of the moving averages, in ``[0, 1)``.
+    momentum
+        The decay of the steps' own sum, in ``[0, 1)``.
+    epsilon
+        Added to the average before the root.
+    centered
+        Subtract the square of the average gradient: divide by an estimate of the deviation.
+    name
+        A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+
+    Attributes
+    ----------
+    velocities : list of Variable
+        The averages of squares, one per trained variable.
+    averages : list of Variable
+        The averages of gradients, if ``centered``.
+    momenta : list of Variable
+        The sums of steps, if there is momentum.
+
+    Raises
+    ------
+    ValueError
+        If ``rho`` or ``momentum`` is not in ``[0, 1)``.
+
+    Notes
+    -----
+    With gradient ``g`` and learning rate ``r``::
+
+        v = rho * v + (1 - rho) * g * g
+        a = rho * a + (1 - rho) * g                       (centered; else a = 0)
+        u = momentum * u + r * g / sqrt(v - a * a + epsilon)
+        w = w - u
+
+    For a complex ``g``, ``g * g`` stands for ``abs(g)**2``.
+
+    References
+    ----------
+    T. Tieleman and G. Hinton, "Lecture 6.5: rmsprop", Coursera, 2012; A. Graves, "Generating
+    Sequences With Recurrent Neural Networks", 2013, section 4.2 (centered).
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.RMSprop(0.1, rho=0.0).apply_gradients([(gt.constant(5.0), w)])
+    >>> round(w.item(), 4)
+    0.9
+    """
+
+    velocities: list[Variable]
+    averages: list[Variable]
+    momenta: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        rho: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-7,
+        centered: bool = False,
+        name: str | None = None,
+        **clipping: Unpack[Clipping],
+    ) -> None:
+        for argument, decay in (("rho", rho), ("momentum", momentum)):
+            if not 0.0 <= decay < 1.0:
+                raise ValueError(f"RMSprop: {argument} must be in [0, 1), got {decay!r}")
+        slots = ["velocities"]
+        slots += ["averages"] if centered else []
+        slots += ["momenta"] if momentum else []
+        vars(self)["slots"] = tuple(slots)
+        super().__init__(learning_rate, name, **clipping)
+        self.rho, self.momentum, self.epsilon = float(rho), float(momentum), float(epsilon)
+        self.centered = bool(centered)
+
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and state."""
+        (rate,) = settings
+        new = [state[0] * self.rho + _square(gradient) * (1.0 - self.rho)]
+        spread = new[0]
+        if self.centered:
+            average = state[1] * self.rho + gradient * (1.0 - self.rho)
+            new.append(average)
+            spread = spread - _square(average)
+        change = gradient / F.sqrt(spread + self.epsilon) * rate
+        if self.momentum:
+            change = state[-1] * self.momentum + change
+            new.append(change)
+        return value - change, tuple(new)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "rho": self.rho,
+            "momentum": self.momentum,
+            "epsilon": self.epsilon,
+            "centered": self.centered,
+        }
+
+
+class Adagrad(Optimizer, saved_as="training.Adagrad"):
+    """Gradients divided by the root of the sum of all their squares.
+
+    Parameters
+    ----------
+    learning_rate
+        A number, a variable, or a function of the number of steps done.
+    initial_accumulator_value
+        Where the sum begins, not negative.
+    epsilon
+        Added to the sum before the root.
+    name
+        A Python identifier.
+    clipping
+        ``clipnorm``, ``clipvalue`` or ``global_clipnorm``, as for :class:`Optimizer`.
+
+    Attributes
+    ----------
+    accumulators : list of Variable
+        What was added to the initial value, one per trained variable.
+
+    Raises
+    ------
+    ValueError
+        If ``initial_accumulator_value`` is negative.
+
+    Notes
+    -----
+    With gradient ``g`` and learning rate ``r``, and ``s`` from the initial value::
+
+        s = s + g * g
+        w = w - r * g / sqrt(s + epsilon)
+
+    For a complex ``g``, ``g * g`` stands for ``abs(g)**2``.
+
+    References
+    ----------
+    J. Duchi, E. Hazan and Y. Singer, "Adaptive Subgradient Methods for Online Learning and
+    Stochastic Optimization", JMLR 12, 2011.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> optimizer = gt.training.Adagrad(0.5, initial_accumulator_value=0.0)
+    >>> optimizer.apply_gradients([(gt.constant(5.0), w)])
+    >>> round(w.item(), 4)
+    0.5
+    """
+
+    slots = ("accumulators",)
+    accumulators: list[Variable]
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        initial_accumulator_value: float = 0.1,
+        epsilon: float = 1e-7,
+        name: str | None = None,
+        **clipping: Unpack[Clipping],
+    ) -> None:
+        if not initial_accumulator_value >= 0.0:
+            raise ValueError(
+                "Adagrad: initial_accumulator_value must not be negative, got "
+                f"{initial_accumulator_value!r}"
+            )
+        super().__init__(learning_rate, name, **clipping)
+        self.initial_accumulator_value = float(initial_accumulator_value)
+        self.epsilon = float(epsilon)
+
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value and sum."""
+        (rate,) = settings
+        total = state[0] + _square(gradient)
+        root = F.sqrt(total + (self.initial_accumulator_value + self.epsilon))
+        return value - gradient / root * rate, (total,)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {
+            **super().get_config(),
+            "initial_accumulator_value": self.initial_accumulator_value,
+            "epsilon": self.epsilon,
+        }
+
+
+_BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
+
+
+def get(optimizer: Any) -> Optimizer:
+    """Return an optimizer for a name, with its defaults, or the optimizer itself.
+
+    Parameters
+    ----------
+    optimizer
+        ``"adagrad"``, ``"adam"``, ``"rmsprop"`` or ``"sgd"``, in any case; or an optimizer.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    TypeError
+        If it is neither.
+
+    Examples
+    --------
+    >>> gt.training.optimizers.get("sgd").learning_rate.item()
+    0.01
+    """
+    if isinstance(optimizer, Optimizer):
+        return optimizer
+    if not isinstance(optimizer, str):
+        raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
+    if optimizer.lower() not in _BY_NAME:
+        raise ValueError(
+            f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(_BY_NAME))}, or pass one"
+        )
+    return _BY_NAME[optimizer.lower()]()

@@ -1,13 +1,12 @@
-"""The optimizers that saved files may name."""
+"""The optimizers and metrics that saved files may name: those that say how they are saved."""
 
 from __future__ import annotations
 
-from ..core.extend import Module, hookimpl
+from ..core.extend import Module, hookimpl, saved_classes
+from . import metrics, optimizers
 
 
 @hookimpl
 def gradtape_modules() -> dict[str, type[Module]]:
-    """Provide the optimizers."""
-    from .optimizers import SGD, Adam  # imported when the registry is built, not with the plugin
-
-    return {"training.Adam": Adam, "training.SGD": SGD}
+    """Provide the optimizers and the metrics."""
+    return saved_classes(vars(optimizers), vars(metrics))

@@ -8,14 +8,10 @@ docs/migration.md lists all names, and the differences that are meant.
 from __future__ import annotations
 
 from . import autodiff, dtypes, keras, linalg, math, nest, nn, random, saved_model, signal
-from .arrays import *
-from .arrays import __all__ as _arrays
-from .control import *
-from .control import __all__ as _control
+from .argument_names import einsum, identity, pow, round, stop_gradient
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
 from .keras import initializers, losses, metrics, optimizers
-from .labelled import einsum, identity, pow, round, stop_gradient
 from .linalg import eye, matmul, norm, tensordot
 from .math import (
     add_n,
@@ -33,22 +29,17 @@ from .math import (
     scalar_mul,
 )
 from .names import lookup
-from .objects import *
-from .objects import __all__ as _objects
-from .picking import *
-from .picking import __all__ as _picking
-from .values import *
-from .values import __all__ as _values
+from .tensors import *
+from .tensors import __all__ as _tensors
+from .toplevel import *
+from .toplevel import __all__ as _toplevel
 
 newaxis = None
 
 __all__ = [
-    *_arrays,
-    *_control,
     *_dtypes,
-    *_objects,
-    *_picking,
-    *_values,
+    *_tensors,
+    *_toplevel,
     "add_n",
     "argmax",
     "argmin",

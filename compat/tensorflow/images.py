@@ -8,7 +8,7 @@ from typing import Any
 import gradtape
 
 from .names import adapts
-from .values import convert_to_tensor, plain, sizes
+from .tensors import convert_to_tensor, plain, sizes
 
 __all__ = [
     "avg_pool",

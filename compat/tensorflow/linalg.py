@@ -8,10 +8,10 @@ import numpy as np
 
 import gradtape
 
-from .labelled import einsum
+from .argument_names import einsum
 from .math import l2_normalize
 from .names import adapts, lookup
-from .values import axes, convert_to_tensor, sizes
+from .tensors import axes, convert_to_tensor, sizes
 
 __all__ = [
     "adjoint",
@@ -387,16 +387,10 @@ def normalize(
     return convert_to_tensor(tensor) / size, size
 
 
-@adapts("linalg.vector_norm")
+@adapts("training.global_norm")
 def global_norm(t_list: Any, name: str | None = None) -> Any:
     """Return the Euclidean norm of all elements of a list of tensors; None entries are skipped."""
-    squares = [gradtape.sum(gradtape.square(gradtape.abs(t))) for t in t_list if t is not None]
-    if not squares:
-        return gradtape.constant(0.0)
-    total = squares[0]
-    for square in squares[1:]:
-        total = total + square
-    return gradtape.sqrt(total)
+    return gradtape.training.global_norm(t_list)
 
 
 __getattr__ = lookup(__name__)

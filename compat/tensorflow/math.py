@@ -9,8 +9,9 @@ import numpy as np
 
 import gradtape
 
-from .dtypes import as_dtype, cast, int32, int64
-from .labelled import (
+from ...training.metrics import sparse_top_k_categorical_accuracy
+from ...training.shapes import ratio
+from .argument_names import (
     angle,
     conj,
     digamma,
@@ -24,8 +25,9 @@ from .labelled import (
     rint,
     round,
 )
+from .dtypes import as_dtype, cast, int32, int64
 from .names import adapts, lookup
-from .values import axes, convert_to_tensor
+from .tensors import axes, convert_to_tensor
 
 __all__ = [
     "TopK",
@@ -294,10 +296,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
 @adapts("divide", "where")
 def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     """Return ``x / y``, and 0 (with gradients 0) where ``y`` is 0."""
-    x, y = convert_to_tensor(x), convert_to_tensor(y)
-    zero = gradtape.equal(y, 0)
-    # both wheres are needed: what is not chosen would still send back a nan
-    return gradtape.where(zero, 0.0, x / gradtape.where(zero, 1, y))
+    return ratio(convert_to_tensor(x), convert_to_tensor(y))
 
 
 @adapts("reciprocal", "where")
@@ -400,12 +399,11 @@ def top_k(
     return TopK(gradtape.take_along_axis(x, indices, -1), cast(indices, index_type))
 
 
-@adapts("argsort")
+@adapts("training.metrics.sparse_top_k_categorical_accuracy")
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
     """Return for each row of predictions whether the target's is among the ``k`` largest."""
     targets, predictions = convert_to_tensor(targets), convert_to_tensor(predictions)
-    own = gradtape.take_along_axis(predictions, gradtape.expand_dims(targets, -1), -1)
-    return gradtape.count_nonzero(predictions > own, axis=-1) < k
+    return sparse_top_k_categorical_accuracy(targets, predictions, k)
 
 
 @adapts("argsort")

@@ -19,6 +19,8 @@ import numpy as np
 
 import gradtape
 
+from ...layers import activations, initializers
+
 __all__ = ["ALIASES", "INSTEAD", "NAMESPACES", "Row", "adapts", "lookup", "rows"]
 
 T = TypeVar("T")
@@ -29,6 +31,22 @@ _GUIDE = "docs/migration.md"
 
 def _same(names: str, prefix: str = "") -> dict[str, str]:
     return {name: prefix + name for name in names.split()}
+
+
+# what Keras' functions take beside the tensor, gradtape's do not: they are adapted
+_ADAPTED_ACTIVATIONS = frozenset({"leaky_relu", "relu"})
+# Keras has it under another name only
+_RENAMED_ACTIVATIONS = frozenset({"exp"})
+
+
+def _activations() -> dict[str, str]:
+    """Return the activations that are the same in Keras, from the table that layers use."""
+    left_out = _ADAPTED_ACTIVATIONS | _RENAMED_ACTIVATIONS
+    known = {name: name for name in activations.NAMES if name not in left_out}
+    return {
+        name: op if op == "exp" else f"nn.{op}"
+        for name, op in sorted({**known, **activations.OTHER_NAMES, "glu": "glu"}.items())
+    }
 
 
 _ELEMENTWISE = {
@@ -67,22 +85,11 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.nn": _same("relu relu6 selu sigmoid softplus softsign tanh", "nn."),
     "tf.random": {"Generator": "random.Generator", "set_seed": "random.set_seed"},
     "tf.autodiff": _same("ForwardAccumulator"),
-    "tf.keras.activations": {
-        **_same(
-            "celu elu gelu glu hard_sigmoid hard_tanh log_sigmoid log_softmax mish relu6 selu "
-            "sigmoid silu softmax softplus softsign squareplus tanh tanh_shrink soft_shrink "
-            "hard_shrink",
-            "nn.",
-        ),
-        "exponential": "exp",
-        "hard_silu": "nn.hard_silu",
-        "hard_swish": "nn.hard_silu",
-        "swish": "nn.silu",
-    },
-    "tf.keras.initializers": _same(
-        "Constant GlorotNormal GlorotUniform HeNormal HeUniform Initializer Ones RandomNormal "
-        "RandomUniform Zeros get serialize",
-        "layers.initializers.",
+    "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
+    "tf.keras.initializers": _same(" ".join(initializers.__all__), "layers.initializers."),
+    "tf.keras.metrics": _same(
+        "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
+        "training.metrics.",
     ),
 }
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradtape.core.base import tree
-
+from ...core import extend
 from .names import adapts, lookup
 
 __all__ = ["assert_same_structure", "flatten", "is_nested", "map_structure", "pack_sequence_as"]
 
 
-@adapts("core.tree.flatten")
+@adapts("core.extend.flatten")
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """Return the leaves in order; those of a dictionary by sorted key."""
-    return tree.flatten(structure)
+    return extend.flatten(structure)
 
 
-@adapts("core.tree.pack_like")
+@adapts("core.extend.pack_like")
 def pack_sequence_as(
     structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
 ) -> Any:
@@ -29,29 +28,29 @@ def pack_sequence_as(
     ValueError
         If there are not as many as the structure has.
     """
-    wanted = len(tree.flatten(structure))
+    wanted = len(extend.flatten(structure))
     if len(flat_sequence) != wanted:
         raise ValueError(
             f"pack_sequence_as: {len(flat_sequence)} leaves for a structure of {wanted}"
         )
-    return tree.pack_like(structure, list(flat_sequence))
+    return extend.pack_like(structure, list(flat_sequence))
 
 
-@adapts("core.tree.map_structure")
+@adapts("core.extend.map_structure")
 def map_structure(func: Callable[..., Any], *structure: Any, **options: Any) -> Any:
     """Apply ``func`` to the leaves of one structure, or to those of several side by side."""
     for other in structure[1:]:
         assert_same_structure(structure[0], other)
-    leaves = zip(*map(tree.flatten, structure), strict=True)
-    return tree.pack_like(structure[0], [func(*together) for together in leaves])
+    leaves = zip(*map(extend.flatten, structure), strict=True)
+    return extend.pack_like(structure[0], [func(*together) for together in leaves])
 
 
-@adapts("core.tree.structure")
+@adapts("core.extend.structure")
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> None:
     """Raise ``ValueError`` if the two are not nested alike."""
-    if tree.structure(nest1) != tree.structure(nest2):
+    if extend.structure(nest1) != extend.structure(nest2):
         raise ValueError(
-            f"the structures differ: {tree.structure(nest1)} and {tree.structure(nest2)}"
+            f"the structures differ: {extend.structure(nest1)} and {extend.structure(nest2)}"
         )
 
 

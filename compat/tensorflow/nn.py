@@ -23,7 +23,7 @@ from .images import (
 )
 from .math import in_top_k, l2_normalize, log_softmax, softmax, top_k, zero_fraction
 from .names import adapts, lookup
-from .values import axes, convert_to_tensor, plain
+from .tensors import axes, convert_to_tensor, plain
 
 __all__ = [
     "avg_pool",

@@ -10,7 +10,7 @@ import gradtape
 
 from .dtypes import as_dtype, cast, float32, int64
 from .names import adapts, lookup
-from .values import convert_to_tensor, sizes
+from .tensors import convert_to_tensor, sizes
 
 __all__ = [
     "categorical",

@@ -7,7 +7,7 @@ from typing import Any
 import gradtape
 
 from .names import adapts, lookup
-from .values import axes, convert_to_tensor, sizes
+from .tensors import axes, convert_to_tensor, sizes
 
 __all__ = [
     "fft",

@@ -6,36 +6,15 @@ that started it; a bare new thread starts with none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ..graphs.graph import Graph
-    from ..ops.op import Op
     from ..tensors.tensor import Tensor
-    from ..tensors.variable import Variable
-
-
-class Recorder(Protocol):
-    """What ops and variables tell of themselves to; a gradient tape is one."""
-
-    records: dict[int, Any]
-
-    def record(
-        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
-    ) -> None: ...
-    def record_joint(
-        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
-    ) -> None: ...
-    def record_call(
-        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
-    ) -> None: ...
-    def record_break(
-        self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str
-    ) -> None: ...
-    def accessed(self, variable: Variable) -> None: ...
+    from .recorder import Recorder
 
 
 active_tapes: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_tapes", default=())
@@ -53,6 +32,19 @@ class Batching(NamedTuple):
 #: The batches around the running code, the outermost first.
 active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
 
+
+class BackwardPass:
+    """A backward pass that is running, and the id of the tensor at whose gradient it is."""
+
+    __slots__ = ("output",)
+
+    def __init__(self) -> None:
+        self.output = 0
+
+
+#: The backward passes on tensors, and the graphs run op by op, around the running code: messages
+#: tell of them.
+running: ContextVar[tuple[BackwardPass | Graph, ...]] = ContextVar("gradtape_running", default=())
 
 #: How many steps a loop may take; None for any number.
 loop_limit: ContextVar[int | None] = ContextVar("gradtape_loop_limit", default=None)
@@ -84,6 +76,22 @@ def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
 
 @contextmanager
 def init_scope() -> Iterator[None]:
-    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded."""
+    """Leave any trace, tape and batch for a block: state created in it is real and unrecorded.
+
+    Yields
+    ------
+    None
+        Tensors and variables made in the block have values, whatever surrounds it.
+
+    Examples
+    --------
+    >>> @gt.function
+    ... def shifted(x):
+    ...     with gt.init_scope():
+    ...         table = gt.constant([10.0, 20.0]).numpy()
+    ...     return x + table
+    >>> shifted(gt.constant([1.0, 2.0])).tolist()
+    [11.0, 22.0]
+    """
     with tracing_into(None):
         yield

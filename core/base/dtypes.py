@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"]
+__all__ = ["SCALARS", "as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"]
+
+#: Python scalars are weak: they follow the dtype of the arrays beside them.
+SCALARS = frozenset({bool, int, float, complex})
 
 _default = np.dtype(np.float32)
 _COMPLEX = {"float16": np.complex64, "float32": np.complex64, "float64": np.complex128}
@@ -19,12 +22,42 @@ _KINDS = frozenset("biufc")
 
 
 def default_dtype() -> np.dtype[Any]:
-    """Return the dtype given to Python floats (``float32`` unless set otherwise)."""
+    """Return the dtype given to Python floats (``float32`` unless set otherwise).
+
+    Returns
+    -------
+    numpy.dtype
+        ``float16``, ``float32`` or ``float64``.
+
+    Examples
+    --------
+    >>> gt.default_dtype().name
+    'float32'
+    """
     return _default
 
 
 def set_default_dtype(dtype: Any) -> None:
-    """Set the dtype given to Python floats: ``float16``, ``float32`` or ``float64``."""
+    """Set the dtype given to Python floats, in the whole process.
+
+    Parameters
+    ----------
+    dtype
+        ``float16``, ``float32`` or ``float64``. Python's complex numbers get the precision that
+        goes with it (``complex64`` for ``float16`` too).
+
+    Raises
+    ------
+    ValueError
+        If the dtype is another.
+
+    Examples
+    --------
+    >>> gt.set_default_dtype("float64")
+    >>> gt.constant(1.0).dtype.name
+    'float64'
+    >>> gt.set_default_dtype("float32")
+    """
     global _default
     new = np.dtype(dtype)
     if new.kind != "f" or new.name not in _COMPLEX:

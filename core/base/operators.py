@@ -1,82 +1,97 @@
-"""``ArrayOperators``: Python's operators for gradtape's own array types, each one op."""
+"""Python's operators, each of them one op: the table, and the base of gradtape's array types."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .table import F
+from .unknown import not_known
 
-__all__ = ["ArrayOperators"]
+__all__ = ["BINARY", "COMPARISONS", "UNARY", "ArrayOperators"]
+
+#: The operators that take a second operand, on either side: ``__add__`` and ``__radd__``.
+BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 
 
 class ArrayOperators:
-    """Gradient rules are written with operators; these run them on symbols and batches."""
+    """The base of symbols and batches; gradient rules, written with operators, run on them."""
 
     __slots__ = ()
     # an ndarray on the left leaves the operator to us
     __array_ufunc__ = None
 
-    def __add__(self, other: Any) -> Any:
-        return F.add(self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return F.add(other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return F.subtract(self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return F.subtract(other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return F.multiply(self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return F.multiply(other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return F.divide(self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return F.divide(other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return F.power(self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return F.power(other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return F.matmul(self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return F.matmul(other, self)
-
-    def __neg__(self) -> Any:
-        return F.negative(self)
+    #: Whether it is a value of a graph that is traced.
+    traced = False
+    #: Whether it has one value for each example of a batch.
+    batched = False
 
     # elementwise as for every array, so these are found in sets and dictionaries, not in lists
     __hash__ = object.__hash__
 
-    def __eq__(self, other: object) -> Any:
-        return F.equal(self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return F.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> Any:
-        return F.less(self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return F.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return F.greater(self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return F.greater_equal(self, other)
+    def why_unknown(self) -> str:
+        """Say why there are no values, and what to do instead."""
+        raise NotImplementedError
 
     def __bool__(self) -> bool:
-        from ..graphs.graph import not_known
-
         raise not_known(self, "its truth (if, while, and, or)")
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return F.floor_divide(self, other), F.remainder(self, other)
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return F.floor_divide(other, self), F.remainder(other, self)
+
+
+# what F has found already
+_found = vars(F)
+
+
+def _unary(op: str) -> Callable[..., Any]:
+    return lambda self: getattr(F, op)(self)
+
+
+def _binary(op: str) -> Callable[..., Any]:
+    def method(self: Any, other: Any) -> Any:
+        try:
+            function = _found[op]  # half the cost of getattr
+        except KeyError:
+            function = getattr(F, op)
+        return function(self, other)
+
+    return method
+
+
+def _reflected(op: str) -> Callable[..., Any]:
+    return lambda self, other: getattr(F, op)(other, self)
+
+
+for _name, _op in UNARY.items():
+    setattr(ArrayOperators, f"__{_name}__", _unary(_op))
+for _name, _op in (BINARY | COMPARISONS).items():
+    setattr(ArrayOperators, f"__{_name}__", _binary(_op))
+for _name, _op in BINARY.items():
+    setattr(ArrayOperators, f"__r{_name}__", _reflected(_op))

@@ -10,7 +10,7 @@ import numpy as np
 
 from .dtypes import as_dtype, default_dtype
 
-__all__ = ["Shape", "TensorSpec", "as_shape", "broadcast_shapes"]
+__all__ = ["Shape", "TensorSpec", "as_shape", "broadcast_shapes", "describe", "unsure"]
 
 # A dimension may be unknown (None inside), and so may the rank (None alone).
 Shape = tuple[int | None, ...] | None
@@ -27,6 +27,18 @@ class TensorSpec:
         The dtype; the default dtype (``float32``) if not given.
     name
         The argument's name in printed graphs.
+
+    Raises
+    ------
+    TypeError
+        If the shape is no sequence, or no tensor can have the dtype.
+    ValueError
+        If a size is negative or no integer.
+
+    Examples
+    --------
+    >>> gt.TensorSpec([None, 3])
+    TensorSpec((None, 3), 'float32')
     """
 
     __slots__ = ("dtype", "name", "shape")
@@ -46,7 +58,18 @@ class TensorSpec:
         return None if self.shape is None else len(self.shape)
 
     def admits(self, shape: Sequence[int | None] | None) -> bool:
-        """Return whether a tensor of ``shape`` fits, as far as a trace knows the shape."""
+        """Return whether a tensor of ``shape`` fits, as far as a trace knows the shape.
+
+        Parameters
+        ----------
+        shape
+            A sequence of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+
+        Returns
+        -------
+        bool
+            False if a known size or the number of axes differs.
+        """
         if self.shape is None or shape is None:
             return True
         if len(shape) != len(self.shape):
@@ -73,6 +96,11 @@ class TensorSpec:
         return describe(self.shape, self.dtype)
 
 
+def unsure(shape: Any) -> bool:
+    """Return whether a shape is not fully known (it is a symbol's)."""
+    return shape is None or None in shape
+
+
 def describe(shape: Shape, dtype: Any) -> str:
     """Return ``float32[2, ?]``, or ``float32[...]`` for unknown rank."""
     if shape is None:
@@ -91,10 +119,29 @@ def _dimension(size: int | None) -> int | None:
 def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     """Broadcast shapes by NumPy's rule, unknown sizes included.
 
+    Parameters
+    ----------
+    shapes
+        Tuples of sizes, ``None`` for an unknown size; or ``None`` for unknown rank.
+    op
+        The name that begins the message if they do not broadcast.
+
+    Returns
+    -------
+    tuple or None
+        The common shape; ``None`` if a rank is unknown. A known size above 1 wins over an unknown
+        one.
+
     Raises
     ------
     ValueError
         If two known sizes disagree.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import broadcast_shapes
+    >>> broadcast_shapes((2, None), (3,))
+    (2, 3)
     """
     if None in shapes:
         return None

@@ -1,19 +1,48 @@
-"""Ops by name, found when first asked for.
+"""Ops by name, found when first asked for; and what stands above but is needed below.
 
 ``ops["sin"]`` is the op as users call it: tensors in, tensors out, recorded by tapes.
 ``F.sin`` is the op on arrays, whatever their type: gradient rules are written with it.
+
+Arrows between rooms go down. What points up goes through here, and is found late, by name: the
+registry, and the public functions. So is what is slow to import and seldom needed.
 """
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..ops.op import Op
+    from ..ops.registry import Registry
+    from ..tensors.op import Op
 
-__all__ = ["F", "ops"]
+__all__ = ["F", "face", "late", "ops", "public", "registry"]
+
+PACKAGE = __name__.partition(".")[0]
+
+
+def late(name: str) -> Any:
+    """Return a module of the package, which is imported now if it has not been before."""
+    return sys.modules.get(f"{PACKAGE}.{name}") or import_module(f"{PACKAGE}.{name}")
+
+
+def registry() -> Registry:
+    """Return the registry; plugins are discovered on the first call."""
+    found: Registry = late("core.ops.host").registry()
+    return found
+
+
+def face() -> Any:
+    """Return the package, whose attributes are the public functions."""
+    return sys.modules[PACKAGE]
+
+
+def public(name: str) -> Any:
+    """Return a public function, by its name in the package."""
+    return getattr(sys.modules[PACKAGE], name)
 
 
 # Any: what an op with several outputs returns is no tensor, as `Op.__call__` tells type checkers
@@ -21,8 +50,6 @@ class OpTable(dict[str, Any]):
     """A dictionary of ops that asks the registry for a name that it does not hold yet."""
 
     def __missing__(self, name: str) -> Op:
-        from ..ops.registry import registry  # the registry imports ops; it is needed on a miss only
-
         op = self[name] = registry().op(name)
         return op
 

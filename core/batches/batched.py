@@ -17,30 +17,25 @@ from math import nan
 from typing import Any
 
 from ..base.context import active_graph
+from ..base.dtypes import SCALARS
 from ..base.operators import ArrayOperators
 from ..base.spec import describe
-from ..base.table import F, ops
+from ..base.table import F
 from ..errors import TraceError
-from ..graphs.graph import Symbol
-from ..ops.op import SCALARS, Op, is_transformed, register_array_type
-from ..ops.quick import BinaryOp
-from ..tensors.tensor import Tensor
+from ..ops.dispatch import register_array_type
+from ..ops.rule import Composed
+from ..tensors.op import Op
+from ..tensors.quick import BinaryOp
 
 __all__ = [
-    "HIDE",
-    "UNHIDE",
     "Batched",
-    "Composed",
-    "InBatch",
     "Shared",
     "as_batched",
     "has_level",
-    "in_trace",
     "in_words",
     "levels_of",
     "new_level",
     "outermost",
-    "over_examples",
     "rank_of",
     "row_of",
     "whole_shape",
@@ -48,15 +43,12 @@ __all__ = [
 
 new_level = count(1).__next__
 
-# an op's batching rule: (op, arrays inside, which of them are batched, parameters) -> result(s),
-# their first axis the hidden one; Shared(result) has none
-Rule = Callable[[Op, list[Any], list[bool], dict[str, Any]], Any]
-
 
 class Batched(ArrayOperators):
     """One array per example: ``array`` holds them along its first axis, which nobody else sees."""
 
     __slots__ = ("array", "level")
+    batched = True
 
     def __init__(self, array: Any, level: int) -> None:
         self.array = array
@@ -78,20 +70,15 @@ class Batched(ArrayOperators):
         """The dtype."""
         return self.array.dtype
 
+    def why_unknown(self) -> str:
+        return (
+            f"inside vmap, where it may differ from example to example ({self!r}). Compute with "
+            "gradtape ops instead (gradtape.where or gradtape.cond for a choice), or loop over the "
+            "examples."
+        )
+
     def __repr__(self) -> str:
         return f"a batch of {describe(self.shape, self.dtype)}"
-
-
-class Composed:
-    """A batching rule in other words: the op as a function of other ops, ``fn(*arrays, **params)``.
-
-    Its arrays are those of one example, as in a gradient rule.
-    """
-
-    __slots__ = ("fn",)
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
 
 
 class Shared:
@@ -202,7 +189,7 @@ def _applied(op: Op) -> Callable[..., Any]:
     if type(op.batch) is Composed:
         words, settings = op.batch.fn, op.defaults
         return lambda *arrays, **params: _alike(words(*arrays, **{**settings, **params}))
-    rule: Rule = elementwise if op.batch == "elementwise" else op.batch or by_loop
+    rule: Any = elementwise if op.batch == "elementwise" else op.batch or by_loop
     plain = rule is elementwise
     defaults = op.defaults
 
@@ -231,7 +218,7 @@ def _applied(op: Op) -> Callable[..., Any]:
     return run
 
 
-def _pairwise(op: Op, general: Callable[..., Any]) -> Callable[..., Any]:
+def _pairwise(op: BinaryOp, general: Callable[..., Any]) -> Callable[..., Any]:
     """Return the same for two operands, quick where they broadcast as they are."""
     kernels = op._kernels
 
@@ -261,7 +248,7 @@ def _rank(array: Any) -> float:
 def _is_traced(array: Any) -> bool:
     while type(array) is Batched:
         array = array.array
-    return type(array) is Symbol
+    return getattr(array, "traced", False)
 
 
 def _wrapped(result: Any, level: int) -> Any:
@@ -280,47 +267,6 @@ def _alike(results: Any) -> Any:
         x if type(x) is Batched and x.level == level else Batched(as_batched(x, like.array), level)
         for x in results
     ]
-
-
-register_array_type(Batched, 50, _batch)
-
-
-# -- in and out of a batch -------------------------------------------------------------------------
-
-
-class _Boundary(Op):
-    """An op that works on arrays of every type without computing anything."""
-
-    __slots__ = ("apply",)
-
-    def __init__(self, name: str, apply: Callable[..., Any], **record: Any) -> None:
-        super().__init__(name, lambda xp: None, **record)
-        self.apply = apply
-
-    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
-        if any(type(x) is Tensor for x in arrays):
-            return super().resolve(arrays)
-        self._kernels[tuple(map(type, arrays))] = self.apply
-        return self.apply
-
-
-def _hide(x: Any, *, level: int) -> Any:
-    if type(x) is Batched and x.level > level:  # stays the outermost; its axis must stay first
-        return Batched(_hide(F.swapaxes(x.array, axis1=0, axis2=1), level=level), x.level)
-    return Batched(x, level)
-
-
-def _unhide(x: Any, like: Any, *, level: int) -> Any:
-    if type(x) is not Batched or x.level < level:
-        return as_batched(x, like)
-    if x.level == level:
-        return x.array
-    inner, beside = x.array, like
-    if type(like) is Batched and like.level == x.level:
-        beside = row_of(like.array)
-    if not has_level(inner, level):
-        return Batched(F.swapaxes(as_batched(inner, beside), axis1=0, axis2=1), x.level)
-    return Batched(F.swapaxes(_unhide(inner, beside, level=level), axis1=0, axis2=1), x.level)
 
 
 def has_level(array: Any, level: int) -> bool:
@@ -348,101 +294,9 @@ def levels_of(array: Any) -> frozenset[int]:
     return frozenset(levels)
 
 
-class _Hide(_Boundary):
-    """In a trace, what becomes a batch joins the graph first.
-
-    What is computed from it is then a part of the graph, and not of a trace's constants, which
-    tapes could not follow through batches that have ended when the graph runs.
-    """
-
-    __slots__ = ()
-
-    def __call__(self, *inputs: Any, **params: Any) -> Any:
-        if active_graph.get() is not None:
-            inputs = tuple(_ENTER(x) for x in inputs)
-        return super().__call__(*inputs, **params)
-
-
-def in_trace(array: Any) -> Any:
-    """Return an array as a value of the graph that is traced; itself, if there is none."""
-    graph = active_graph.get()
-    return array if graph is None or is_transformed(array) else graph.adopt(array)
-
-
-def _enter(x: Any) -> Any:
-    graph = active_graph.get()
-    if graph is None or is_transformed(x):
-        return x
-    return graph.add(ops["identity"], (x,), {})
-
-
-_ENTER: Op = _Boundary(
-    "vmap_enter", _enter, inputs=("x",), jvp="linear", gradients={"x": lambda g: g}
-)
-
-#: Make the first axis of an array the hidden one of a level.
-HIDE: Op = _Hide(
-    "vmap_hide",
-    _hide,
-    inputs=("x",),
-    params={"level": 0},
-    jvp="linear",
-    gradients={"x": lambda g, x_like, level: UNHIDE.raw(g, x_like, level=level)},
-)
-#: Make the hidden axis of a level the first one; ``like`` says how long it is.
-UNHIDE: Op = _Boundary(
-    "vmap_unhide",
-    _unhide,
-    inputs=("x", "like"),
-    params={"level": 0},
-    jvp="linear",
-    gradients={"x": lambda g, level: HIDE.raw(g, level=level), "like": None},
-)
-
-
 def outermost(arrays: Sequence[Any]) -> int:
     """Return the highest level among arrays, 0 if none of them is a batch."""
     return max((x.level for x in arrays if type(x) is Batched), default=0)
 
 
-def over_examples(g: Any, level: int) -> Any:
-    """Return a gradient (array or tensor) summed over the hidden axis of a level."""
-    if not has_level(g.array if type(g) is Tensor else g, level):
-        return g  # zeros, of which there is one for all
-    return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)
-
-
-class InBatch:
-    """A gradient function of one example as one of all examples of a level.
-
-    Attributes
-    ----------
-    inputs, results
-        The arrays that it goes between, with the hidden axis first; an input that all examples
-        share has none, and its gradient is their sum.
-    """
-
-    def __init__(self, backward: Any, inputs: list[Any], results: list[Any], level: int) -> None:
-        like = next(x.array for x in (*inputs, *results) if type(x) is Batched and x.level == level)
-        self.backward = backward
-        self.grad_fn = backward.grad_fn
-        self.level = level
-        self.batched = [has_level(x, level) for x in inputs]
-        self.inputs = [x.array if b else x for x, b in zip(inputs, self.batched, strict=True)]
-        self.results = [UNHIDE.raw(y, like, level=level) for y in results]
-        self.specs = [(x.shape, x.dtype) for x in self.inputs]
-
-    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return the gradient of each input."""
-        level = self.level
-        grads = self.backward([HIDE(g, level=level) for g in upstream])
-        return [
-            None
-            if g is None
-            else UNHIDE(g, upstream[0], level=level)
-            if batched and has_level(g.array, level)
-            else Tensor(as_batched(g.array, upstream[0].array))
-            if batched
-            else over_examples(g, level)
-            for g, batched in zip(grads, self.batched, strict=True)
-        ]
+register_array_type(Batched, 50, _batch)

@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.context import Recorder, active_tapes, recording_to, tracing_into
-from ..base.dtypes import is_differentiable
+from ..base.context import active_tapes, recording_to, tracing_into
+from ..base.dtypes import SCALARS, is_differentiable
+from ..base.handle import next_id
+from ..base.recorder import Recorder
 from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..base.tree import flatten
 from ..batches.batched import new_level
-from ..graphs.graph import Graph, Node, Symbol
+from ..graphs.closure import Observer
+from ..graphs.graph import Graph
+from ..graphs.nodes import Node, Symbol
 from ..graphs.optimize import prune
-from ..ops.op import SCALARS, is_transformed
+from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
-from ..tensors.tensor import Tensor, next_id
+from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .closure import Listener
 
 __all__ = ["Branch", "trace_branch"]
 
@@ -88,7 +91,7 @@ class Branch(Graph):
         self.assignments.add(self.nodes[-1])
 
 
-class _Taker(Listener):
+class _Taker(Observer):
     """Stands among the tapes and makes inputs of the tensors from outside that ops are given."""
 
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:

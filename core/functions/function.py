@@ -10,16 +10,18 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..base.context import active_batches, active_graph, active_tapes, tracing_into
+from ..base.dtypes import SCALARS
 from ..base.spec import TensorSpec, describe
 from ..base.tree import flatten, map_structure, pack_like, structure
+from ..graphs.closure import Closure
+from ..graphs.compiled import Run, compiled
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
-from ..ops.op import SCALARS, is_transformed
+from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .closure import Closure
 
 __all__ = ["ConcreteFunction", "Function", "RestoredFunction", "function"]
 
@@ -33,8 +35,10 @@ R = TypeVar("R")
 class ConcreteFunction:
     """One trace of a function: a graph with the structure of its arguments and results.
 
-    Attributes
+    Parameters
     ----------
+    name
+        The function's name.
     graph
         What was traced.
     arguments
@@ -43,6 +47,17 @@ class ConcreteFunction:
     results
         The structure of what is returned: the index of an output of the graph for each tensor, any
         other value as it is.
+
+    Attributes
+    ----------
+    specs
+        The :class:`TensorSpec` of each tensor among the arguments, in order.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> square.get_concrete_function(gt.TensorSpec([2])).graph.outputs[0].shape
+    (2,)
     """
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
@@ -51,14 +66,32 @@ class ConcreteFunction:
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
-        self._run: Callable[[Sequence[Any]], list[Any]] | None = None
+        self._run: Run | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
         return self.call_flat(self.fitted(args, kwargs))
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
-        """Return the tensors among the arguments, or raise if this trace is not for them."""
+        """Return the tensors among the arguments, or raise if this trace is not for them.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of a call: a tuple and a dict.
+
+        Returns
+        -------
+        list of Tensor
+            The tensors in order.
+
+        Raises
+        ------
+        TypeError
+            If the structure, a dtype or a Python value differs from what was traced.
+        ValueError
+            If a shape does not fit.
+        """
         args = _as_declared(tuple(args), self.arguments[0])
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
@@ -75,13 +108,22 @@ class ConcreteFunction:
         return tensors
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
-        """Run on the flat list of input tensors."""
+        """Run on the flat list of input tensors.
+
+        Parameters
+        ----------
+        tensors
+            The tensors that :meth:`fitted` returns.
+
+        Returns
+        -------
+        object
+            The results, in the structure that the function returned.
+        """
         direct = active_graph.get() is None and not active_tapes.get()
         if direct and not any(is_transformed(x.array) for x in tensors):
             if self._run is None:
-                from ..ops.registry import registry
-
-                self._run = registry().executor()(self.graph)
+                self._run = compiled(self.graph)
             outputs = [Tensor(array) for array in self._run([x.array for x in tensors])]
         else:
             outputs = replay(self.graph, tensors)
@@ -103,7 +145,30 @@ class Output:
 
 
 class Function(Generic[P, R]):
-    """A callable that is traced into a graph the first time it meets a signature."""
+    """A callable that is traced into a graph the first time it meets a signature.
+
+    :func:`gradtape.function` makes it.
+
+    Parameters
+    ----------
+    python_function
+        What to trace.
+    input_signature
+        A :class:`TensorSpec` per positional tensor argument, in the arguments' structure.
+    name
+        The name of its graphs; by default that of the Python function.
+
+    Raises
+    ------
+    TypeError
+        If ``input_signature`` holds something else, or the function's parameters cannot be known.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> square(gt.constant(3.0)).item(), len(square.concrete_functions)
+    (9.0, 1)
+    """
 
     def __init__(
         self,
@@ -199,6 +264,23 @@ class Function(Generic[P, R]):
         """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
 
         With an ``input_signature``, no arguments are needed.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of the function; tensors may be given by their :class:`TensorSpec`.
+
+        Returns
+        -------
+        ConcreteFunction
+            The trace, made now or before; its ``graph`` can be printed.
+
+        Raises
+        ------
+        TypeError
+            If the arguments do not fit the function's parameters or its ``input_signature``.
+        TraceError
+            If Python code reads a value that is not there while tracing.
         """
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
@@ -419,10 +501,17 @@ def function(
 
     Returns
     -------
-    A :class:`Function`; calls of it may be recorded by tapes, to any order.
+    Function
+        A callable like ``fn``; calls of it may be recorded by tapes, to any order. Without ``fn``,
+        a decorator that makes one.
 
     Raises
     ------
+    TypeError
+        If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if a
+        dtype or the structure of the arguments is not that of ``input_signature``.
+    ValueError
+        When called, if a shape does not fit ``input_signature``.
     TraceError
         On the first call, if Python code reads a value that is not there while tracing.
 
@@ -431,6 +520,8 @@ def function(
     >>> @gt.function(input_signature=[gt.TensorSpec([None])])
     ... def mean_square(x):
     ...     return gt.mean(x * x)
+    >>> mean_square(gt.constant([1.0, 3.0])).item()
+    5.0
     """
     if fn is None:
         return lambda f: Function(f, input_signature)

@@ -8,7 +8,6 @@ gradients can be traced, batched and saved like any other.
 from __future__ import annotations
 
 import inspect
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,27 +15,17 @@ from ..base.context import recording_to, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.spec import TensorSpec
 from ..base.table import F
-from ..batches.batched import HIDE, UNHIDE, Batched, Composed, as_batched, new_level, outermost
+from ..batches.batched import Batched, as_batched, new_level, outermost
+from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
 from ..graphs.replay import replay
-from ..ops.op import Op, is_transformed
+from ..ops.dispatch import is_transformed
+from ..ops.rule import Composed
 from ..tape.tape import GradientTape
+from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 
-__all__ = ["Program", "batched_graph", "compiled"]
-
-_compiled: weakref.WeakKeyDictionary[Graph, Any] = weakref.WeakKeyDictionary()
-
-
-def compiled(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return the executor of a graph, made on first use."""
-    run = _compiled.get(graph)
-    if run is None:
-        from ..ops.registry import registry
-
-        run = _compiled[graph] = registry().executor()(graph)
-    result: Callable[[Sequence[Any]], list[Any]] = run
-    return result
+__all__ = ["Program", "batched_graph"]
 
 
 class Program(Op):

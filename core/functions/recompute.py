@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..base.context import Recorder, active_tapes, recording_to
+from ..base.context import active_tapes, recording_to
+from ..base.recorder import Recorder
 from ..base.tree import flatten, pack_like
 from ..tape.tape import GradientTape
 from ..tensors.tensor import Tensor
@@ -18,22 +19,17 @@ __all__ = ["recompute_grad"]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
-class _Reads:
+class _Reads(Recorder):
     """Stands in the tapes' place: tells them which variables are read, and records nothing."""
 
     def __init__(self, recorders: tuple[Recorder, ...]) -> None:
         self.recorders = recorders
-        self.records: dict[int, Any] = {}
+        self.records = {}
 
     def accessed(self, variable: Variable) -> None:
         """Hand on that a variable was read."""
         for recorder in self.recorders:
             recorder.accessed(variable)
-
-    def record(self, *args: Any) -> None:
-        """Ignore an op."""
-
-    record_joint = record_call = record_break = record
 
 
 def recompute_grad(f: Fn) -> Fn:
@@ -50,8 +46,9 @@ def recompute_grad(f: Fn) -> Fn:
 
     Returns
     -------
-    A function with the result and the gradients of ``f``, to any order. Tensors that ``f`` closes
-    over, or takes by keyword, get no gradient, as in :func:`gradtape.custom_gradient`.
+    callable
+        A function with the result and the gradients of ``f``, to any order. Tensors that ``f``
+        closes over, or takes by keyword, get no gradient, as in :func:`gradtape.custom_gradient`.
 
     References
     ----------

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from ..base.spec import unsure
 from ..ops.backend import Backend, backend_for_type, current_backend
-from ..ops.op import Op, unsure
-from ..ops.quick import BinaryOp
-from ..tensors.tensor import Tensor
-from .graph import Graph, Node, Read, Symbol
+from ..tensors.op import Op
+from ..tensors.quick import BinaryOp
+from .constants import local_constants
+from .graph import Graph
+from .nodes import Node, Read, Symbol
 from .optimize import forward_only
-from .replay import local_constants, replay
 
 __all__ = ["plain"]
 
@@ -36,12 +37,7 @@ def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
         function = compiled.get(owner.name)
         if function is None:
             function = compiled[owner.name] = _compile(program, owner, arrays)
-        try:
-            return function(*arrays)
-        except (IndexError, TypeError, ValueError):
-            # one op at a time, the failing one names itself; nothing is assigned on this way
-            replay(program.without_updates(), [Tensor(x) for x in arrays])
-            raise
+        return function(*arrays)
 
     return run
 

@@ -1,4 +1,4 @@
-"""Traced programs: ``Symbol``, the array type that computes nothing, and ``Graph``, what it builds.
+"""``Graph``: what a trace builds.
 
 A graph is a pure function: inputs and the variables' values on entry go in, outputs and the
 variables' values on exit come out. Its nodes are in the order in which Python ran them.
@@ -6,179 +6,36 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import os
-import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..base.context import active_graph
-from ..base.operators import ArrayOperators
-from ..base.spec import Shape, TensorSpec, describe
+from ..base.dtypes import SCALARS
+from ..base.spec import TensorSpec
+from ..base.unknown import user_line
 from ..errors import TraceError
-from ..ops.op import SCALARS, Op, is_transformed, register_array_type
+from ..ops.dispatch import is_transformed, register_array_type
+from ..tensors.op import Op
+from .nodes import BaseGraph, CustomGradient, Node, Read, Symbol, Written
+from .text import graph_text
 
 if TYPE_CHECKING:
-    from ..functions.closure import Closure
     from ..tensors.variable import Variable
+    from .closure import Closure
 
-__all__ = ["CustomGradient", "Graph", "Node", "NotSaved", "Read", "Refusal", "Symbol", "Written"]
-
-# Folders whose frames are not the user's line: this package's own, NumPy's and contextlib.
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_NOT_USERS = (
-    *(
-        os.path.join(_ROOT, name, "")
-        for name in ("compat", "core", "layers", "plugins", "saving", "training")
-    ),
-    os.path.join(os.path.dirname(np.__file__), ""),
-    contextlib.__file__,
-)
+__all__ = ["Graph"]
 
 
-class Symbol(ArrayOperators):
-    """One value of a graph: an array type whose ops append nodes instead of computing."""
-
-    __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
-
-    def __init__(self, graph: Graph, shape: Shape, dtype: Any, name: str | None = None) -> None:
-        self.graph = graph
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"
-
-
-def not_known(array: Any, what: str) -> Exception:
-    """Return the error for Python asking an array without values for what only a run can know."""
-    if type(array) is not Symbol:
-        return TraceError(
-            f"{user_line()}: {what} is not known inside vmap, where it may differ from example to "
-            f"example ({array!r}). Compute with gradtape ops instead (gradtape.where or "
-            "gradtape.cond for a choice), or loop over the examples."
-        )
-    return TraceError(
-        f"{user_line()}: {what} is not known while a function is traced ({array!r}). "
-        "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "
-        "gradtape.while_loop to repeat, gradtape.stop_gradient to stop gradients), or call this "
-        "outside gradtape.function."
-    )
-
-
-def user_line() -> str:
-    """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
-        frame = frame.f_back
-    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-class Read:
-    """The node kind that reads a variable's value on entry to the graph."""
-
-    __slots__ = ("variable",)
-    name = "read"
-
-    def __init__(self, variable: Variable) -> None:
-        self.variable = variable
-
-
-class Written(Read):
-    """The node kind for a variable read after an assignment: its input is the value assigned."""
-
-    __slots__ = ()
-    name = "written"
-
-
-class Refusal:
-    """Why a backward function could not be traced."""
-
-    __slots__ = ("function", "line", "reason")
-
-    def __init__(self, function: str, line: str, reason: str) -> None:
-        self.function = function
-        self.line = line
-        self.reason = reason
-
-    def __str__(self) -> str:
-        reason = self.reason.rstrip(".")  # what to do follows, in a sentence of its own
-        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {reason}"
-
-
-class NotSaved(Refusal):
-    """The backward function is not there: the file was saved without custom gradients."""
-
-    __slots__ = ()
-
-    def __init__(self, function: str) -> None:
-        super().__init__(function, "", "")
-
-    def __str__(self) -> str:
-        return f"no gradient is defined for {self.function!r}: its file was saved without it"
-
-
-class CustomGradient:
-    """The node kind that replaces a gradient.
-
-    Inputs are ``results + arguments + saved``. Outputs are the results, unchanged; gradients reach
-    the arguments through ``backward``, a graph from ``saved + upstream`` to a gradient for each
-    argument that has one (``connected`` says which).
-    """
-
-    __slots__ = ("arguments", "backward", "connected", "label", "results")
-    name = "custom_gradient"
-
-    def __init__(
-        self,
-        label: str,
-        results: int,
-        arguments: int,
-        backward: Graph | Refusal,
-        connected: tuple[bool, ...],
-    ) -> None:
-        self.label = label
-        self.results = results
-        self.arguments = arguments
-        self.backward = backward
-        self.connected = connected
-
-
-class Node:
-    """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
-
-    __slots__ = ("inputs", "op", "outputs", "params", "several")
-
-    def __init__(
-        self,
-        op: Op | Read | CustomGradient,
-        inputs: tuple[Any, ...],
-        params: dict[str, Any],
-        outputs: tuple[Symbol, ...],
-        several: bool = False,
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.params = params
-        self.outputs = outputs
-        # whether the kernel returns a sequence, which may have a single item
-        self.several = several
-
-    @property
-    def graphs(self) -> list[Graph]:
-        """The graphs inside: a custom gradient's backward, or those that an op runs."""
-        if isinstance(self.op, CustomGradient):
-            return [self.op.backward] if isinstance(self.op.backward, Graph) else []
-        return [value for value in self.params.values() if isinstance(value, Graph)]
-
-
-class Graph:
+class Graph(BaseGraph):
     """A traced program.
+
+    Parameters
+    ----------
+    name
+        The traced function's name.
+    parent
+        The graph around it, for one that an op or a gradient of that graph runs.
 
     Attributes
     ----------
@@ -196,6 +53,13 @@ class Graph:
         Variable -> symbol of the value that it has on exit.
     closure
         Where constants came from that tapes may follow; ``None`` if there are no such.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> [node.op.name for node in graph.nodes]
+    ['multiply']
     """
 
     #: Batches of lower levels are values from outside, which a branch takes as inputs.
@@ -220,13 +84,42 @@ class Graph:
     # -- building --------------------------------------------------------------------------------
 
     def input(self, spec: TensorSpec) -> Symbol:
-        """Add an input."""
+        """Add an input.
+
+        Parameters
+        ----------
+        spec
+            Its :class:`TensorSpec`.
+
+        Returns
+        -------
+        Symbol
+            The symbol that stands for it.
+        """
         symbol = Symbol(self, spec.shape, spec.dtype, spec.name)
         self.inputs.append(symbol)
         return symbol
 
     def adopt(self, array: Any) -> Any:
-        """Return ``array`` as a value of this graph: its own symbol, a capture or a constant."""
+        """Return ``array`` as a value of this graph: its own symbol, a capture or a constant.
+
+        Parameters
+        ----------
+        array
+            An array of a backend, a symbol of this graph or of one around it, or a weak Python
+            scalar.
+
+        Returns
+        -------
+        Symbol or scalar
+            A symbol of this graph; a scalar stays one.
+
+        Raises
+        ------
+        TraceError
+            If it is a symbol of a trace that has ended, or a value that differs from example to
+            example.
+        """
         if type(array) in SCALARS:
             return array
         if type(array) is Symbol and array.graph is self:
@@ -245,14 +138,46 @@ class Graph:
         return self.constant(array)
 
     def constant(self, array: Any) -> Symbol:
-        """Add an array as a constant."""
+        """Add an array as a constant.
+
+        Parameters
+        ----------
+        array
+            An array of a backend.
+
+        Returns
+        -------
+        Symbol
+            The symbol that stands for it, the same each time.
+
+        Raises
+        ------
+        TraceError
+            If it is a value that differs from example to example.
+        """
         known = self._constant_of.get(id(array))
         if known is None:
             known = self._constant_of[id(array)] = self.another_constant(array)
         return known
 
     def another_constant(self, array: Any) -> Symbol:
-        """Add an array as a constant of its own, whether it is one already or not."""
+        """Add an array as a constant of its own, whether it is one already or not.
+
+        Parameters
+        ----------
+        array
+            An array of a backend.
+
+        Returns
+        -------
+        Symbol
+            A new symbol.
+
+        Raises
+        ------
+        TraceError
+            If it is a value that differs from example to example.
+        """
         if is_transformed(array):
             raise TraceError(
                 f"{user_line()}: the traced function {self.name!r} uses {array!r} from outside it: "
@@ -263,7 +188,29 @@ class Graph:
         return symbol
 
     def add(self, op: Op, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Append a run of ``op``; return its output symbol, or a list of them."""
+        """Append a run of ``op``; return its output symbol, or a list of them.
+
+        Parameters
+        ----------
+        op
+            The op.
+        arrays
+            Symbols, arrays of a backend, and weak Python scalars.
+        params
+            The op's parameters.
+
+        Returns
+        -------
+        Symbol or list of Symbol
+            What the op gives, of the shapes and dtypes that its shape rule says.
+
+        Raises
+        ------
+        TraceError
+            If the op has no shape rule.
+        TypeError, ValueError
+            If the shape rule refuses the inputs.
+        """
         if op.infer is None:
             raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
         inputs = tuple(self.adopt(array) for array in arrays)
@@ -278,7 +225,18 @@ class Graph:
         return list(outputs) if several else outputs[0]
 
     def read(self, variable: Variable) -> Symbol:
-        """Return the variable's value at this point of the program."""
+        """Return the variable's value at this point of the program.
+
+        Parameters
+        ----------
+        variable
+            The variable.
+
+        Returns
+        -------
+        Symbol
+            Its value on entry, or the last that was assigned.
+        """
         symbol = self._reads.get(variable)
         if symbol is None:
             symbol = Symbol(self, variable.shape, variable.dtype)
@@ -287,7 +245,20 @@ class Graph:
         return symbol
 
     def assign(self, variable: Variable, array: Any) -> None:
-        """Give the variable a new value from this point on."""
+        """Give the variable a new value from this point on.
+
+        Parameters
+        ----------
+        variable
+            The variable.
+        array
+            Its value, as :meth:`adopt` takes it.
+
+        Raises
+        ------
+        TraceError
+            Inside a gradient function or another nested graph.
+        """
         if self.parent is not None:
             raise TraceError(
                 f"{user_line()}: variable {variable.name!r} is assigned inside a gradient "
@@ -306,14 +277,37 @@ class Graph:
         arguments: Sequence[Any],
         saved: Sequence[Any],
     ) -> list[Symbol]:
-        """Append a custom gradient around ``results``; return the symbols that stand for them."""
+        """Append a custom gradient around ``results``; return the symbols that stand for them.
+
+        Parameters
+        ----------
+        kind
+            The custom gradient.
+        results
+            What was computed.
+        arguments
+            What the gradient is with respect to.
+        saved
+            What the backward graph takes beside upstream gradients.
+
+        Returns
+        -------
+        list of Symbol
+            A symbol per result, through which gradients are the custom ones.
+        """
         inputs = tuple(self.adopt(x) for x in (*results, *arguments, *saved))
         outputs = tuple(Symbol(self, x.shape, x.dtype) for x in inputs[: kind.results])
         self.nodes.append(Node(kind, inputs, {}, outputs))
         return list(outputs)
 
     def without_updates(self) -> Graph:
-        """Return the same program, assigning no variable when it ends."""
+        """Return the same program, assigning no variable when it ends.
+
+        Returns
+        -------
+        Graph
+            A copy, which shares nodes and constants.
+        """
         twin = copy.copy(self)
         twin.updates = {}
         return twin
@@ -343,8 +337,6 @@ class Graph:
         return found
 
     def __str__(self) -> str:
-        from .text import graph_text
-
         return graph_text(self)
 
     def __repr__(self) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops.op import Op
-from .graph import CustomGradient, Graph, Node, Read, Symbol, Written
+from ..tensors.op import Op
+from .graph import Graph
+from .nodes import CustomGradient, Node, Read, Symbol, Written
 
 __all__ = ["forward_only", "prune"]
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..base.context import active_batches, active_tapes
-from ..functions.custom import replay_custom
-from ..ops.backend import backend_for_type
-from ..ops.op import Op, is_transformed
+from ..base.context import active_batches, active_graph, active_tapes, running
+from ..batches.batched import outermost
+from ..batches.boundary import key_for_examples
+from ..errors import GradientError
+from ..tensors.op import Op
+from ..tensors.recording import record_custom
 from ..tensors.tensor import Tensor
-from ..transforms.vmap import key_for_examples
-from .graph import CustomGradient, Graph, Symbol, Written
+from .constants import local_constants
+from .custom import add_custom
+from .graph import Graph
+from .nodes import CustomGradient, NotSaved, Refusal, Symbol, Written
 
-__all__ = ["local_constants", "replay"]
+__all__ = ["replay"]
 
 
 def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -21,6 +25,14 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 
     Variables change together, after the last node, so that an error leaves them as they were.
     """
+    token = running.set((*running.get(), graph))
+    try:
+        return _replay(graph, inputs)
+    finally:
+        running.reset(token)
+
+
+def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     values: dict[Symbol, Tensor] = dict(zip(graph.inputs, inputs, strict=True))
     for symbol, array in local_constants(graph, [x.array for x in inputs]).items():
         values[symbol] = Tensor(array)
@@ -39,7 +51,7 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
             result = op(*given, **node.params)
             outputs = result if isinstance(result, list) else [result]
         elif isinstance(op, CustomGradient):
-            outputs = replay_custom(op, given)
+            outputs = _replay_custom(op, given)
         elif isinstance(op, Written):
             variable, value = op.variable, Tensor.with_id(given[0].array, op.variable.id)
             for tape in active_tapes.get():
@@ -58,21 +70,42 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     return [values[symbol] for symbol in graph.outputs]
 
 
-def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
-    """Return a graph's constants on the backend and device that its inputs or variables are on."""
-    constants = graph.constants
-    if not constants:
-        return constants
-    candidates = [*arrays, *(variable.array for variable in graph.variables)]
-    for array in candidates:
-        if is_transformed(array):
-            continue
-        here = backend_for_type(type(array))
-        moved = {}
-        for symbol, constant in constants.items():
-            owner = backend_for_type(type(constant))
-            if owner is not here:
-                constant = here.asarray(owner.to_numpy(constant), device=here.device(array))
-            moved[symbol] = constant
-        return moved
-    return constants
+def _replay_custom(kind: CustomGradient, handles: Sequence[Tensor]) -> list[Tensor]:
+    """Run a custom gradient node of a graph on tensors."""
+    n, m = kind.results, kind.results + kind.arguments
+    results, arguments, saved = list(handles[:n]), list(handles[n:m]), list(handles[m:])
+    graph = active_graph.get()
+    arrays: list[Any] = [x.array for x in results]
+    given = [x.array for x in arguments]
+    backward = _Replayed(kind, saved, given)
+    if graph is not None:
+        if outermost((*arrays, *given)):
+            arrays = add_custom(kind.label, graph, backward, given, arrays)
+        else:
+            arrays = graph.custom(kind, arrays, given, [x.array for x in saved])
+    outputs = [Tensor(array) for array in arrays]
+    record_custom(kind.label, arguments, outputs, backward)
+    return outputs
+
+
+class _Replayed:
+    """The gradient function of a custom gradient node: its graph, run on tensors."""
+
+    grad_fn = None
+
+    def __init__(self, kind: CustomGradient, saved: list[Tensor], arguments: list[Any]) -> None:
+        self.kind = kind
+        self.saved = saved
+        self.specs = [(x.shape, x.dtype) for x in arguments]
+
+    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        rule = self.kind.backward
+        if isinstance(rule, Refusal):
+            advice = (
+                "Save it again with custom_gradients=True"
+                if isinstance(rule, NotSaved)
+                else "Call the function outside gradtape.function"
+            )
+            raise GradientError(f"{rule}. {advice}.")
+        grads = iter(replay(rule, [*self.saved, *upstream]))
+        return [next(grads) if connected else None for connected in self.kind.connected]

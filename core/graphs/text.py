@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..base.spec import describe
-from .graph import CustomGradient, Graph, Read, Refusal, Symbol, Written
+from ..ops.backend import to_numpy
+from .nodes import BaseGraph, CustomGradient, Read, Refusal, Symbol, Written
 
 __all__ = ["graph_text"]
 
 
-def graph_text(graph: Graph, indent: str = "") -> str:
+def graph_text(graph: BaseGraph, indent: str = "") -> str:
     """Return the graph as text, one line a node, nested graphs indented below their node."""
     names: dict[Symbol, str] = {}
     arguments = []
@@ -44,7 +45,7 @@ def graph_text(graph: Graph, indent: str = "") -> str:
         elif isinstance(op, Read):
             right = f"read {op.variable.name!r}"
         else:
-            plain = {k: v for k, v in node.params.items() if not isinstance(v, Graph)}
+            plain = {k: v for k, v in node.params.items() if not isinstance(v, BaseGraph)}
             settings = [f"{key}={value!r}" for key, value in plain.items()]
             right = f"{op.name}({', '.join(inputs + settings)})"
         lines.append(f"{indent}  {left} = {right}")
@@ -62,6 +63,4 @@ def _typed(name: str, symbol: Symbol) -> str:
 def _short(array: Any) -> str:
     if int(np.prod(array.shape)) > 6:
         return "..."
-    from ..ops.backend import to_numpy
-
     return np.array2string(to_numpy(array), separator=", ").replace("\n", "")

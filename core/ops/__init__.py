@@ -1,1 +1,22 @@
-"""ops."""
+"""Ops on arrays: kernels and rules, the backends that own array types, the plugins that bring both.
+
+Stands on base. Hands out ``Primitive`` and ``Rule``, dispatch by array type, and ``Backend``; hooks
+and the registry are in ``hookspecs``, ``registry`` and ``host``.
+"""
+
+from __future__ import annotations
+
+from .backend import Backend
+from .dispatch import is_transformed, register_array_type
+from .primitive import Primitive
+from .rule import NONDIFF, Composed, Rule
+
+__all__ = [
+    "NONDIFF",
+    "Backend",
+    "Composed",
+    "Primitive",
+    "Rule",
+    "is_transformed",
+    "register_array_type",
+]

@@ -10,13 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.handle import Handle
+from ..base.table import registry
+from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
-from ..tensors.tensor import Tensor
 
-__all__ = ["Backend", "backend", "backend_of", "current_backend", "to_numpy", "transfer"]
+__all__ = [
+    "Backend",
+    "backend",
+    "backend_of",
+    "current_backend",
+    "parse_place",
+    "shape_witness",
+    "to_numpy",
+]
 
-_selected: ContextVar[tuple[str, str | None]] = ContextVar(
-    "gradtape_backend", default=("numpy", None)
+# A backend's name and a device; None for the default ones.
+_selected: ContextVar[tuple[str | None, str | None]] = ContextVar(
+    "gradtape_backend", default=(None, None)
 )
 
 
@@ -34,6 +45,8 @@ class Backend:
 
     name: str = ""
     array_module: str = ""
+    #: Whether its arrays are NumPy's, in host memory: where new tensors are made by default.
+    host: bool = False
     #: The array type beside which Python scalars are turned into arrays once; None to leave them.
     scalar_array_type: type | None = None
     provider: Any = None
@@ -58,27 +71,105 @@ class Backend:
         return None
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
-        """Return a new array with ``value`` (a NumPy array, a number, nested lists)."""
+        """Return a new array with ``value`` (a NumPy array, a number, nested lists).
+
+        Parameters
+        ----------
+        value
+            The value, in host memory, or an array of this backend.
+        dtype
+            The dtype, if not the value's own.
+        device
+            The device, if not the backend's default.
+
+        Returns
+        -------
+        array
+            An array of the backend's type.
+        """
         raise NotImplementedError
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """Return the array's value in host memory, sharing memory where possible."""
+        """Return the array's value in host memory, sharing memory where possible.
+
+        Parameters
+        ----------
+        array
+            An array of this backend.
+
+        Returns
+        -------
+        numpy.ndarray
+            The value, of the same shape and dtype.
+        """
         raise NotImplementedError
 
     def device(self, array: Any) -> str:
-        """Return the device of ``array``, as in ``tensor.to("<backend>:<device>")``."""
+        """Return the device of ``array``, as in ``tensor.to("<backend>:<device>")``.
+
+        Parameters
+        ----------
+        array
+            An array of this backend.
+
+        Returns
+        -------
+        str
+            The device without the backend's name; ``"cpu"`` by default.
+        """
         return "cpu"
 
     def shape_witness(self, array: Any) -> Any:
-        """Return an array of the same shape and dtype that keeps ``array``'s memory free to go."""
+        """Return an array of the same shape and dtype that keeps ``array``'s memory free to go.
+
+        Parameters
+        ----------
+        array
+            An array of this backend.
+
+        Returns
+        -------
+        array
+            An array whose values do not matter; ``array`` itself by default.
+        """
         return array
 
     def weak_scalar(self, value: Any, dtype: Any) -> Any:
-        """Return a Python scalar as an array that promotes with ``dtype`` as the scalar would."""
+        """Return a Python scalar as an array that promotes with ``dtype`` as the scalar would.
+
+        Parameters
+        ----------
+        value
+            A Python number.
+        dtype
+            The dtype of the array beside it.
+
+        Returns
+        -------
+        array
+            An array without axes; the number itself by default.
+        """
         return value
 
     def bind(self, kernel: Any) -> Any:
-        """Return a portable kernel as a function of this backend's arrays."""
+        """Return a portable kernel as a function of this backend's arrays.
+
+        Parameters
+        ----------
+        kernel
+            The name of a function in the array namespace (with dots for a module in it), or
+            ``kernel(xp, *arrays, **params)``.
+
+        Returns
+        -------
+        callable
+            ``function(*arrays, **params)``.
+
+        Raises
+        ------
+        AttributeError
+            If the namespace has no function of that name.
+        """
         xp = self.xp
         if isinstance(kernel, str):
             target = xp
@@ -99,8 +190,6 @@ def backend_for_type(array_type: type, asker: str = "this operation") -> Backend
     """Return the backend that owns ``array_type``."""
     found = _by_type.get(array_type)
     if found is None:
-        from .registry import registry
-
         root = array_type.__module__.partition(".")[0]
         for candidate in registry().backends.values():
             if root == candidate.array_module:
@@ -122,8 +211,6 @@ def forget() -> None:
 def backend_of(array: Any) -> Backend:
     """Return the backend that owns ``array``."""
     if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
-        from ..graphs.graph import not_known
-
         raise not_known(array, "its backend")
     return backend_for_type(type(array))
 
@@ -133,26 +220,24 @@ def to_numpy(array: Any) -> NDArray[Any]:
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
     if not hasattr(array, "__dlpack__"):
-        from ..graphs.graph import not_known
-
         raise not_known(array, "its value")
     return backend_of(array).to_numpy(array)
 
 
 def shape_witness(tensor: Any) -> Any:
     """Return a tensor that stands for another's shape and dtype without keeping its value."""
-    if type(tensor) is not Tensor:
+    if not isinstance(tensor, Handle):
         return tensor
     array = tensor.array
     owner = _by_type.get(type(array))
-    return tensor if owner is None else Tensor.with_id(owner.shape_witness(array), 0)
+    return tensor if owner is None else type(tensor).with_id(owner.shape_witness(array), 0)
 
 
 def current_backend() -> Backend:
     """Return the backend on which new tensors are made."""
-    from .registry import registry
-
-    return registry().backend(_selected.get()[0])
+    name = _selected.get()[0]
+    found = registry()
+    return found.host_backend if name is None else found.backend(name)
 
 
 def current_device() -> str | None:
@@ -169,16 +254,26 @@ def backend(name: str) -> Iterator[Backend]:
     name
         ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
 
+    Yields
+    ------
+    Backend
+        The backend that makes new tensors inside the block.
+
     Raises
     ------
     LookupError
         If no plugin provides the backend.
     BackendUnavailable
         If it cannot be used here; the message has the ``pip install`` line.
-    """
-    selected = _parse(name)
-    from .registry import registry
 
+    Examples
+    --------
+    >>> with gt.backend("numpy"):
+    ...     x = gt.constant([1.0, 2.0])
+    >>> x.device
+    'numpy:cpu'
+    """
+    selected = parse_place(name)
     chosen = registry().backend(selected[0])
     _ = chosen.xp  # fail here, with the reason, rather than at the first op
     token = _selected.set(selected)
@@ -188,25 +283,10 @@ def backend(name: str) -> Iterator[Backend]:
         _selected.reset(token)
 
 
-def _parse(name: str) -> tuple[str, str | None]:
+def parse_place(name: str) -> tuple[str, str | None]:
+    """Return the backend and the device of ``"cupy:1"``; None for the backend's default."""
     head, _, device = name.partition(":")
     return head, device or None
-
-
-def transfer(tensor: Tensor, where: str) -> Tensor:
-    """Return ``tensor`` on the backend and device named by ``where``; recorded by tapes."""
-    name, device = _parse(where)
-    owner = backend_of(tensor.array)
-    if owner.name == name and device in (None, owner.device(tensor.array)):
-        return tensor
-    from ..functions.custom import record_identity
-    from .registry import registry
-
-    target = registry().backend(name)
-    value = owner.to_numpy(tensor.array) if owner.name != name else tensor.array
-    moved = target.asarray(value, device=device)
-    source = f"{owner.name}:{owner.device(tensor.array)}"
-    return record_identity("to", tensor, moved, lambda g: transfer(g, source))
 
 
 def check_same_backend(array: Any, like: Any, what: str) -> None:

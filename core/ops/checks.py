@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..base.spec import unsure
 from ..errors import GradientError
 from .backend import shape_witness
-from .op import Op, Rule, unsure
+from .primitive import Primitive
+from .rule import Rule
 
 __all__ = ["check_rules"]
 
 
-def check_rules(op: Op) -> None:
+def check_rules(op: Primitive) -> None:
     """Let the rules of ``op`` raise when a gradient has not the shape of its input.
 
     Otherwise it would be broadcast on the way back, and give wrong numbers without a word.
@@ -25,17 +27,17 @@ def check_rules(op: Op) -> None:
         op.replace_vjp(_checked_vjp(op, op.vjp))
 
 
-def _check_rule(op: Op, name: str, rule: Rule) -> None:
+def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
     pick, position = rule.pick, op.inputs.index(name)
     same = rule.fn_complex is rule.fn
     rule.pick = lambda values: (*pick(values), shape_witness(values[position]))
     rule.fn = _checked(op, name, rule.fn)
     rule.fn_complex = rule.fn if same else _checked(op, name, rule.fn_complex)
-    rule.only = None
+    rule.single = None
     rule.checked = True
 
 
-def _checked(op: Op, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     def rule(g: Any, *picked: Any, **keywords: Any) -> Any:
         gradient = fn(g, *picked[:-1], **keywords)
         # where inputs broadcast, the sum back to the input's shape is still to come
@@ -45,7 +47,7 @@ def _checked(op: Op, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
-def _checked_vjp(op: Op, vjp: Callable[..., Any]) -> Callable[..., Any]:
+def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
     def checked(
         gs: Any, inputs: Sequence[Any], outputs: Any, needed: Sequence[bool], **params: Any
     ) -> Any:
@@ -64,7 +66,7 @@ def _checked_vjp(op: Op, vjp: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def _check(op: Op, name: str, gradient: Any, like: Any) -> None:
+def _check(op: Primitive, name: str, gradient: Any, like: Any) -> None:
     if not hasattr(gradient, "shape"):
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned {gradient!r}, not an array; "

@@ -7,35 +7,60 @@ cheap to import: heavy libraries are for the methods of its backend.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pluggy
-
 if TYPE_CHECKING:
+    from ..tensors.op import Op
     from .backend import Backend
-    from .op import Op
 
 PROJECT = "gradtape"
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 Rules = Mapping[str, Callable[..., Any] | Mapping[str, Any]]
 
-hookspec = pluggy.HookspecMarker(PROJECT)
-_hookimpl = pluggy.HookimplMarker(PROJECT)
-
 
 def hookimpl(function: Fn) -> Fn:
-    """Mark a plugin's function as an implementation of the hook of the same name."""
-    return _hookimpl(function)
+    """Mark a plugin's function as an implementation of the hook of the same name.
+
+    Parameters
+    ----------
+    function
+        A function whose name (or whose name in the plugin) is that of a hook: ``gradtape_ops``,
+        ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``, ``gradtape_modules`` or
+        ``gradtape_executors``.
+
+    Returns
+    -------
+    callable
+        The function itself.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import Op
+    >>> @gt.hookimpl
+    ... def gradtape_ops():
+    ...     return [Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})]
+    """
+    import pluggy  # slow to import, and needed by plugins alone
+
+    return pluggy.HookimplMarker(PROJECT)(function)
 
 
-@hookspec
+def marked(pluggy: Any) -> Any:
+    """Return this module with its hooks marked as specifications, for a ``PluginManager``."""
+    mark = pluggy.HookspecMarker(PROJECT)
+    for name, hook in globals().items():
+        if name.startswith("gradtape_"):
+            mark(hook)
+    return sys.modules[__name__]
+
+
 def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
     """Return the backends that the plugin provides."""
 
 
-@hookspec
 def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
     """Return the ops that the plugin provides.
 
@@ -43,7 +68,6 @@ def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
     """
 
 
-@hookspec
 def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """Return gradient rules for ops of other plugins, by op name.
 
@@ -52,7 +76,6 @@ def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """
 
 
-@hookspec
 def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type: ignore[empty-body]
     """Return kernels for ``(op name, backend name)``, replacing the op's portable kernel there.
 
@@ -60,14 +83,13 @@ def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type:
     """
 
 
-@hookspec
 def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
     """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
 
-    A class has ``get_config()`` (a JSON-able dict) and a constructor that takes it.
+    A class has ``get_config()`` (a JSON-able dict) and a constructor that takes it. Where classes
+    say their names, ``saved_classes(vars(package))`` is what to return.
     """
 
 
-@hookspec
 def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
     """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``."""

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
+from ..base.context import BackwardPass, active_tapes, running
 from ..base.table import F
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Tensor, arrays_of
+from .records import MultiOutputRecord
 
-__all__ = ["Joint", "arrays_of", "reachable", "run_backward"]
-
-
-class Joint(NamedTuple):
-    """A record of several outputs or of a rule that serves all inputs at once."""
-
-    outputs: tuple[int, ...]
-    inputs: tuple[int | None, ...]
-    # backward(upstream gradients or None, tensors or raw arrays?) -> a gradient or None per input
-    backward: Callable[[list[Any], bool], Sequence[Any]]
-    name: str
-
-
-def reachable(records: dict[int, Any], sources: set[int]) -> set[int]:
-    """Return the ids of all tensors that the sources influence."""
-    reached = set(sources)
-    for output, record in records.items():
-        if type(record) is tuple:
-            if record[0] in reached:
-                reached.add(output)
-        elif type(record) is Joint:
-            if not reached.isdisjoint(record.inputs):
-                reached.update(record.outputs)
-        elif record is not None:
-            for edge in record:
-                if edge[0] in reached:
-                    reached.add(output)
-                    break
-    return reached
+__all__ = ["run_backward"]
 
 
 def run_backward(
@@ -46,9 +20,48 @@ def run_backward(
     raw: bool,
     useful: set[int] | None,
 ) -> None:
-    """Send gradients from outputs to inputs, taking records from the end; sum where they meet."""
+    """Send gradients from outputs to inputs, taking records from the end; sum where they meet.
+
+    Parameters
+    ----------
+    records
+        What is walked back; empty afterwards.
+    grads
+        The upstream gradients of the targets, by id. Afterwards it holds those of the sources.
+    wanted
+        The ids of the sources: their gradients are kept.
+    raw
+        Whether gradients are arrays. If not they are tensors, and somebody looks on.
+    useful
+        The ids of the tensors that sources influence; None for all.
+    """
+    if raw or not any(recorder.asks_where for recorder in active_tapes.get()):
+        _walk(records.popitem, records, grads, wanted, raw, useful)
+        return
+    here = BackwardPass()
+    token = running.set((*running.get(), here))
+
+    def popitem() -> tuple[int, Any]:
+        item = records.popitem()
+        here.output = item[0]
+        return item
+
+    try:
+        _walk(popitem, records, grads, wanted, raw, useful)
+    finally:
+        running.reset(token)
+
+
+def _walk(
+    last: Callable[[], tuple[int, Any]],
+    records: dict[int, Any],
+    grads: dict[int, Any],
+    wanted: set[int],
+    raw: bool,
+    useful: set[int] | None,
+) -> None:
     unbroadcast = F.unbroadcast_like
-    last, take, known_of = records.popitem, grads.pop, grads.get
+    take, known_of = grads.pop, grads.get
     while records:
         output, record = last()
         kind = type(record)
@@ -72,8 +85,8 @@ def run_backward(
             continue
         if record is None:
             continue
-        if kind is Joint:
-            _run_joint(record, grads, wanted, raw, useful)
+        if kind is MultiOutputRecord:
+            _run_multi_output(record, grads, wanted, useful)
             continue
         g = take(output, None) if output not in wanted else known_of(output)
         if g is None:
@@ -93,19 +106,15 @@ def run_backward(
             grads[id] = gx if known is None else known + gx
 
 
-def _run_joint(
-    record: Joint, grads: dict[int, Any], wanted: set[int], raw: bool, useful: set[int] | None
+def _run_multi_output(
+    record: MultiOutputRecord, grads: dict[int, Any], wanted: set[int], useful: set[int] | None
 ) -> None:
     gs = [grads.get(id) if id in wanted else grads.pop(id, None) for id in record.outputs]
     if all(g is None for g in gs):
         return
     if useful is not None and useful.isdisjoint(record.inputs):
         return
-    for id, gx in zip(record.inputs, record.backward(gs, raw), strict=True):
+    for id, gx in zip(record.inputs, record.backward(gs), strict=True):
         if id is not None and gx is not None and (useful is None or id in useful):
             known = grads.get(id)
             grads[id] = gx if known is None else known + gx
-
-
-def arrays_of(values: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(x.array if type(x) is Tensor else x for x in values)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..base.context import recording_to
@@ -12,11 +10,11 @@ from ..base.dtypes import is_differentiable
 from ..base.spec import describe
 from ..base.table import F
 from ..ops.backend import to_numpy
-from ..ops.op import is_transformed
+from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .backward import Joint, reachable, run_backward
-from .tape import ELSEWHERE
+from .backward import run_backward
+from .records import ELSEWHERE, outputs_of, pieces, reachable
 
 if TYPE_CHECKING:
     from .tape import GradientTape
@@ -95,19 +93,17 @@ def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[s
 
 
 def _watched(tape: GradientTape) -> str:
-    """Say what the tape watches: variables by name, tensors by shape and dtype.
-
-    The tape knows ids alone, so as not to keep tensors alive. They are looked for in all of memory.
-    """
-    variables, tensors = {v.id: v.name for v in tape.watched_variables()}, {}
-    for thing in gc.get_objects():
-        if type(thing) is Tensor and thing.id in tape._roots:
-            tensors[thing.id] = describe(thing.array.shape, thing.array.dtype)
-        elif issubclass(type(thing), Variable) and thing.id in tape._roots:
-            variables[thing.id] = thing.name
-    found = [f"variable {name!r}" for _, name in sorted(variables.items())]
-    found += [f"a tensor {text}" for id, text in sorted(tensors.items()) if id not in variables]
-    gone = len(tape._roots) - len(found)
+    """Say what the tape watches: variables by name, tensors by shape and dtype."""
+    variables, tensors, gone = [], [], 0
+    for _, watched in sorted(tape._roots.items()):
+        source = watched()
+        if isinstance(source, Variable):
+            variables.append(f"variable {source.name!r}")
+        elif source is not None:
+            tensors.append(f"a tensor {describe(source.array.shape, source.array.dtype)}")
+        else:
+            gone += 1
+    found = variables + tensors
     if gone:
         found.append(f"{gone} that {'is' if gone == 1 else 'are'} no longer there")
     more = len(found) - SHOWN
@@ -147,37 +143,15 @@ def _ends(
     blocked: dict[str, None] = {}
     cancelled: dict[str, None] = {}
     for output, record in reversed(records.items()):
-        outputs = record.outputs if type(record) is Joint else (output,)
-        coming = {id: grads[id] for id in outputs if id in grads}
+        coming = {id: grads[id] for id in outputs_of(output, record) if id in grads}
         if all(map(_vanished, coming.values())):
             continue
-        for id, name, piece in _pieces(record):
+        for id, name, piece in pieces(record):
             if id in reached and _vanished(grads.get(id)):
                 alone = dict(coming)
                 run_backward({output: piece}, alone, {id}, True, None)
                 (blocked if _vanished(alone.get(id)) else cancelled)[name] = None
     return list(blocked), list(cancelled)
-
-
-def _pieces(record: Any) -> Iterator[tuple[int, str, Any]]:
-    """Yield what a record does for each of its inputs: (input id, op, a record of that alone)."""
-    if type(record) is Joint:
-        yield from ((id, record.name, record) for id in record.inputs if id is not None)
-    elif type(record) is tuple:
-        yield record[0], _op_of(record[1]), record
-    elif record is not None:
-        yield from ((edge[0], _op_of(edge[1]), [edge]) for edge in record)
-
-
-def _op_of(rule: Any) -> str:
-    """Return the name of the op that a gradient rule belongs to: records do not keep it."""
-    from ..ops.registry import registry
-
-    for op in registry().ops.values():
-        for known in op.rules or ():
-            if known is not None and (known.fn is rule or known.fn_complex is rule):
-                return op.name
-    return getattr(rule, "__qualname__", repr(rule))
 
 
 def _vanished(gradient: Any) -> bool:

@@ -10,18 +10,19 @@ import numpy as np
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.table import F, ops
-from ..batches.batched import Batched, in_trace, new_level, whole_shape
+from ..base.unknown import user_line
+from ..batches.batched import Batched, new_level, whole_shape
+from ..batches.boundary import in_trace, leave
 from ..errors import TraceError
-from ..graphs.graph import Symbol, user_line
 from ..ops.backend import backend_for_type, current_backend
-from ..ops.op import is_transformed
+from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
-from ..transforms.vmap import batching, leave
+from .outer import batching
 
 if TYPE_CHECKING:
     from .tape import GradientTape
 
-__all__ = ["batch_jacobian", "beside", "check_examples", "jacobian", "pull_rows"]
+__all__ = ["batch_jacobian", "check_examples", "jacobian", "pull_rows", "rows_beside"]
 
 #: How many bytes the gradients on their way back may take, by estimate, if nobody says otherwise.
 MEMORY_BUDGET = 2**30
@@ -49,11 +50,11 @@ def jacobian(
         rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, *shape)
         keep = stop < count
         if stop - start == 1:  # one row needs no batch
-            seed = Tensor(beside(rows[0], target))
+            seed = Tensor(rows_beside(rows[0], target))
             found = tape._backward([target], [seed], ids, keep)
             blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
         else:
-            blocks.append(pull_rows(tape, target, beside(rows, target), ids, keep))
+            blocks.append(pull_rows(tape, target, rows_beside(rows, target), ids, keep))
     results: list[Tensor | None] = []
     for source, *parts in zip(sources, *blocks, strict=True):
         present = [part for part in parts if part is not None]
@@ -99,7 +100,7 @@ def batch_jacobian(
         stop = min(start + at_once, count)
         rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
         level = new_level()
-        seeds = Batched(in_trace(beside(rows, target)), level)
+        seeds = Batched(in_trace(rows_beside(rows, target)), level)
         seed = F.broadcast_like(seeds, target.array)
         (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
         if found is None:
@@ -155,13 +156,13 @@ def _inside(seed: Any, level: int) -> Any:
     return seed.array
 
 
-def beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
+def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
     """Return host values as an array where the target is, of its dtype or another."""
     dtype = dtype or target.dtype
     array = target.array
     while type(array) is Batched:
         array = array.array
-    if type(array) is Symbol or is_transformed(array):
+    if is_transformed(array):
         return current_backend().asarray(rows, dtype=dtype)
     owner = backend_for_type(type(array))
     return owner.asarray(rows, dtype=dtype, device=owner.device(array))
@@ -225,7 +226,7 @@ def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> No
     probe = rng.standard_normal(shape)
     spread = (slice(None), *(None,) * (len(shape) - 1))
     seeds = np.stack([probe, *(probe * s[spread] for s in signs)])
-    (found,) = pull_rows(tape, target, beside(seeds, target), [source.id], keep=True)
+    (found,) = pull_rows(tape, target, rows_beside(seeds, target), [source.id], keep=True)
     if found is None or not prod(found.shape or ()):
         return
     host = np.asarray(found.numpy())

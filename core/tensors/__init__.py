@@ -1,1 +1,58 @@
-"""tensors."""
+"""Tensors and variables: what users hold, how things become tensors, and ops called on them.
+
+Stands on ops, which work on arrays. Hands out ``Tensor``, ``Variable``, ``Op`` and its quick kinds,
+and conversion: ``as_tensor``, ``constant``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.table import late
+from .convert import as_tensor, constant
+from .indexing import At, getitem
+from .op import Op
+from .quick import BinaryOp, UnaryOp
+from .recording import transfer
+from .tensor import Operators, Tensor
+from .variable import Variable
+
+__all__ = [
+    "BinaryOp",
+    "Op",
+    "Operators",
+    "Tensor",
+    "UnaryOp",
+    "Variable",
+    "as_tensor",
+    "constant",
+]
+
+
+def _array_ufunc(self: Operators, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    return late("core.tensors.numpy_protocols").call_ufunc(ufunc, method, inputs, kwargs)
+
+
+def _array_function(self: Operators, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    return late("core.tensors.numpy_protocols").call_function(func, args, kwargs)
+
+
+def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
+    """Return the namespace of the array API standard's functions: gradtape itself.
+
+    Raises
+    ------
+    ValueError
+        If ``api_version`` is one that gradtape does not know.
+    """
+    return late("core.tensors.standard").namespace(api_version)
+
+
+# What is built on tensors and belongs to them all the same. Nowhere else is a class given anything
+# from outside it.
+Operators.at = property(At, doc="Elements to change in a new tensor: ``x.at[index].set(values)``.")  # type: ignore[assignment]
+Operators.__getitem__ = getitem  # type: ignore[method-assign]
+Operators.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
+Operators.__array_function__ = _array_function  # type: ignore[method-assign]
+Operators.__array_namespace__ = _array_namespace  # type: ignore[method-assign]
+Tensor.to = transfer  # type: ignore[assignment, method-assign]

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.dtypes import as_dtype, default_complex_dtype, default_dtype
+from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
+from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
-from .tensor import Tensor
+from ..ops.dispatch import is_transformed
+from .tensor import Operators, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..ops.op import Op
+    from ..ops.primitive import Primitive
 
 __all__ = ["among", "as_tensor", "beside", "constant", "operand"]
 
@@ -35,6 +37,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     shape
         If given, the result has this shape; a single number fills it.
 
+    Returns
+    -------
+    Tensor
+        A tensor that no tape watches yet.
+
     Raises
     ------
     TypeError
@@ -46,32 +53,14 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     --------
     >>> gt.constant([1.0, 2.0])
     <Tensor shape=(2,) dtype=float32 value=[1., 2.]>
+    >>> gt.constant(7, shape=(2, 2)).tolist()
+    [[7, 7], [7, 7]]
     """
-    from .variable import Variable
-
-    if isinstance(value, Variable):
-        value = value.value
-    if isinstance(value, Tensor):
-        result = value if dtype is None else value.astype(as_dtype(dtype))
-    elif _has_tensors(value):
-        from ..base.table import ops
-
-        items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
-        result = ops["stack"](*items, axis=0)
-    else:
-        owner = current_backend()
-        if not isinstance(value, (np.ndarray, np.generic)) and _is_device_array(value):
-            owner = backend_for_type(type(value))
-        else:
-            value = host_array(value, dtype)
-        wanted = None if dtype is None else as_dtype(dtype)
-        result = Tensor(owner.asarray(value, dtype=wanted, device=current_device()))
+    result = as_tensor(value, dtype)
     if shape is None:
         return result
     shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if result.size == 1:
-        from ..base.table import ops
-
         filled: Tensor = ops["broadcast_to"](ops["reshape"](result, shape=()), shape=shape)
         return filled
     if result.size != int(np.prod(shape)):
@@ -85,19 +74,52 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     """Return ``value`` as a tensor, itself if it is one.
 
     An array is copied: a tensor never changes, and the array's owner may.
-    """
-    if type(value) is Tensor and dtype is None:
-        return value
-    from .variable import Variable
 
-    if isinstance(value, Variable):
-        return as_tensor(value.value, dtype)
-    if isinstance(value, (np.ndarray, np.generic)) and dtype is None:
-        if value.dtype.kind not in "biufc":
-            as_dtype(value.dtype)
-        if current_backend().name == "numpy":
-            return Tensor(_native(np.array(value)))
-    return constant(value, dtype)
+    Parameters
+    ----------
+    value
+        What :func:`gradtape.constant` takes, or a variable, whose value is read.
+    dtype
+        The dtype, if not the value's own; a tensor is cast to it.
+
+    Returns
+    -------
+    Tensor
+        The tensor; gradients reach a tensor or variable that was given.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+    ValueError
+        If nested lists are ragged.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0])
+    >>> gt.as_tensor(x) is x
+    True
+    >>> gt.as_tensor([1, 2], dtype="float32").tolist()
+    [1.0, 2.0]
+    """
+    if isinstance(value, Operators):
+        tensor = value._read()
+        return tensor if dtype is None else tensor.astype(as_dtype(dtype))
+    if _has_tensors(value):
+        items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
+        return ops["stack"](*items, axis=0)
+    return Tensor(_array(value, dtype))
+
+
+def _array(value: Any, dtype: Any) -> Any:
+    """Return a new array of the current backend, or of the backend whose array ``value`` is."""
+    owner = current_backend()
+    if not isinstance(value, (np.ndarray, np.generic)) and _is_device_array(value):
+        owner = backend_for_type(type(value))
+    else:
+        value = host_array(value, dtype)
+    wanted = None if dtype is None else as_dtype(dtype)
+    return owner.asarray(value, dtype=wanted, device=current_device())
 
 
 def among(values: Sequence[Any]) -> list[Tensor]:
@@ -141,11 +163,8 @@ def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
     What a function makes itself has no backend of its own: it goes where the user's tensor is.
     Python's numbers take a floating dtype from it, unless they are indices and not ``weak``.
     """
-    from ..ops.op import is_transformed
-    from .variable import Variable
-
     made = _as_weak(value, [tensor.dtype]) if weak else as_tensor(value)
-    if isinstance(value, (Tensor, Variable)) or is_transformed(tensor.array):
+    if isinstance(value, Operators) or is_transformed(tensor.array):
         return made
     if is_transformed(made.array) or type(made.array) is type(tensor.array):
         return made
@@ -154,7 +173,7 @@ def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
     return Tensor(owner.asarray(host, device=owner.device(tensor.array)))
 
 
-def operand(value: Any, op: Op, position: int, inputs: Sequence[Any]) -> Tensor:
+def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> Tensor:
     """Return one of an op's inputs as a tensor; name op and argument if it is none."""
     try:
         if value is None:
@@ -205,16 +224,14 @@ def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _made_of_python_numbers(value: Any) -> bool:
     return all(
-        type(leaf) in (bool, int, float, complex)
+        type(leaf) in SCALARS
         for leaf in flatten(value if isinstance(value, (list, tuple)) else [value])
     )
 
 
 def _has_tensors(value: Any) -> bool:
-    from .variable import Variable
-
     return isinstance(value, (list, tuple)) and any(
-        isinstance(leaf, (Tensor, Variable)) for leaf in flatten(value)
+        isinstance(leaf, Operators) for leaf in flatten(value)
     )
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..base.dtypes import SCALARS
 from ..base.spec import broadcast_shapes
 from ..base.table import F, ops
-from ..graphs.graph import Symbol
 from ..ops.backend import backend_of, to_numpy
-from ..ops.op import SCALARS, is_transformed
+from ..ops.dispatch import is_transformed
 from .convert import as_tensor
 from .tensor import Tensor
 from .variable import Variable
@@ -92,11 +92,32 @@ class Place:
         self._index = index
 
     def get(self) -> Tensor:
-        """Return the elements: ``x[index]``."""
+        """Return the elements: ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            The elements.
+
+        Raises
+        ------
+        IndexError
+            If the index does not fit.
+        """
         return getitem(self._x, self._index)
 
     def set(self, values: Any) -> Tensor:
         """Replace the elements; where an index is repeated, the last value stays.
+
+        Parameters
+        ----------
+        values
+            The new elements; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
 
         Raises
         ------
@@ -106,6 +127,11 @@ class Place:
             If they are of a higher kind than ``x``: floats for integers, say.
         IndexError
             If the index does not fit.
+
+        Examples
+        --------
+        >>> gt.constant([1.0, 2.0, 3.0]).at[1:].set(0.0).tolist()
+        [1.0, 0.0, 0.0]
         """
         result: Tensor
         if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
@@ -121,6 +147,16 @@ class Place:
     def add(self, values: Any) -> Tensor:
         """Add to the elements, once more for each time that an index is repeated.
 
+        Parameters
+        ----------
+        values
+            What to add; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
+
         Raises
         ------
         ValueError, TypeError, IndexError
@@ -131,6 +167,16 @@ class Place:
 
     def subtract(self, values: Any) -> Tensor:
         """Subtract from the elements, once more for each time that an index is repeated.
+
+        Parameters
+        ----------
+        values
+            What to subtract; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
 
         Raises
         ------
@@ -143,6 +189,16 @@ class Place:
     def multiply(self, values: Any) -> Tensor:
         """Multiply the elements, once more for each time that an index is repeated.
 
+        Parameters
+        ----------
+        values
+            The factors; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
+
         Raises
         ------
         ValueError, TypeError, IndexError
@@ -152,6 +208,16 @@ class Place:
 
     def divide(self, values: Any) -> Tensor:
         """Divide the elements, once more for each time that an index is repeated.
+
+        Parameters
+        ----------
+        values
+            The divisors; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
 
         Raises
         ------
@@ -170,6 +236,16 @@ class Place:
 
         Where several are the largest, they share the gradient.
 
+        Parameters
+        ----------
+        values
+            What to compare with; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
+
         Raises
         ------
         ValueError, TypeError, IndexError
@@ -178,11 +254,45 @@ class Place:
         return self._combine(values, "maximum", "max")
 
     def min(self, values: Any) -> Tensor:
-        """Replace the elements by ``values`` where these are smaller; as :meth:`max`."""
+        """Replace the elements by ``values`` where these are smaller; the smallest stays.
+
+        Where several are the smallest, they share the gradient.
+
+        Parameters
+        ----------
+        values
+            What to compare with; they broadcast to the shape of ``x[index]``.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
         return self._combine(values, "minimum", "min")
 
     def apply(self, fn: Callable[[Tensor], Any]) -> Tensor:
-        """Replace the elements by ``fn(x[index])``; a repeated index makes no difference."""
+        """Replace the elements by ``fn(x[index])``; a repeated index makes no difference.
+
+        Parameters
+        ----------
+        fn
+            A function of the tensor ``x[index]``; its result broadcasts to the same shape.
+
+        Returns
+        -------
+        Tensor
+            A tensor of the shape and dtype of ``x``.
+
+        Raises
+        ------
+        ValueError, TypeError, IndexError
+            As for :meth:`set`.
+        """
         return self.set(fn(self.get()))
 
     def _combine(self, values: Any, pair: str, reduction: str) -> Tensor:
@@ -245,7 +355,7 @@ class Place:
         return (
             type(mask) is Tensor
             and is_transformed(mask.array)
-            and type(mask.array) is not Symbol
+            and not mask.array.traced
             and mask.dtype.kind == "b"
             and self._x.shape is not None
             and mask.shape == self._x.shape
@@ -286,7 +396,26 @@ def _uses_arrays(template: tuple[Any, ...]) -> bool:
 
 
 def decode_index(template: tuple[Any, ...], arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the index that a kernel applies, from an op's ``index`` parameter and array inputs."""
+    """Return the index that a kernel applies, from an op's ``index`` parameter and array inputs.
+
+    Parameters
+    ----------
+    template
+        The op's parameter: integers, slices as tuples, and the places of arrays.
+    arrays
+        The op's arrays of indices or booleans, in order.
+
+    Returns
+    -------
+    tuple
+        An index as NumPy takes it.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import decode_index
+    >>> decode_index((("slice", 1, None, None), 0), ())
+    (slice(1, None, None), 0)
+    """
     if not arrays:
         static = _static_index(template)
         if static is not None:

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base.table import ops
+from ..base.table import face, ops, public, registry
 from ..base.tree import flatten, map_structure
-from ..ops.op import Op
+from .convert import as_tensor
+from .op import Op
+from .tensor import Operators
 
 __all__ = ["call_function", "call_ufunc", "counterpart"]
 
@@ -134,16 +136,12 @@ def counterpart(function: Any) -> Callable[..., Any]:
     TypeError
         If there is none, with near names and how to register one.
     """
-    import gradtape  # its functions are found when they are first used
-
     family = _family(function)
-    module = getattr(gradtape, family) if family else gradtape
+    module = public(family) if family else face()
     name = _OTHER_NAMES.get(function.__name__, function.__name__)
     ours = getattr(module, name, None)
     if callable(ours):
         return ours
-    from ..ops.registry import registry
-
     plugins = [op for full, op in registry().ops.items() if full.partition("::")[2] == name]
     if len(plugins) == 1:
         return plugins[0]
@@ -222,9 +220,7 @@ def _call_method(
         instead = _IN_PLACE_OF.get(method, "gradtape.{name}")
         instead = instead.format(name=name, at=name if name in ("add", "subtract") else "set")
         raise TypeError(f"{place} does not work on tensors; use {instead}")
-    import gradtape
-
-    function = getattr(gradtape, _METHODS[name, method])
+    function = public(_METHODS[name, method])
     takes = _parameters(function) or {}
     options = {"axis": 0, **kwargs}
     _refuse(place, function.__name__, {k: v for k, v in options.items() if k not in takes})
@@ -238,8 +234,6 @@ def _call_method(
 
 def _outer(ufunc: Any, x: Any, y: Any) -> Any:
     """Apply a ufunc to each element of ``x`` with each of ``y``."""
-    from .convert import as_tensor
-
     x, y = as_tensor(x), as_tensor(y)
     if y.shape is None:
         raise ValueError(
@@ -322,8 +316,6 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 def _of_values(function: Any, value: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
     """Call NumPy's function with an array in place of each tensor."""
-    from .tensor import Operators
-
     args, kwargs = map_structure(
         lambda leaf: value(leaf) if isinstance(leaf, Operators) else leaf, (args, kwargs)
     )
@@ -435,8 +427,6 @@ def _reduces(name: str) -> bool:
 
 
 def _cast(dtype: Any) -> Callable[[Any], Any]:
-    from .convert import as_tensor
-
     return lambda x: as_tensor(x).astype(dtype)
 
 
@@ -454,8 +444,6 @@ def _cast_within_kind(name: str, dtype: Any) -> Callable[[Any], Any]:
 
 def _as_numpy_would(value: Any) -> Any:
     """Return Python numbers in NumPy's default dtypes, which are not ours."""
-    from .tensor import Operators
-
     if any(isinstance(leaf, Operators) for leaf in flatten([value])):
         return value
     return np.asarray(value) if isinstance(value, (float, complex, list, tuple)) else value
@@ -463,8 +451,6 @@ def _as_numpy_would(value: Any) -> Any:
 
 def _in_fortran_order(ours: Any, x: Any, shape: Any = None) -> Any:
     """Reshape with the first index changing fastest: in C order, seen from the other end."""
-    from .convert import as_tensor
-
     x = as_tensor(x).T
     if shape is None:
         return ours(x)

@@ -35,7 +35,7 @@ from numpy import (
 from ..base.dtypes import default_complex_dtype, default_dtype
 from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
-from ..base.table import ops
+from ..base.table import face, ops
 from .convert import as_tensor, constant
 from .tensor import Tensor
 
@@ -83,24 +83,46 @@ def namespace(api_version: str | None = None) -> Any:
         raise ValueError(
             f"__array_namespace__: api_version must be one of {_VERSIONS}, got {api_version!r}"
         )
-    import gradtape  # the package's face stands above this module
-
-    return gradtape
+    return face()
 
 
 class NamespaceInfo:
     """What gradtape can do, in the words of the array API standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Return which optional parts there are: both kinds of results of unknown size."""
+        """Return which optional parts there are: both kinds of results of unknown size.
+
+        Returns
+        -------
+        dict
+            Whether by name, and the most axes that a tensor may have.
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
-        """Return where new tensors are made, as ``tensor.device`` says it."""
+        """Return where new tensors are made, as ``tensor.device`` says it.
+
+        Returns
+        -------
+        str
+            The backend and its device: ``"numpy:cpu"``.
+        """
         return constant(0).device
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the dtypes of Python's numbers, by kind."""
+        """Return the dtypes of Python's numbers, by kind.
+
+        Parameters
+        ----------
+        device
+            Only for the standard's signature: all devices have the same.
+
+        Returns
+        -------
+        dict
+            A dtype for each of ``"real floating"``, ``"complex floating"``, ``"integral"`` and
+            ``"indexing"``.
+        """
         return {
             "real floating": default_dtype(),
             "complex floating": default_complex_dtype(),
@@ -109,17 +131,53 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the dtypes of the standard by name: all, or those of a kind or kinds."""
+        """Return the dtypes of the standard by name: all, or those of a kind or kinds.
+
+        Parameters
+        ----------
+        device
+            Only for the standard's signature: all devices have the same.
+        kind
+            A kind as ``gradtape.isdtype`` takes it, or a tuple of kinds; all by default.
+
+        Returns
+        -------
+        dict
+            The dtypes by name.
+
+        Raises
+        ------
+        ValueError
+            If there is no such kind.
+        """
         found = np.__array_namespace_info__().dtypes(kind=kind)
         return {name: np.dtype(dtype) for name, dtype in found.items()}
 
     def devices(self) -> list[str]:
-        """Return the devices of the current backend that are known to be there."""
+        """Return the devices of the current backend that are known to be there.
+
+        Returns
+        -------
+        list of str
+            The devices, as ``tensor.device`` says them.
+        """
         return [self.default_device()]
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Return what gradtape can do, in the words of the array API standard."""
+    """Return what gradtape can do, in the words of the array API standard.
+
+    Returns
+    -------
+    NamespaceInfo
+        An object with the standard's methods ``capabilities``, ``default_device``,
+        ``default_dtypes``, ``devices`` and ``dtypes``.
+
+    Examples
+    --------
+    >>> gt.__array_namespace_info__().default_device()
+    'numpy:cpu'
+    """
     return NamespaceInfo()
 
 
@@ -131,10 +189,22 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     shapes
         Tuples of sizes, or single sizes. ``None`` is a size that a trace does not know.
 
+    Returns
+    -------
+    tuple
+        The common shape.
+
     Raises
     ------
     ValueError
         If two sizes disagree.
+    TypeError
+        If a size is not an integer.
+
+    Examples
+    --------
+    >>> gt.broadcast_shapes((2, 1), (3,))
+    (2, 3)
     """
     given = [
         shape if isinstance(shape, tuple) and None in shape else as_shape(shape, "broadcast_shapes")
@@ -157,10 +227,22 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     copy
         True for a tensor of its own. False forbids a copy, so that only a tensor passes.
 
+    Returns
+    -------
+    Tensor
+        The tensor; gradients reach a tensor that was given.
+
     Raises
     ------
     ValueError
         If a copy is needed and forbidden.
+    TypeError
+        If the value is not numeric.
+
+    Examples
+    --------
+    >>> gt.asarray([1, 2], dtype="float32").tolist()
+    [1.0, 2.0]
     """
     result = as_tensor(obj, dtype)
     if device is not None:
@@ -171,22 +253,119 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
 
 
 def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
-    """Return a tensor cast to ``dtype``; gradients are cast back."""
+    """Return a tensor cast to ``dtype``; gradients are cast back.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    dtype
+        The dtype of the result. Casting complex numbers to real ones drops the imaginary part,
+        casting to integers the fraction.
+    copy
+        Only for the standard's signature: a tensor never changes, so that none can tell.
+    device
+        Where to put the result; where ``x`` is by default.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If no tensor can have the dtype.
+
+    Examples
+    --------
+    >>> gt.astype(gt.constant([1.7, -1.7]), "int32").tolist()
+    [1, -1]
+    """
     return asarray(as_tensor(x).astype(dtype), device=device)
 
 
 def copy(x: Any) -> Tensor:
-    """Return the same values as a tensor of its own; gradients reach ``x``."""
+    """Return the same values as a tensor of its own; gradients reach ``x``.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``, with another identity on tapes.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.copy(gt.constant([1, 2])).tolist()
+    [1, 2]
+    """
     return ops["identity"](x)
 
 
 def empty(shape: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of zeros: no tensor holds what nobody wrote."""
+    """Return a tensor of zeros: no tensor holds what nobody wrote.
+
+    Parameters
+    ----------
+    shape
+        A size or a sequence of sizes.
+    dtype
+        The dtype; the default dtype (``float32``) if not given.
+
+    Returns
+    -------
+    Tensor
+        Zeros, on the current backend.
+
+    Raises
+    ------
+    TypeError
+        If a size is not an integer.
+    ValueError
+        If a size is negative.
+
+    Examples
+    --------
+    >>> gt.empty(2).tolist()
+    [0.0, 0.0]
+    """
     return constant(np.zeros(shape, default_dtype() if dtype is None else dtype))
 
 
 def empty_like(x: Any, dtype: Any = None) -> Tensor:
-    """Return zeros of the shape of ``x``: no tensor holds what nobody wrote."""
+    """Return zeros of the shape of ``x``: no tensor holds what nobody wrote.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    dtype
+        The dtype; that of ``x`` if not given.
+
+    Returns
+    -------
+    Tensor
+        Zeros, of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If no tensor can have the dtype.
+
+    Examples
+    --------
+    >>> gt.empty_like(gt.constant([1, 2])).tolist()
+    [0, 0]
+    """
     zeros: Tensor = ops["zeros_like"](x)
     return zeros if dtype is None else zeros.astype(dtype)
 
@@ -195,5 +374,31 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     """Return a tensor with the values of another library's array, on this backend.
 
     The values are copied: a tensor never changes, and the array's owner may change it.
+
+    Parameters
+    ----------
+    x
+        An array in host memory, with the methods ``__dlpack__`` and ``__dlpack_device__``.
+    device
+        Where to put it, as ``tensor.device`` says it; on the current backend by default.
+    copy
+        Only for the standard's signature: there always is a copy.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    AttributeError
+        If ``x`` does not know DLPack.
+    TypeError
+        If no tensor can have its dtype.
+
+    Examples
+    --------
+    >>> gt.from_dlpack(np.arange(3)).tolist()
+    [0, 1, 2]
     """
     return asarray(constant(np.from_dlpack(x)), device=device)

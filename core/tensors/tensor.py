@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..base.context import active_tapes
+from ..base.handle import Handle
+from ..base.operators import BINARY, COMPARISONS, UNARY
 from ..base.table import ops
+from ..base.unknown import not_known
+from ..ops.backend import backend_of, to_numpy
 from .methods import Methods, named_for_users
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Operators", "Tensor"]
+    from .indexing import At
 
-next_id = count(1).__next__
+__all__ = ["Operators", "Tensor", "arrays_of", "is_raw"]
 
 #: Why a gradient ends at a tensor whose value was read.
 TO_NUMPY = (
@@ -39,113 +42,59 @@ class Operators(Methods):
     # Binary operators between an ndarray and a tensor are ours, on either side.
     __array_priority__ = 1000
 
-    def __add__(self, other: Any) -> Tensor:
-        return ops["add"](self, other)
+    if TYPE_CHECKING:
+        # made from the table of operators, below
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __lshift__(self, other: Any) -> Tensor: ...
+        def __rlshift__(self, other: Any) -> Tensor: ...
+        def __rshift__(self, other: Any) -> Tensor: ...
+        def __rrshift__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        # bound by core.tensors, once what they are built on is there
+        @property
+        def at(self) -> At: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
+        def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
+        def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
 
-    def __radd__(self, other: Any) -> Tensor:
-        return ops["add"](other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return ops["subtract"](self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return ops["subtract"](other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return ops["multiply"](self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return ops["multiply"](other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return ops["divide"](self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return ops["divide"](other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return ops["floor_divide"](self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return ops["floor_divide"](other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return ops["remainder"](self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return ops["remainder"](other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return ops["power"](self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return ops["power"](other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return ops["matmul"](self, other)
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return ops["matmul"](other, self)
-
-    def __neg__(self) -> Tensor:
-        return ops["negative"](self)
-
-    def __pos__(self) -> Tensor:
-        return ops["positive"](self)
-
-    def __abs__(self) -> Tensor:
-        return ops["abs"](self)
-
-    def __invert__(self) -> Tensor:
-        return ops["bitwise_invert"](self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return ops["bitwise_and"](self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return ops["bitwise_and"](other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return ops["bitwise_or"](self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return ops["bitwise_or"](other, self)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return ops["bitwise_xor"](self, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return ops["bitwise_xor"](other, self)
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return ops["bitwise_left_shift"](self, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return ops["bitwise_left_shift"](other, self)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return ops["bitwise_right_shift"](self, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return ops["bitwise_right_shift"](other, self)
+    def _read(self) -> Tensor:
+        """Return the value as a tensor; a variable is watched by this."""
+        raise NotImplementedError
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
-        return ops["floor_divide"](self, other), ops["remainder"](self, other)
+        return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
-        return ops["floor_divide"](other, self), ops["remainder"](other, self)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return ops["less"](self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return ops["less_equal"](self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return ops["greater"](self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return ops["greater_equal"](self, other)
+        return other // self, other % self
 
     def __eq__(self, other: object) -> Any:
         if other is None or isinstance(other, str):
@@ -164,65 +113,57 @@ class Operators(Methods):
         found = self == item
         return found if isinstance(found, bool) else bool(ops["any"](found, axis=None))
 
-    def __getitem__(self, index: Any) -> Tensor:
-        from .indexing import getitem  # indexing coerces, and so imports this module
 
-        return getitem(self, index)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from .numpy_protocols import call_ufunc
-
-        return call_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from .numpy_protocols import call_function
-
-        return call_function(func, args, kwargs)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Return the namespace of the array API standard's functions: gradtape itself.
-
-        Raises
-        ------
-        ValueError
-            If ``api_version`` is one that gradtape does not know.
-        """
-        from .standard import namespace
-
-        return namespace(api_version)
+def _unary(op: str) -> Callable[[Any], Any]:
+    return lambda self: ops[op](self)
 
 
+def _binary(op: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: ops[op](self, other)
+
+
+def _reflected(op: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: ops[op](other, self)
+
+
+for _name, _op in UNARY.items():
+    setattr(Operators, f"__{_name}__", _unary(_op))
+for _name, _op in BINARY.items():
+    setattr(Operators, f"__{_name}__", _binary(_op))
+    setattr(Operators, f"__r{_name}__", _reflected(_op))
+for _name, _op in COMPARISONS.items():
+    if _name not in ("eq", "ne"):
+        setattr(Operators, f"__{_name}__", _binary(_op))
 named_for_users(Operators)
 
 
-class Tensor(Operators):
+class Tensor(Handle, Operators):
     """A multi-dimensional array that gradient tapes can follow.
 
     A tensor never changes: ops make new ones. Make tensors with :func:`gradtape.constant`.
+
+    Parameters
+    ----------
+    array
+        An array of a backend, which nobody writes to any more; it is not copied.
 
     Attributes
     ----------
     array
         The array behind the handle: ``numpy.ndarray``, ``cupy.ndarray``, or one of gradtape's own
         array types while a function is traced or transformed.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0])
+    >>> (2.0 * x + 1.0).tolist()
+    [3.0, 5.0]
     """
 
-    __slots__ = ("__weakref__", "array", "id")
+    __slots__ = ()
 
-    array: Any
-    id: int
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.id = next_id()
-
-    @classmethod
-    def with_id(cls, array: Any, id: int) -> Tensor:
-        """Return a handle with a given identity on tapes: a variable's, or 0 for none."""
-        tensor = object.__new__(cls)  # without an identity of its own, which would be thrown away
-        tensor.array = array
-        tensor.id = id
-        return tensor
+    def _read(self) -> Tensor:
+        return self
 
     @property
     def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
@@ -235,7 +176,7 @@ class Tensor(Operators):
         """The number of axes."""
         shape = self.array.shape
         if shape is None:
-            raise _not_known(self, "ndim")
+            raise not_known(self.array, "ndim")
         return len(shape)
 
     @property
@@ -243,7 +184,7 @@ class Tensor(Operators):
         """The number of elements."""
         shape = self.array.shape
         if shape is None or None in shape:
-            raise _not_known(self, "size")
+            raise not_known(self.array, "size")
         return int(np.prod(shape))
 
     @property
@@ -255,8 +196,6 @@ class Tensor(Operators):
     @property
     def device(self) -> str:
         """Where the elements are, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
-        from ..ops.backend import backend_of
-
         owner = backend_of(self.array)
         return f"{owner.name}:{owner.device(self.array)}"
 
@@ -265,9 +204,17 @@ class Tensor(Operators):
 
         The array shares memory with the tensor where it can, and is read-only: what a tape holds
         must not change under it. Copy it to write.
-        """
-        from ..ops.backend import to_numpy
 
+        Returns
+        -------
+        numpy.ndarray or numpy.generic
+            The value, of the tensor's shape and dtype. Gradients do not pass through it.
+
+        Raises
+        ------
+        TraceError
+            While a function is traced or transformed, when there is no value.
+        """
         value = to_numpy(self.array)
         for tape in active_tapes.get():  # so that it can say where a gradient went
             tape.record_break((self,), (), TO_NUMPY)
@@ -305,10 +252,8 @@ class Tensor(Operators):
             If a copy is forbidden and memory cannot be marked as read-only: for an older library,
             or on a device.
         """
-        from ..ops.backend import backend_of
-
         if not hasattr(self.array, "__dlpack__"):
-            raise _not_known(self, "its value")
+            raise not_known(self.array, "its value")
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
         if copy is not False:
@@ -326,25 +271,46 @@ class Tensor(Operators):
 
     def __dlpack_device__(self) -> Any:
         if not hasattr(self.array, "__dlpack__"):
-            raise _not_known(self, "its device")
+            raise not_known(self.array, "its device")
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
-    def to(self, backend: str) -> Tensor:
-        """Return the tensor on another backend or device: ``"numpy"``, ``"cupy"``, ``"cupy:1"``."""
-        from ..ops.backend import transfer
+    if TYPE_CHECKING:  # bound by core.tensors
 
-        return transfer(self, backend)
+        def to(self, backend: str) -> Tensor: ...
 
     def item(self, *index: Any) -> Any:
         """Return the only element as a Python number, or the one at ``index``.
 
-        The index is a number (into the flattened tensor) or one for each axis, as in NumPy.
+        Parameters
+        ----------
+        index
+            A number (into the flattened tensor) or one for each axis, as in NumPy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element. Gradients do not pass through it.
+
+        Raises
+        ------
+        ValueError
+            If there are several elements, and no index.
+        IndexError
+            If the index is out of bounds.
+        TraceError
+            While a function is traced or transformed, when there is no value.
         """
         result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
         return result
 
     def tolist(self) -> Any:
-        """Return the value as nested lists of Python numbers."""
+        """Return the value as nested lists of Python numbers.
+
+        Returns
+        -------
+        list or number
+            A list per axis; a number if there are no axes.
+        """
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:
@@ -367,7 +333,7 @@ class Tensor(Operators):
     def __len__(self) -> int:
         shape = self.array.shape
         if shape is None or (shape and shape[0] is None):
-            raise _not_known(self, "len()")
+            raise not_known(self.array, "len()")
         if not shape:
             raise TypeError("len() of a tensor without axes")
         return int(shape[0])
@@ -417,7 +383,11 @@ def _indent(text: str) -> str:
     return "\n" + text if "\n" in text else text
 
 
-def _not_known(tensor: Tensor, what: str) -> Exception:
-    from ..graphs.graph import not_known
+def is_raw(gradients: Sequence[Any]) -> bool:
+    """Return whether gradients are arrays, not tensors that somebody follows; None is either."""
+    return all(type(g) is not Tensor for g in gradients)
 
-    return not_known(tensor.array, what)
+
+def arrays_of(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the arrays of tensors; anything else as it is."""
+    return tuple(x.array if type(x) is Tensor else x for x in values)

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
 from ..base.spec import Shape, TensorSpec
-from ..batches.batched import Batched
+from ..base.unknown import not_known
 from ..errors import TraceError
+from ..ops.backend import check_same_backend
 from .convert import as_tensor, constant
-from .tensor import Operators, Tensor, next_id
+from .tensor import Operators, Tensor
 
 __all__ = ["Variable"]
 
@@ -34,6 +36,23 @@ class Variable(Operators):
         A name for messages and saved files.
     dtype
         The dtype, if not the value's own.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+    TraceError
+        If the initial value is one that a trace does not know.
+
+    Examples
+    --------
+    >>> w = gt.Variable([1.0, 2.0])
+    >>> with gt.GradientTape() as tape:
+    ...     y = gt.sum(w * w)
+    >>> tape.gradient(y, w).tolist()
+    [2.0, 4.0]
+    >>> w.assign_sub([1.0, 1.0]).tolist()
+    [0.0, 1.0]
     """
 
     __slots__ = ("__weakref__", "_array", "id", "name", "trainable")
@@ -49,8 +68,6 @@ class Variable(Operators):
             initial_value = initial_value()
         array = constant(initial_value, dtype).array
         if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
-            from ..graphs.graph import not_known
-
             raise not_known(array, "the initial value of a Variable")
         self._array = array
         self.trainable = bool(trainable) and is_differentiable(array.dtype)
@@ -65,13 +82,28 @@ class Variable(Operators):
                 tape.accessed(self)
         return self.handle()
 
+    def _read(self) -> Tensor:
+        return self.value
+
     def handle(self) -> Tensor:
-        """Return the value with the variable's identity on tapes, without watching the variable."""
+        """Return the value with the variable's identity on tapes, without watching the variable.
+
+        Returns
+        -------
+        Tensor
+            The current value.
+        """
         graph = active_graph.get()
         return Tensor.with_id(self._array if graph is None else graph.read(self), self.id)
 
     def read_value(self) -> Tensor:
-        """Return the current value, as :attr:`value` does."""
+        """Return the current value, as :attr:`value` does.
+
+        Returns
+        -------
+        Tensor
+            The current value; tapes watch the variable if it is trainable.
+        """
         return self.value
 
     @property
@@ -108,23 +140,66 @@ class Variable(Operators):
         ----------
         value
             A value of the variable's shape; its dtype is converted if NumPy calls that safe within
-            a kind (``float64`` to ``float32``, not ``float32`` to ``int32``).
+            a kind (``float64`` to ``float32``, not ``float32`` to ``int32``). No gradient passes to
+            it.
+
+        Returns
+        -------
+        Variable
+            The variable itself.
 
         Raises
         ------
         ValueError
             If the shape differs; the variable is unchanged.
         TypeError
-            If the dtype cannot be converted; the variable is unchanged.
+            If the dtype cannot be converted, or the value is on another backend; the variable is
+            unchanged.
         """
         return self._assign(self._weak(value), "assign")
 
     def assign_add(self, delta: Any) -> Variable:
-        """Add ``delta`` to the value."""
+        """Add ``delta`` to the value.
+
+        Parameters
+        ----------
+        delta
+            What to add; it broadcasts to the variable's shape. No gradient passes to it.
+
+        Returns
+        -------
+        Variable
+            The variable itself.
+
+        Raises
+        ------
+        ValueError
+            If the result has another shape; the variable is unchanged.
+        TypeError
+            If the dtype of the result cannot be converted; the variable is unchanged.
+        """
         return self._assign(self._current() + self._weak(delta), "assign_add")
 
     def assign_sub(self, delta: Any) -> Variable:
-        """Subtract ``delta`` from the value."""
+        """Subtract ``delta`` from the value.
+
+        Parameters
+        ----------
+        delta
+            What to subtract; it broadcasts to the variable's shape. No gradient passes to it.
+
+        Returns
+        -------
+        Variable
+            The variable itself.
+
+        Raises
+        ------
+        ValueError
+            If the result has another shape; the variable is unchanged.
+        TypeError
+            If the dtype of the result cannot be converted; the variable is unchanged.
+        """
         return self._assign(self._current() - self._weak(delta), "assign_sub")
 
     def _weak(self, value: Any) -> Tensor:
@@ -149,7 +224,7 @@ class Variable(Operators):
 
     def _checked(self, value: Tensor, method: str) -> Any:
         array = value.array
-        if type(array) is Batched:
+        if getattr(array, "batched", False):
             raise TraceError(
                 f"{method}: variable {self.name!r} has one value, the value to assign differs from "
                 "example to example of a vmap; return it from the function instead"
@@ -163,13 +238,24 @@ class Variable(Operators):
                 )
             array = value.astype(self._array.dtype).array
         if active_graph.get() is None:
-            from ..ops.backend import check_same_backend
-
             check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
         return array
 
     def check_shape(self, shape: Shape, method: str = "assign") -> None:
-        """Raise ``ValueError`` if a value of ``shape``, as far as that is known, does not fit."""
+        """Raise ``ValueError`` if a value of ``shape``, as far as that is known, does not fit.
+
+        Parameters
+        ----------
+        shape
+            A tuple of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+        method
+            The name that begins the message.
+
+        Raises
+        ------
+        ValueError
+            If the number of axes or a known size differs from the variable's.
+        """
         own = self._array.shape
         if shape != own and not TensorSpec(own, self.dtype).admits(shape):
             raise ValueError(
@@ -184,11 +270,23 @@ class Variable(Operators):
             graph.assign(self, array)
 
     def set_array(self, array: Any) -> None:
-        """Replace the raw array, unchecked: for optimizers and readers, which have checked it."""
+        """Replace the raw array, unchecked: for optimizers and readers, which have checked it.
+
+        Parameters
+        ----------
+        array
+            An array of the variable's backend, shape and dtype.
+        """
         self._array = array
 
     def numpy(self) -> NDArray[Any] | Any:
-        """Return the value as a read-only NumPy array."""
+        """Return the value as a read-only NumPy array, without watching the variable.
+
+        Returns
+        -------
+        numpy.ndarray or numpy.generic
+            The value, of the variable's shape and dtype.
+        """
         return self.handle().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -202,11 +300,40 @@ class Variable(Operators):
         return self.handle().__dlpack_device__()
 
     def tolist(self) -> Any:
-        """Return the value as nested lists of Python numbers."""
+        """Return the value as nested lists of Python numbers.
+
+        Returns
+        -------
+        list or number
+            A list per axis; a number if there are no axes.
+
+        Raises
+        ------
+        TraceError
+            While a function is traced or transformed, when there is no value.
+        """
         return self.handle().tolist()
 
     def item(self, *index: Any) -> Any:
-        """Return the only element as a Python number, or the one at ``index``."""
+        """Return the only element as a Python number, or the one at ``index``.
+
+        Parameters
+        ----------
+        index
+            A number (into the flattened value) or one for each axis, as in NumPy.
+
+        Returns
+        -------
+        bool, int, float or complex
+            The element.
+
+        Raises
+        ------
+        ValueError
+            If there are several elements, and no index.
+        IndexError
+            If the index is out of bounds.
+        """
         return self.handle().item(*index)
 
     def __float__(self) -> float:

@@ -14,24 +14,23 @@ from typing import Any
 import numpy as np
 
 from ..base.context import active_tapes, recording_to
-from ..base.dtypes import is_differentiable
-from ..base.table import F
+from ..base.dtypes import SCALARS, is_differentiable
+from ..base.recorder import Recorder
+from ..base.spec import unsure
+from ..base.table import F, registry
 from ..base.tree import flatten, pack_like, structure
 from ..errors import GradientError
-from ..ops.op import SCALARS, Op, is_transformed, unsure
+from ..ops.dispatch import is_transformed
 from ..tape.tape import GradientTape, UnconnectedGradients, unconnected_kind
 from ..tensors.convert import as_tensor
+from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
 __all__ = ["ForwardAccumulator", "register_jvp"]
 
 
-class _Tangents(dict[int, Tensor]):
-    """Tangents by id; of a type of its own, so that ops tell us of every run."""
-
-
-class ForwardAccumulator:
+class ForwardAccumulator(Recorder):
     """Compute Jacobian-vector products while a function runs: forward-mode differentiation.
 
     Parameters
@@ -70,7 +69,7 @@ class ForwardAccumulator:
                 "ForwardAccumulator: primals and tangents do not have the same structure: "
                 f"{structure(primals)} and {structure(tangents)}"
             )
-        self.records: dict[int, Any] = _Tangents()
+        self.records: dict[int, Any] = {}  # tangents by id
         self._recording = False
         for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
             if not isinstance(primal, (Tensor, Variable)):
@@ -116,7 +115,15 @@ class ForwardAccumulator:
 
         Returns
         -------
-        A tangent per tensor, of its shape and dtype, in the structure of ``primals``.
+        object
+            A tangent per tensor, of its shape and dtype, in the structure of ``primals``.
+
+        Raises
+        ------
+        TypeError
+            If something is neither a tensor nor a variable.
+        ValueError
+            If ``unconnected_gradients`` is another word.
         """
         zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
         results = []
@@ -131,9 +138,6 @@ class ForwardAccumulator:
         return pack_like(primals, results)
 
     # -- what ops tell ---------------------------------------------------------------------------
-
-    def accessed(self, variable: Variable) -> None:
-        """Ignore that a variable was read: its tangent goes by its id."""
 
     def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
         """Compute the tangent of an op's output."""
@@ -154,20 +158,17 @@ class ForwardAccumulator:
         name: str,
         inputs: list[Tensor],
         outputs: list[Tensor],
-        backward: Callable[[list[Any], bool], Sequence[Any]],
+        backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
         """Compute the tangents of what a gradient function belongs to."""
         tangents = self._tangents(inputs)
         if tangents is None:
             return
         with recording_to(self._others()):
-            found = transposed(lambda gs: backward(gs, False), tangents, outputs, name)
+            found = transposed(backward, tangents, outputs, name)
             with recording_to(()):
-                _check_linear(lambda gs: backward(gs, False), tangents, outputs, name)
+                _check_linear(backward, tangents, outputs, name)
             self._keep(outputs, found)
-
-    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Ignore that gradients stop here: no tangent is passed on."""
 
     def _tangents(self, inputs: Sequence[Any]) -> list[Tensor | None] | None:
         known = self.records
@@ -261,8 +262,7 @@ def _elementwise(
         t = tangent
         if t.dtype != output.dtype or t.shape != output.shape or unsure(t.shape):
             t = F.broadcast_like(t, output)
-        keywords = {name: settings[name] for name in rule.keywords}
-        terms.append(_cast(rule.fn(t, *rule.pick((*inputs, output)), **keywords), output))
+        terms.append(_cast(rule.apply(t, (*inputs, output), settings), output))
     return _total(terms) if terms else None
 
 
@@ -328,9 +328,7 @@ def derived(
             if not wanted or rule is None:
                 grads.append(None)
                 continue
-            keywords = {name: settings[name] for name in rule.keywords}
-            fn = rule.fn_complex if complex_ else rule.fn
-            g = fn(gs[0], *rule.pick((*inputs, outputs[0])), **keywords)
+            g = rule.apply(gs[0], (*inputs, outputs[0]), settings, complex_)
             grads.append(F.unbroadcast_like(g, x) if rule.broadcasts else g)
         return grads
 
@@ -416,8 +414,9 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     Returns
     -------
-    A decorator for ``rule(tangents, inputs, outputs, **params)``: it is given a tangent or ``None``
-    (for zero) per input, and returns the tangent of the output, or one per output.
+    callable
+        A decorator for ``rule(tangents, inputs, outputs, **params)``: it is given a tangent or
+        ``None`` (for zero) per input, and returns the tangent of the output, or one per output.
 
     Raises
     ------
@@ -426,12 +425,18 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     Examples
     --------
-    >>> @gt.register_jvp("sin")
-    ... def slope(tangents, inputs, outputs):
-    ...     return tangents[0] * gt.cos(inputs[0])
+    >>> from types import SimpleNamespace
+    >>> from gradtape.core.extend import Op
+    >>> cube = Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
+    >>> gt.register_plugin(plugin, "example")
+    >>> @gt.register_jvp("example::cube")
+    ... def forward(tangents, inputs, outputs):
+    ...     return 3.0 * tangents[0] * inputs[0] * inputs[0]
+    >>> gt.jvp(cube, 2.0, 1.0)[1].item()
+    12.0
+    >>> gt.unregister_plugin("example")
     """
-    from ..ops.registry import registry
-
     op = registry().op(op_name)
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:

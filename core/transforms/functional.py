@@ -195,14 +195,16 @@ def value_and_grad(
 
     Returns
     -------
-    A function of the arguments of ``fn`` that returns ``(value, gradient)``, or
-    ``((value, auxiliary), gradient)``. The gradient has the structure of the argument; it is a
-    tuple of those if ``argnums`` is a sequence. What has no influence has zeros.
+    callable
+        A function of the arguments of ``fn`` that returns ``(value, gradient)``, or
+        ``((value, auxiliary), gradient)``. The gradient has the structure of the argument; it is a
+        tuple of those if ``argnums`` is a sequence. What has no influence has zeros.
 
     Raises
     ------
     TypeError
-        When called, if the result is not a scalar, or an argument is not floating.
+        When called, if the result is not a scalar, an argument is not floating, or ``argnums``
+        names none of the arguments.
 
     Examples
     --------
@@ -226,7 +228,26 @@ def value_and_grad(
 def grad(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Return a function that computes the gradient of ``fn``; see :func:`value_and_grad`.
 
-    With ``has_aux`` it returns ``(gradient, auxiliary)``.
+    Parameters
+    ----------
+    fn
+        A function that returns a scalar tensor.
+    argnums
+        The arguments to differentiate: a position, a keyword's name, or a sequence of these.
+    has_aux
+        Whether ``fn`` returns a pair, the scalar and something to hand on.
+
+    Returns
+    -------
+    callable
+        A function of the arguments of ``fn`` that returns the gradient, in the structure of the
+        argument; with ``has_aux``, the pair ``(gradient, auxiliary)``.
+
+    Raises
+    ------
+    TypeError
+        When called, if the result is not a scalar, an argument is not floating, or ``argnums``
+        names none of the arguments.
 
     Examples
     --------
@@ -257,9 +278,27 @@ def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
 
     Returns
     -------
-    ``(result, pull)``, or ``(result, pull, auxiliary)``. ``pull(cotangents)`` takes upstream
-    gradients in the structure of the result and returns a tuple, a gradient per argument. It may
-    be called any number of times, and inside ``vmap``.
+    result
+        What ``fn`` returns.
+    pull : callable
+        ``pull(cotangents)`` takes upstream gradients in the structure of the result and returns a
+        tuple, a gradient per argument. It may be called any number of times, and inside ``vmap``.
+    auxiliary
+        With ``has_aux`` only: what ``fn`` hands on.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not floating; with ``has_aux``, if ``fn`` does not return a pair.
+    ValueError
+        If there are no arguments; by ``pull``, if cotangents differ from the result in structure or
+        shape.
+
+    Examples
+    --------
+    >>> y, pull = gt.vjp(lambda a, b: a * b, gt.constant(2.0), gt.constant(5.0))
+    >>> [g.item() for g in pull(gt.constant(1.0))]
+    [5.0, 2.0]
     """
     call = Call("vjp", range(len(primals)), primals, {})
     with tape_of(persistent=True) as tape:
@@ -308,7 +347,21 @@ def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tup
 
     Returns
     -------
-    ``(result, tangent)``, or ``(result, tangent, auxiliary)``; zeros where there is no influence.
+    result
+        What ``fn`` returns.
+    tangent
+        The derivative, in the structure of the result; zeros where there is no influence.
+    auxiliary
+        With ``has_aux`` only: what ``fn`` hands on.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not floating, or there are not as many tangents as arguments.
+    ValueError
+        If tangents differ from the arguments in structure or shape.
+    GradientError
+        If ``fn`` has a custom gradient that is not linear: it has no forward mode.
 
     Examples
     --------
@@ -350,8 +403,24 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
 
     Returns
     -------
-    ``(result, push)``: ``push(*tangents)`` takes a tangent per argument and returns tangents in the
-    structure of the result. It may be called any number of times, and inside ``vmap``.
+    result
+        What ``fn`` returns.
+    push : callable
+        ``push(*tangents)`` takes a tangent per argument and returns tangents in the structure of
+        the result. It may be called any number of times, and inside ``vmap``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not floating.
+    ValueError
+        If there are no arguments; by ``push``, if tangents differ from them in structure or shape.
+
+    Examples
+    --------
+    >>> y, push = gt.linearize(lambda x: x * x, gt.constant(3.0))
+    >>> y.item(), push(gt.constant(1.0)).item()
+    (9.0, 6.0)
     """
     call = Call("linearize", range(len(primals)), primals, {})
     with tape_of() as tape:
@@ -395,7 +464,24 @@ def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
 
     Returns
     -------
-    The product, in the structure of ``primals``.
+    object
+        The product, in the structure of ``primals``.
+
+    Raises
+    ------
+    TypeError
+        If the result is not a scalar, or an argument is not floating.
+    ValueError
+        If tangents differ from the arguments in structure or shape.
+
+    References
+    ----------
+    B. A. Pearlmutter, "Fast exact multiplication by the Hessian", 1994.
+
+    Examples
+    --------
+    >>> gt.hvp(lambda x: gt.sum(x**3), gt.constant([1.0, 2.0]), gt.constant([1.0, 0.0])).tolist()
+    [6.0, 0.0]
     """
     single = not isinstance(primals, (tuple, list))
     primals, tangents = _arguments(primals, tangents, "hvp")
@@ -426,9 +512,9 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
 
     Returns
     -------
-    vector
+    vector : Tensor
         All elements in order, of the dtype to which the leaves promote.
-    unflatten
+    unflatten : callable
         A function that cuts such a vector (or anything that converts to one) into tensors of the
         leaves' shapes and dtypes, in the structure of ``tree``. Gradients pass through both.
 
@@ -436,6 +522,8 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     ------
     ValueError
         By ``unflatten``, if the vector has another number of elements.
+    TraceError
+        If a shape is not known in a trace.
 
     Examples
     --------

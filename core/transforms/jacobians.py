@@ -12,8 +12,8 @@ import numpy as np
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
-from ..ops.op import is_transformed
-from ..tape.jacobian import beside, pull_rows
+from ..ops.dispatch import is_transformed
+from ..tape.jacobian import pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -45,15 +45,20 @@ def jacrev(
 
     Returns
     -------
-    A function that returns, in the structure of the result, the structure of the arguments: tensors
-    of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the auxiliary.
-    Among complex numbers these are conjugates of the derivatives, as gradients are in TensorFlow;
-    :func:`jacfwd` gives the derivatives.
+    callable
+        A function that returns, in the structure of the result, the structure of the arguments:
+        tensors of shape ``output.shape + input.shape``; with ``has_aux``, a pair of that and the
+        auxiliary.
 
     Raises
     ------
     TypeError
         When called, if an argument is not floating, or a result of real arguments is complex.
+
+    Notes
+    -----
+    Among complex numbers these are conjugates of the derivatives, as gradients are in TensorFlow;
+    :func:`jacfwd` gives the derivatives.
 
     Examples
     --------
@@ -89,7 +94,22 @@ def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) ->
     """Return a function that computes the Jacobian of ``fn`` in forward mode.
 
     Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
-    Parameters and results are those of :func:`jacrev`; random numbers are drawn once.
+    Random numbers are drawn once.
+
+    Parameters
+    ----------
+    fn
+        A function that returns tensors in any nested containers.
+    argnums
+        As for :func:`value_and_grad`.
+    has_aux
+        Whether ``fn`` returns a pair, the result and something to hand on.
+
+    Returns
+    -------
+    callable
+        A function that returns what that of :func:`jacrev` does; among complex numbers, the
+        derivatives themselves.
 
     Raises
     ------
@@ -97,6 +117,11 @@ def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) ->
         When called, if an argument is not floating, or a result of complex arguments is real.
     GradientError
         When called, if ``fn`` has a custom gradient that is not linear: it has no forward mode.
+
+    Examples
+    --------
+    >>> gt.jacfwd(lambda x: x * x)(gt.constant([1.0, 2.0])).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
     """
 
     @transform_of(fn)
@@ -107,7 +132,7 @@ def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) ->
         for source in call.sources:
             shape = sizes_of(source, "jacfwd")
             basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
-            tangents = Tensor(beside(basis, _handle(source)))
+            tangents = Tensor(rows_beside(basis, _handle(source)))
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
@@ -177,15 +202,30 @@ def jacobian(
 
     Returns
     -------
-    A function that returns what :func:`jacrev` does. With ``"diagonal"`` it returns the diagonal,
-    in the shape of the result; with ``"banded(k)"`` a matrix of shape ``(2 * k + 1, n)`` with
-    ``J[i, j]`` at ``[k + i - j, j]``: the form of ``scipy.linalg.solve_banded``, zeros at the ends.
+    callable
+        A function that returns what that of :func:`jacrev` does. With ``"diagonal"`` it returns the
+        diagonal, in the shape of the result; with ``"banded(k)"`` a matrix of shape
+        ``(2 * k + 1, n)`` with ``J[i, j]`` at ``[k + i - j, j]``: the form of
+        ``scipy.linalg.solve_banded``, zeros at the ends.
 
     Raises
     ------
     ValueError
         If ``structure`` is unknown; when called, if result and argument differ in size, or
         ``check`` finds elements elsewhere.
+    TypeError
+        When called, if an argument is not floating.
+
+    References
+    ----------
+    A. R. Curtis, M. J. D. Powell and J. K. Reid, "On the estimation of sparse Jacobian matrices",
+    1974: the rows of a band that go back together.
+
+    Examples
+    --------
+    >>> square = gt.jacobian(lambda x: x * x, structure="diagonal")
+    >>> square(gt.constant([1.0, 2.0])).tolist()
+    [2.0, 4.0]
     """
     if structure is None:
         return jacrev(fn, argnums, has_aux)
@@ -229,17 +269,17 @@ def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int)
     count = 2 * width + 1
     seeds = np.zeros((count, n))
     seeds[np.arange(n) % count, np.arange(n)] = 1
-    rows = beside(seeds.reshape(count, *(target.shape or ())), target)
+    rows = rows_beside(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
     if found is None:
-        return Tensor(beside(np.zeros((count, n)), _handle(source)))
+        return Tensor(rows_beside(np.zeros((count, n)), _handle(source)))
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
     picked = ops["take_along_axis"](
         ops["reshape"](found, shape=(count, n)),
-        Tensor(beside(place % count, target, np.int64)),
+        Tensor(rows_beside(place % count, target, np.int64)),
         axis=0,
     )
-    inside = Tensor(beside((place >= 0) & (place < n), target, np.bool_))
+    inside = Tensor(rows_beside((place >= 0) & (place < n), target, np.bool_))
     result: Tensor = ops["where"](inside, picked, 0.0)
     return result
 
@@ -249,7 +289,7 @@ def _check_structure(
 ) -> None:
     n = found.shape[1] if found.shape else 0
     probe = np.random.default_rng(0).standard_normal(n)
-    seed = Tensor(beside(probe.reshape(target.shape or ()), target))
+    seed = Tensor(rows_beside(probe.reshape(target.shape or ()), target))
     product = tape.gradient(target, source, output_gradients=seed, unconnected_gradients="zero")
     got = np.asarray(product.numpy()).reshape(-1)
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]
@@ -276,8 +316,14 @@ def hessian(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -
 
     Returns
     -------
-    A function that returns the second derivatives: in the structure of the arguments the structure
-    of the arguments again, tensors of shape ``x.shape + y.shape``.
+    callable
+        A function that returns the second derivatives: in the structure of the arguments the
+        structure of the arguments again, tensors of shape ``x.shape + y.shape``.
+
+    Raises
+    ------
+    TypeError
+        When called, if the result is not a scalar, or an argument is not floating.
 
     Examples
     --------

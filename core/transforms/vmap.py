@@ -4,73 +4,24 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from ..base.context import Batching, active_batches, active_tapes, recording_to
+from ..base.spec import unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
-from ..batches.batched import HIDE, UNHIDE, has_level, new_level, row_of
-from ..ops.op import unsure
-from ..tape.outside import Outside
+from ..batches.batched import has_level, new_level, row_of
+from ..batches.boundary import HIDE, leave
+from ..tape.outer import batching
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 
-__all__ = ["batching", "check_randomness", "key_for_examples", "leave", "transform_of", "vmap"]
+__all__ = ["transform_of", "vmap"]
 
 _RANDOMNESS = ("error", "different", "same")
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@contextmanager
-def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
-    """Run a block for one example of a batch; tapes from outside sum over the examples."""
-    tapes = tuple(Outside.of(tape) for tape in active_tapes.get())
-    for tape in tapes:
-        if type(tape) is Outside:
-            tape.root.batched = True
-    token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
-    try:
-        with recording_to(tapes):
-            yield
-    finally:
-        active_batches.reset(token)
-
-
-def check_randomness() -> None:
-    """Raise ``RuntimeError`` if nobody has said what random numbers do in a batch around."""
-    if any(batch.randomness == "error" for batch in active_batches.get()):
-        raise RuntimeError(
-            "random numbers are drawn inside vmap: say whether each example has its own, "
-            'vmap(..., randomness="different"), or all have the same, randomness="same"'
-        )
-
-
-def key_for_examples(key: Tensor) -> Tensor:
-    """Return a key of random numbers as the batches around want it: for each example, or for all.
-
-    Raises
-    ------
-    RuntimeError
-        If nobody has said which.
-    """
-    check_randomness()
-    for level, like, randomness in active_batches.get():
-        if randomness == "different":
-            key = HIDE(ops["random_split"](key, like), level=level)
-    return key
-
-
-def leave(x: Any, like: Tensor, level: int) -> Tensor:
-    """Return ``x`` with the hidden axis of a level first; repeated, if it has none."""
-    x = as_tensor(x)
-    if has_level(x.array, level):
-        return UNHIDE(x, like, level=level)
-    result: Tensor = ops["spread_like"](x, like)
-    return result
 
 
 def vmap(
@@ -99,7 +50,8 @@ def vmap(
 
     Returns
     -------
-    A function of batched arguments. Keyword arguments are shared by all examples.
+    callable
+        A function of batched arguments. Keyword arguments are shared by all examples.
 
     Raises
     ------

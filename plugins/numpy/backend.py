@@ -21,6 +21,7 @@ class NumpyBackend(Backend):
 
     name = "numpy"
     array_module = "numpy"
+    host = True
     scalar_array_type = np.ndarray
 
     @property

@@ -463,3 +463,52 @@ def test_activations_and_initializers() -> None:
     value = keras.initializers.Constant(2.0)((2, 2))
     same(value, np.full((2, 2), 2.0))
     assert keras.initializers.GlorotUniform(seed=1)((3, 4)).shape == (3, 4)
+
+
+def test_classes_are_gradtapes_with_keras_arguments() -> None:
+    training = gt.training
+    for found, native, arguments in [
+        (keras.losses.Huber(2.0, "sum", "h"), training.losses.Huber, {"delta": 2.0}),
+        (keras.losses.BinaryCrossentropy(), training.losses.BinaryCrossentropy, {}),
+        (keras.metrics.BinaryAccuracy("b", None, 0.7), training.metrics.BinaryAccuracy, {}),
+        (keras.metrics.MeanMetricWrapper(abs, name="f"), training.metrics.MeanMetricWrapper, {}),
+        (keras.optimizers.SGD(0.1, 0.9, True), training.SGD, {}),
+        (keras.optimizers.RMSprop(0.1, 0.8), training.RMSprop, {}),
+    ]:
+        assert isinstance(found, native)
+        for name, value in arguments.items():
+            assert found.settings[name] == value
+    assert keras.losses.Huber(2.0, "sum", "h").reduction == "sum"
+    assert keras.losses.BinaryCrossentropy().settings["from_logits"] is False
+    assert training.losses.BinaryCrossentropy().settings["from_logits"] is True
+    assert keras.metrics.BinaryAccuracy("b", None, 0.7).settings == {"threshold": 0.7}
+    assert keras.optimizers.RMSprop(0.1, 0.8, clipvalue=2.0).clipvalue == 2.0
+    assert isinstance(keras.losses.Huber(), keras.losses.Loss)
+    assert isinstance(keras.metrics.Mean(), keras.metrics.Metric)
+    assert isinstance(keras.optimizers.get("rmsprop"), keras.optimizers.Optimizer)
+
+
+def test_arguments_that_are_no_keras_arguments_name_the_class() -> None:
+    with pytest.raises(TypeError, match="Huber: got an unexpected keyword argument 'alpha'"):
+        keras.losses.Huber(alpha=1.0)
+    with pytest.raises(TypeError, match="Adam: ema_momentum not supported by gradtape"):
+        keras.optimizers.Adam(ema_momentum=0.9)
+    assert keras.optimizers.Adam(ema_momentum=None, amsgrad=False).beta_1 == 0.9
+
+
+def test_labels_and_predictions_broadcast() -> None:
+    labels, predictions = np.array([[1.0], [2.0]]), np.array([[1.0, 3.0], [2.0, 2.0]])
+    same(keras.losses.mean_squared_error(labels, predictions), [2.0, 0.0])
+    same(keras.losses.mean_absolute_error(0.0, predictions), [2.0, 2.0])
+    traced = tf.function(keras.losses.mean_squared_error)
+    same(traced(tf.constant(labels), tf.constant(predictions)), [2.0, 0.0])
+    open_sizes = tf.function(
+        keras.losses.mean_squared_error,
+        input_signature=[tf.TensorSpec((None, 1), "float64"), tf.TensorSpec((None, 2), "float64")],
+    )
+    same(open_sizes(labels, predictions), [2.0, 0.0])
+    x = tf.Variable(predictions)
+    with tf.GradientTape() as tape:
+        loss = keras.losses.MeanSquaredError(reduction="sum")(labels, x)
+    same(tape.gradient(loss, x), predictions - labels)
+    same(keras.metrics.MeanAbsoluteError()(labels, predictions), 0.5)

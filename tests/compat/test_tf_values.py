@@ -127,6 +127,8 @@ def test_functions() -> None:
     count, scaled = g(tf.ones([4]))
     assert (count.numpy(), scaled.numpy()[0]) == (8, 2.0)
     assert tf.executing_eagerly()
+    tf.enable_eager_execution()  # older programs begin with it
+    assert tf.executing_eagerly()
 
 
 def test_the_shape_of_a_tensor_in_a_trace() -> None:

@@ -1,13 +1,18 @@
-"""Jacobians of tapes: the values, shapes and errors of the guides, and what bounds their memory."""
+"""Jacobians of tapes: modes, what bounds their memory, containers, edges, errors.
+
+What the guides state of them is in tests/guides/test_guide_advanced.py.
+"""
 
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.extend import F, Op, hookimpl
 
 
 def dense(units: int, activation: str | None = None) -> gt.layers.Dense:
@@ -17,76 +22,6 @@ def dense(units: int, activation: str | None = None) -> gt.layers.Dense:
 @pytest.fixture
 def batch() -> gt.Tensor:
     return gt.constant(np.random.default_rng(1).standard_normal((7, 5)))
-
-
-# -- the guide's section ---------------------------------------------------------------------------
-
-
-def test_a_scalar_source_gives_a_jacobian_of_the_targets_shape() -> None:
-    x = gt.constant(np.linspace(-10.0, 10.0, 201))
-    delta = gt.Variable(0.0, dtype="float64")
-    with gt.GradientTape() as tape:
-        y = gt.nn.sigmoid(x + delta)
-    slope = tape.jacobian(y, delta)
-    assert slope.shape == y.shape == (201,)
-    np.testing.assert_allclose(slope, y.numpy() * (1 - y.numpy()), rtol=1e-12)
-
-
-def test_the_targets_axes_come_first() -> None:
-    x = gt.constant(np.random.default_rng(0).standard_normal((7, 5)))
-    layer = dense(10, "relu")
-    with gt.GradientTape(persistent=True) as tape:
-        y = layer(x)
-    assert y.shape == (7, 10)
-    assert layer.kernel.shape == (5, 10)
-    full = tape.jacobian(y, layer.kernel)
-    assert full.shape == (7, 10, 5, 10)
-    total = gt.sum(full, axis=[0, 1])
-    assert float(gt.max(gt.abs(tape.gradient(y, layer.kernel) - total))) < 1e-3
-
-
-def test_a_hessian_is_symmetric_and_newtons_step_lowers_the_loss(batch: gt.Tensor) -> None:
-    first, second = dense(8, "relu"), dense(6, "relu")
-
-    def loss_and_hessian() -> tuple[float, gt.Tensor, gt.Tensor]:
-        with gt.GradientTape() as outer:
-            with gt.GradientTape() as inner:
-                loss = gt.mean(second(first(batch)) ** 2)
-            g = inner.gradient(loss, first.kernel)
-        return loss.item(), g, outer.jacobian(g, first.kernel)
-
-    loss, g, h = loss_and_hessian()
-    assert h.shape == (5, 8, 5, 8)
-    matrix = gt.reshape(h, (40, 40))
-    np.testing.assert_allclose(matrix, matrix.numpy().T, atol=1e-7)
-    update = gt.linalg.solve(matrix + 1e-3 * gt.eye(40), gt.reshape(g, (40, 1)))
-    first.kernel.assign_sub(gt.reshape(update, first.kernel.shape))
-    assert loss_and_hessian()[0] < loss
-
-
-def test_a_batch_jacobian_is_the_diagonal_of_the_jacobian(batch: gt.Tensor) -> None:
-    first, second = dense(8, "elu"), dense(6, "elu")
-    with gt.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(batch)
-        y = second(first(batch))
-    full = tape.jacobian(y, batch)
-    assert full.shape == (7, 6, 7, 5)
-    each = tape.batch_jacobian(y, batch)
-    assert each.shape == (7, 6, 5)
-    np.testing.assert_allclose(each, gt.sum(full, axis=2), rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(each, gt.einsum("bxby->bxy", full), rtol=1e-6, atol=1e-9)
-    np.testing.assert_array_equal(each, tape.batch_jacobian(y, batch, check=True))
-
-
-def test_examples_that_are_not_independent_are_found_on_request(batch: gt.Tensor) -> None:
-    first, norm, second = dense(8, "elu"), gt.layers.BatchNorm(), dense(6, "elu")
-    with gt.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
-        tape.watch(batch)
-        y = second(norm(first(batch), training=True))
-    assert tape.jacobian(y, batch).shape == (7, 6, 7, 5)
-    assert tape.batch_jacobian(y, batch).shape == (7, 6, 5)
-    with pytest.raises(ValueError, match=r"examples are not independent.*Use jacobian"):
-        tape.batch_jacobian(y, batch, check=True)
 
 
 # -- modes -----------------------------------------------------------------------------------------
@@ -130,21 +65,56 @@ def test_memory_is_in_proportion_to_the_rows_at_once() -> None:
     assert many > 400 * 4000 * 8
 
 
-def test_the_budget_bounds_the_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradtape.core.tape import jacobian
+# how many numbers there may be, in six arrays of double precision, within the default of 1 GiB
+BUDGET = 2**30 // (6 * 8)
 
-    seen: list[int] = []
-    pull = jacobian.pull_rows
-    monkeypatch.setattr(
-        jacobian, "pull_rows", lambda *args: (seen.append(args[2].shape[0]), pull(*args))[1]
-    )
-    monkeypatch.setattr(jacobian, "MEMORY_BUDGET", 6 * 8 * 100 * 3)
-    x = gt.constant(np.ones(10))
+
+@pytest.fixture
+def shapes_sent_back() -> Iterator[list[tuple[int, ...]]]:
+    """The shapes of the upstream gradients that reach the op ``noting::input``, hidden axes too."""
+    seen: list[tuple[int, ...]] = []
+
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def gradtape_ops() -> list[Op]:
+            shape = {"infer": lambda x: (x.shape, x.dtype), "batch": "elementwise"}
+            note = Op("noting::upstream", lambda xp, g: seen.append(g.shape) or g, **shape)
+            rule = {"x": lambda g: F["noting::upstream"](g)}
+            return [note, Op("noting::input", lambda xp, x: x + 0, gradients=rule, **shape)]
+
+    gt.register_plugin(Plugin(), "noting")
+    yield seen
+    gt.unregister_plugin("noting")
+
+
+def jacobian_with_many_numbers_between(x: gt.Tensor, count: int) -> gt.Tensor:
     with gt.GradientTape() as tape:
         tape.watch(x)
-        y = gt.sin(gt.sin(x)[:, None] * gt.ones(10))[:, 0]  # 100 numbers in between
-    tape.jacobian(y, x)
-    assert seen == [3, 3, 3]  # and one row alone
+        noted = gt.registry().op("noting::input")(x)
+        # views, so that what is counted is not there
+        y = gt.sum(gt.broadcast_to(noted[:, None], (*x.shape, count // x.size)), axis=1)
+    return tape.jacobian(y, x)
+
+
+def test_the_budget_bounds_the_rows_at_once(shapes_sent_back: list[tuple[int, ...]]) -> None:
+    x = gt.constant(np.ones(10))
+    jacobian_with_many_numbers_between(x, 100)
+    assert shapes_sent_back == [(10, 10)]
+    shapes_sent_back.clear()
+    jacobian_with_many_numbers_between(x, BUDGET // 3)
+    assert shapes_sent_back == [(3, 10), (3, 10), (3, 10), (10,)]
+
+
+def test_the_budget_knows_of_hidden_axes(shapes_sent_back: list[tuple[int, ...]]) -> None:
+    def run(x: gt.Tensor) -> gt.Tensor:
+        return jacobian_with_many_numbers_between(x, BUDGET // 300)
+
+    run(gt.ones(10))
+    assert shapes_sent_back == [(10, 10)]
+    shapes_sent_back.clear()
+    gt.vmap(run)(gt.ones((100, 10)))  # what goes back is the same for all examples
+    assert shapes_sent_back == [(3, 10), (3, 10), (3, 10), (10,)]
 
 
 # -- containers, dtypes, edges ---------------------------------------------------------------------
@@ -181,16 +151,6 @@ def test_empty_targets_and_sources() -> None:
         y = x * 2.0
     assert tape.jacobian(y, x).shape == (1, 0, 1, 0)
     assert tape.batch_jacobian(y, x).shape == (1, 0, 0)
-
-
-def test_a_batch_jacobian_of_an_unconnected_source_is_zeros() -> None:
-    x, y = gt.ones((2, 3)), gt.ones((2, 4))
-    with gt.GradientTape() as tape:
-        tape.watch([x, y])
-        z = y * 2.0
-    found = tape.batch_jacobian(z, x)
-    assert found.shape == (2, 4, 3)
-    assert not found.numpy().any()
 
 
 def test_integer_targets_have_no_jacobian() -> None:

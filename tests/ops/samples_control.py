@@ -8,7 +8,7 @@ import numpy as np
 from drawing import complexes, real
 
 import gradtape as gt
-from gradtape.core.graphs.graph import Graph
+from gradtape.core.extend import Graph
 from gradtape.testing import Sample
 
 

@@ -66,7 +66,7 @@ def public_functions() -> dict[str, Any]:
     paths = [name for name, home in HOMES.items() if home.startswith(numbers) and name[0] != "_"]
     paths += [prefix + name for prefix, module in spaces.items() for name in module.__all__]
     found: dict[str, Any] = {}
-    for path in sorted(paths):
+    for path in sorted(paths, key=lambda path: (path.count("."), path)):
         function = functools.reduce(getattr, path.split("."), gt)
         home = getattr(function, "__module__", None) or type(function).__module__
         # dtypes, and what is asked of them, are NumPy's own

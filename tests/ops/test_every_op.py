@@ -9,10 +9,11 @@ import pytest
 from table import SAMPLES
 
 import gradtape as gt
+from gradtape.core.extend import Op
 from gradtape.testing import check_op
 
 
-def own_ops() -> dict[str, gt.core.extend.Op]:
+def own_ops() -> dict[str, Op]:
     """Return the ops that ship with gradtape."""
     return {
         name: op for name, op in gt.registry().ops.items() if gt.registry().owner("op", name).ours

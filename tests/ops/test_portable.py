@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from portability import FUNCTIONS_NOT_PORTABLE, NOT_PORTABLE
-from strict_backend import NAME, Plugin
+from strict_backend import NAME
 from table import FUNCTIONS, SAMPLES, as_called
 
 import gradtape as gt
-from gradtape.core.base.tree import flatten, map_structure
+from gradtape.core.extend import flatten, map_structure
 from gradtape.testing import Sample
 
-
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    gt.register_plugin(Plugin(), NAME)
-    yield
-    gt.unregister_plugin(NAME)
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def slopes(op: Any, sample: Sample, backend: str) -> list[Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from portability import NOT_PORTABLE
-from strict_backend import NAME, Plugin
+from strict_backend import NAME
 from table import SAMPLES
 
 import gradtape as gt
@@ -20,11 +19,7 @@ from gradtape.testing.ops import varied
 BY_INDEX = {"bincount_weighted", "segment_sum", "take", "take_adjoint"}
 
 
-@pytest.fixture(autouse=True)
-def strict() -> Iterator[None]:
-    gt.register_plugin(Plugin(), NAME)
-    yield
-    gt.unregister_plugin(NAME)
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def mapped(op: Any, sample: Sample, backend: str) -> list[Any]:

@@ -174,7 +174,7 @@ def test_dtypes_survive_the_journey(pretend_cupy: types.ModuleType) -> None:
         assert there.numpy().tolist() == x.numpy().tolist()
 
 
-def test_gradients_of_two_orders(pretend_cupy: types.ModuleType) -> None:
+def test_gradients_of_two_orders_stay_on_the_device(pretend_cupy: types.ModuleType) -> None:
     x = gt.constant([0.5, 1.5]).to("cupy")
     with gt.GradientTape() as outer:
         outer.watch(x)

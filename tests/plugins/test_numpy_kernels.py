@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import array_api_strict as strict
+from functools import partial
+
 import numpy as np
 import pytest
+from families import network_kernels
+from samples import listed
 
 import gradtape as gt
-from gradtape.plugins.numpy.kernels import KERNELS
+
+# the ops that NumPy has kernels of its own for, and these
+KERNELS = {
+    name: kernel for (name, owner), kernel in gt.registry().kernels.items() if owner == "numpy"
+}
+NETWORK = [sample for sample in network_kernels.KERNELS if sample[0] in KERNELS]
+CONVOLUTIONS = {"conv", "conv_to_filters", "conv_to_images", "conv_transpose"}
 
 M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
 ROW, COLUMN = M[:1], M[:, :1]
@@ -82,25 +91,30 @@ def test_they_agree_with_the_portable_kernels(sample, dtype):
     np.testing.assert_allclose(have, want, rtol=rtol)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("sample", NETWORK, ids=ids)
+def test_those_of_networks_agree_and_leave_their_inputs(sample, dtype):
+    name, arrays, params = sample
+    arrays = [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
+    given = [x.copy() for x in arrays]
+    tolerance = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}[dtype]
+    results = listed(KERNELS[name](*arrays, **params))
+    for mine, theirs in zip(results, listed(portable(name)(np, *arrays, **params)), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance)
+    for x, before in zip(arrays, given, strict=True):
+        np.testing.assert_array_equal(x, before)  # what a tape holds is left as it was
+
+
 def test_every_kernel_is_sampled():
-    assert {name for name, _, _ in SAMPLES} == set(KERNELS)
+    # those of convolutions in test_convolution.py
+    assert {name for name, _, _ in (*SAMPLES, *NETWORK)} | CONVOLUTIONS == set(KERNELS)
 
 
 def test_what_is_repeated_is_read_only():
     view = KERNELS["unreduce_like"](np.ones(3), np.ones((2, 3)), axis=0)
     with pytest.raises(ValueError, match="read-only"):
         view[0, 0] = 2.0
-
-
-@pytest.fixture
-def xp(monkeypatch):
-    """The strict library, its dtypes showing their kind as those of backends' arrays do."""
-    kind = type(strict.float64)
-    for attribute in ("kind", "char", "name"):
-        show = property(lambda self, a=attribute: getattr(self._np_dtype, a))
-        monkeypatch.setattr(kind, attribute, show, raising=False)
-    monkeypatch.setattr(kind, "dtype", property(lambda self: self._np_dtype), raising=False)
-    return strict
 
 
 # float arrays for each op that the standard can express
@@ -144,10 +158,10 @@ PARAMS = {
 
 @pytest.mark.filterwarnings("ignore:You are comparing")
 @pytest.mark.parametrize("name", PORTABLE)
-def test_the_portable_kernels_use_the_standard_alone(name, xp):
+def test_the_portable_kernels_use_the_standard_alone(name, strict):
     kernel = portable(name)
-    run = getattr(xp, kernel) if isinstance(kernel, str) else lambda *a, **k: kernel(xp, *a, **k)
+    run = getattr(strict, kernel) if isinstance(kernel, str) else partial(kernel, strict)
     params = PARAMS.get(name, {})
-    have = run(*[xp.asarray(x) for x in PORTABLE[name]], **params)
+    have = run(*[strict.asarray(x) for x in PORTABLE[name]], **params)
     want = gt.registry().ops[name](*PORTABLE[name], **params)
     np.testing.assert_allclose(np.asarray(have), want.numpy(), rtol=1e-14)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array_api_strict as strict
 import numpy as np
 import pytest
+from families.updates import ALONG, RNG, X
 from gradcheck import check_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,11 +13,8 @@ from hypothesis.extra import numpy as hnp
 
 import gradtape as gt
 
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((3, 4))
 MASK = X > 0
 REPEATED = np.array([2, 0, 2])
-ALONG = np.array([[0, 0, 3], [1, 1, 1], [2, 0, -1]])
 INDICES = {
     "row": 1,
     "slices": (slice(None, None, 2), slice(1, 3)),
@@ -111,24 +109,6 @@ def test_variables_are_read_not_changed():
         y = v.at[0].set(5.0)
     assert (y.tolist(), v.numpy().tolist()) == ([5.0, 2.0], [1.0, 2.0])
     assert tape.gradient(y, v).tolist() == [0.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda x: x.at[0].set(gt.ones(3)), ValueError, r"at\[\.\.\.\]\.set.*\(3,\).*\(4,\)"),
-        (lambda x: x.at[0].add(gt.ones((2, 4))), ValueError, r"add.*\(2, 4\)"),
-        (lambda x: x.at[0].set(1j), TypeError, "set.*complex128.*float64"),
-        (lambda x: x.at[5].set(1.0), IndexError, r"5.*\(3, 4\)"),
-        (lambda x: x.at[0, 0, 0].add(1.0), IndexError, r"\(3, 4\)"),
-        (lambda x: gt.put_along_axis(x, [0], 1.0, 1), ValueError, "put_along_axis"),
-        (lambda x: gt.put_along_axis(x, ALONG, gt.ones((2, 3)), 1), ValueError, r"\(2, 3\)"),
-    ],
-)
-def test_errors_eagerly_and_traced(call, error, words):
-    for run in (call, gt.function(call)):
-        with pytest.raises(error, match=f"(?s){words}"):
-            run(gt.constant(X))
 
 
 def test_integers_do_not_take_floats():

@@ -1,4 +1,4 @@
-"""SGD and Adam against their formulas in plain NumPy, eagerly and traced; and their errors."""
+"""Optimizers against their formulas in plain NumPy, eagerly and traced; and their errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.training import SGD, Adam
+from gradtape.training import SGD, Adagrad, Adam, RMSprop
 
 RNG = np.random.default_rng(2)
 SHAPES = [(3, 4), (), (5,), (2, 1, 2)]
@@ -50,6 +50,39 @@ def adam(rate: float, beta_1: float, beta_2: float, epsilon: float) -> Callable[
     return step
 
 
+def rmsprop(
+    rate: float, rho: float, momentum: float, epsilon: float, centered: bool
+) -> Callable[[Any, Any], Any]:
+    v: dict[int, Any] = {}
+    a: dict[int, Any] = {}
+    u: dict[int, Any] = {}
+
+    def step(values: list[Any], grads: list[Any]) -> list[Any]:
+        new = []
+        for i, (w, g) in enumerate(zip(values, grads, strict=True)):
+            v[i] = rho * v.get(i, 0.0) + (1 - rho) * g * g
+            a[i] = rho * a.get(i, 0.0) + (1 - rho) * g
+            spread = v[i] - a[i] ** 2 if centered else v[i]
+            u[i] = momentum * u.get(i, 0.0) + rate * g / np.sqrt(spread + epsilon)
+            new.append(w - u[i])
+        return new
+
+    return step
+
+
+def adagrad(rate: float, start: float, epsilon: float) -> Callable[[Any, Any], Any]:
+    s: dict[int, Any] = {}
+
+    def step(values: list[Any], grads: list[Any]) -> list[Any]:
+        new = []
+        for i, (w, g) in enumerate(zip(values, grads, strict=True)):
+            s[i] = s.get(i, start) + g * g
+            new.append(w - rate * g / np.sqrt(s[i] + epsilon))
+        return new
+
+    return step
+
+
 CASES = [
     pytest.param(lambda: SGD(0.1), lambda: sgd(0.1, 0.0, False), id="sgd"),
     pytest.param(lambda: SGD(0.1, 0.9), lambda: sgd(0.1, 0.9, False), id="momentum"),
@@ -57,6 +90,16 @@ CASES = [
     pytest.param(lambda: Adam(), lambda: adam(0.001, 0.9, 0.999, 1e-7), id="adam"),
     pytest.param(
         lambda: Adam(0.05, 0.8, 0.9, 1e-3), lambda: adam(0.05, 0.8, 0.9, 1e-3), id="adam tuned"
+    ),
+    pytest.param(lambda: RMSprop(), lambda: rmsprop(0.001, 0.9, 0.0, 1e-7, False), id="rmsprop"),
+    pytest.param(
+        lambda: RMSprop(0.1, 0.8, 0.5, 1e-3, True),
+        lambda: rmsprop(0.1, 0.8, 0.5, 1e-3, True),
+        id="rmsprop tuned",
+    ),
+    pytest.param(lambda: Adagrad(), lambda: adagrad(0.001, 0.1, 1e-7), id="adagrad"),
+    pytest.param(
+        lambda: Adagrad(0.5, 0.0, 1e-3), lambda: adagrad(0.5, 0.0, 1e-3), id="adagrad tuned"
     ),
 ]
 
@@ -265,6 +308,14 @@ def test_nothing_changes_when_a_step_is_refused(make: Any) -> None:
         (lambda: SGD(momentum=1.5), r"momentum must be in \[0, 1\], got 1.5"),
         (lambda: Adam(beta_1=1.0), r"beta_1 must be in \[0, 1\), got 1.0"),
         (lambda: Adam(beta_2=-0.1), r"beta_2 must be in \[0, 1\)"),
+        (lambda: RMSprop(rho=1.0), r"RMSprop: rho must be in \[0, 1\), got 1.0"),
+        (lambda: RMSprop(momentum=-1), r"RMSprop: momentum must be in \[0, 1\), got -1"),
+        (
+            lambda: Adagrad(initial_accumulator_value=-0.5),
+            "initial_accumulator_value must not be negative, got -0.5",
+        ),
+        (lambda: SGD(clipnorm=0.0), r"SGD: gradients are clipped .* got {'clipnorm': 0.0}"),
+        (lambda: Adam(clipnorm=1, clipvalue=2), "Adam: gradients are clipped in one of the ways"),
     ],
 )
 def test_arguments_out_of_range(make: Any, message: str) -> None:
@@ -281,7 +332,17 @@ def test_nothing_to_do_is_a_step_too() -> None:
 # -- state -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [lambda: SGD(0.1, 0.9, True), lambda: SGD(0.1), Adam])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SGD(0.1, 0.9, True),
+        lambda: SGD(0.1),
+        Adam,
+        lambda: RMSprop(0.1, 0.8, 0.5, centered=True),
+        lambda: Adagrad(0.2, 0.3),
+        lambda: SGD(0.1, clipnorm=0.5),
+    ],
+)
 def test_restored_from_config_and_variables_it_goes_on_the_same(make: Any) -> None:
     held, twins = variables(), variables()
     optimizer = make()
@@ -341,7 +402,9 @@ def test_a_copy_of_model_and_optimizer_trains_on_its_own() -> None:
     assert len(twin.velocities) == len(SHAPES)
 
 
-@pytest.mark.parametrize("make", [lambda: SGD(0.1), lambda: SGD(0.05, 0.5), lambda: Adam(0.1)])
+@pytest.mark.parametrize(
+    "make", [lambda: SGD(0.1), lambda: SGD(0.05, 0.5), lambda: Adam(0.1), lambda: Adagrad(0.8)]
+)
 def test_complex_variables_descend(make: Any) -> None:
     z, goal, optimizer = gt.Variable([1 + 1j, -2j]), np.array([0.5 - 1j, 2.0]), make()
     for _ in range(300):
@@ -349,3 +412,85 @@ def test_complex_variables_descend(make: Any) -> None:
             loss = gt.sum(gt.abs(z - goal) ** 2)
         optimizer.apply_gradients([(tape.gradient(loss, z), z)])
     np.testing.assert_allclose(z.numpy(), goal, atol=0.02)
+
+
+# -- clipping and losses ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    ("clipping", "expected"),
+    [
+        ({}, [[-3.0, -4.0], [-12.0]]),
+        ({"clipnorm": 1.0}, [[-0.6, -0.8], [-1.0]]),
+        ({"clipvalue": 3.5}, [[-3.0, -3.5], [-3.5]]),
+        ({"global_clipnorm": 1.3}, [[-0.3, -0.4], [-1.2]]),
+        ({"clipnorm": None, "global_clipnorm": 100.0}, [[-3.0, -4.0], [-12.0]]),
+    ],
+)
+def test_gradients_are_clipped(clipping: Any, expected: Any, traced: bool) -> None:
+    held = [gt.Variable(np.zeros(2)), gt.Variable(np.zeros(1))]
+    optimizer = SGD(1.0, **clipping)
+
+    def step(a: Any, b: Any) -> None:
+        optimizer.apply_gradients(zip([a, b], held, strict=True))
+
+    (gt.function(step) if traced else step)(gt.constant([3.0, 4.0]), gt.constant([12.0]))
+    for variable, value in zip(held, expected, strict=True):
+        np.testing.assert_allclose(variable.numpy(), value, rtol=1e-6)
+
+
+def test_clipping_can_be_changed_and_is_in_the_configuration() -> None:
+    optimizer, w = SGD(1.0), gt.Variable([0.0])
+    assert "clipvalue" not in optimizer.get_config()
+    optimizer.clipvalue = 0.5
+    optimizer.apply_gradients([(gt.constant([9.0]), w)])
+    assert w.numpy().tolist() == [-0.5]
+    assert optimizer.get_config()["clipvalue"] == 0.5
+    with pytest.raises(TypeError, match="clipping"):
+        SGD(1.0, clipping=3.0)  # type: ignore[call-arg]
+
+
+def test_a_global_norm_skips_what_has_no_gradient() -> None:
+    assert gt.training.global_norm([]).item() == 0.0
+    assert gt.training.global_norm([None]).item() == 0.0
+    parts, norm = gt.training.clip_by_global_norm([np.array([3.0, 4.0]), None], 10.0)
+    assert norm.item() == 5.0
+    assert parts[0].tolist() == [3.0, 4.0]
+    assert parts[1] is None
+    parts, _ = gt.training.clip_by_global_norm([np.array([3.0, 4.0])], 1.0, norm=10.0)
+    np.testing.assert_allclose(parts[0].numpy(), [0.3, 0.4])
+
+
+def test_a_loss_is_minimised_in_one_step() -> None:
+    w, optimizer = gt.Variable(2.0), SGD(0.25)
+    optimizer.minimize(lambda: w * w, lambda: [w])
+    assert w.item() == 1.0
+    with gt.GradientTape() as tape:
+        loss = w * w
+    optimizer.minimize(loss, [w], tape)
+    assert w.item() == 0.5
+    with pytest.raises(ValueError, match="needs the tape that recorded it"):
+        optimizer.minimize(loss, [w])
+
+
+def test_an_optimizer_is_found_by_its_name() -> None:
+    for name, kind in {"sgd": SGD, "Adam": Adam, "RMSprop": RMSprop, "adagrad": Adagrad}.items():
+        assert type(gt.training.optimizers.get(name)) is kind
+    optimizer = Adam()
+    assert gt.training.optimizers.get(optimizer) is optimizer
+    with pytest.raises(ValueError, match="unknown optimizer 'adamw'; known: adagrad, adam"):
+        gt.training.optimizers.get("adamw")
+    with pytest.raises(TypeError, match="expected an optimizer or the name of one, got 3"):
+        gt.training.optimizers.get(3)
+
+
+def test_an_optimizer_of_ones_own_needs_its_update_alone() -> None:
+    class Sign(gt.training.Optimizer):
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            (rate,) = settings
+            return value - gradient / abs(gradient) * rate, ()
+
+    w = gt.Variable([1.0, 1.0])
+    Sign(0.5).apply_gradients([(gt.constant([-3.0, 0.1]), w)])
+    assert w.numpy().tolist() == [1.5, 0.5]

@@ -11,7 +11,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.layers import BatchNorm, Dense, Dropout, Sequential
-from gradtape.training import SGD, Adam, evaluate, fit, predict
+from gradtape.training import SGD, Adagrad, Adam, RMSprop, evaluate, fit, predict
 
 PLUGIN = pretend_gpu.Plugin("faraway")
 library = PLUGIN.library
@@ -29,7 +29,15 @@ X = RNG.normal(size=(40, 5)).astype("float32")
 LABELS = RNG.integers(0, 3, 40)
 
 
-@pytest.mark.parametrize("make", [Adam, lambda: SGD(0.1, 0.9)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        Adam,
+        lambda: SGD(0.1, 0.9),
+        lambda: RMSprop(0.01, momentum=0.5, centered=True),
+        lambda: Adagrad(0.1, global_clipnorm=1.0),
+    ],
+)
 def test_training_elsewhere_gives_the_same_weights(make: Any) -> None:
     def train(where: str) -> Any:
         gt.random.set_seed(0)

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import gradtape
-from gradtape.layers import activations as known
 
+from ....layers import activations as known
 from ..names import adapts, lookup
 
-__all__ = ["get", "leaky_relu", "linear", "relu", "serialize"]
-
-serialize = known.serialize
+__all__ = ["get", "leaky_relu", "linear", "relu"]
 
 
 @adapts("layers.activations.get")

@@ -9,17 +9,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 import gradtape
-from gradtape.core.base.tree import flatten, map_structure
-from gradtape.layers.layer import _BUILT
 
+from ....core.extend import map_structure
+from ....layers.layer import are_several
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
-from ..values import Standing, sizes
+from ..tensors import Standing, sizes
 
 __all__ = [
     "Activation",
@@ -42,8 +40,12 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
     def __call__(
         self: Any, inputs: Any = None, *args: Any, training: Any = None, **kwargs: Any
     ) -> Any:
-        if self.takes_one and isinstance(inputs, (list, tuple, dict)):
-            _check_one(self, inputs)
+        if self.takes_one and are_several(inputs):
+            raise TypeError(
+                f"{type(self).__name__} {self.name!r} takes one tensor, got a "
+                f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or "
+                "tf.stack"
+            )
         if self.dtype is not None:
             inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
         if training is None:
@@ -58,15 +60,6 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
 
     __call__.adapted = True  # type: ignore[attr-defined]
     return __call__
-
-
-def _check_one(layer: Any, inputs: Any) -> None:
-    """Raise ``TypeError`` if inputs are several arrays, and not one in nested lists of numbers."""
-    if isinstance(inputs, dict) or any(hasattr(leaf, "shape") for leaf in flatten(inputs)):
-        raise TypeError(
-            f"{type(layer).__name__} {layer.name!r} takes one tensor, got a "
-            f"{type(inputs).__name__} of {len(inputs)}; join them, as with tf.concat or tf.stack"
-        )
 
 
 def _cast(x: Any, dtype: str) -> Any:
@@ -104,8 +97,6 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     stands_for = gradtape.layers.Layer
     takes_one = False  # whether several inputs would be a mistake
     dtype: str | None = "float32"
-    if TYPE_CHECKING:
-        __call__: Callable[..., Any]  # made from the subclass's ``call``
 
     def __init__(
         self,
@@ -194,36 +185,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 
     @built.setter
     def built(self, value: bool) -> None:
-        if value:
-            vars(self)[_BUILT] = True
-        else:
-            vars(self).pop(_BUILT, None)
-
-    def _build_for(self, inputs: Any) -> None:
-        super()._build_for(inputs)
-        if not self.trainable:
-            self.trainable = False  # now that there are weights
-
-    @property
-    def trainable(self) -> bool:
-        """Whether the weights train; setting it does the same for all layers inside."""
-        return bool(vars(self).get("_gradtape_trainable", True))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        for layer in (self, *self.submodules):
-            state = vars(layer)
-            state["_gradtape_trainable"] = bool(value)
-            frozen = state.setdefault("_gradtape_frozen", set())
-            for _, leaf in layer.own_leaves():
-                if not isinstance(leaf, gradtape.Variable):
-                    continue
-                if value and leaf.id in frozen:
-                    leaf.trainable = True
-                    frozen.discard(leaf.id)
-                elif not value and leaf.trainable:
-                    leaf.trainable = False
-                    frozen.add(leaf.id)
+        self.mark_built(value)
 
     @property
     def variables(self) -> list[Any]:  # type: ignore[override]
@@ -243,26 +205,6 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     weights = variables
     trainable_weights = trainable_variables
     non_trainable_weights = non_trainable_variables
-
-    def get_weights(self) -> list[Any]:
-        """Return the variables' values as NumPy arrays."""
-        return [np.array(v.numpy()) for v in self.variables]
-
-    def set_weights(self, weights: list[Any]) -> None:
-        """Assign arrays to the variables, in the order of :meth:`get_weights`."""
-        variables = self.variables
-        if len(weights) != len(variables):
-            raise ValueError(
-                f"layer {self.name!r} has {len(variables)} weights, set_weights got {len(weights)}"
-            )
-        for variable, value in zip(variables, weights):
-            variable.check_shape(np.shape(value), "set_weights")
-        for variable, value in zip(variables, weights):
-            variable.assign(value)
-
-    def count_params(self) -> int:
-        """Return the number of elements of all variables."""
-        return sum(v.size for v in self.variables)
 
 
 def _dtype(dtype: Any) -> str:
@@ -318,8 +260,7 @@ class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
     axis, momentum, epsilon, center, scale
         As in gradtape.
     dtype, name, trainable, other
-        As for :class:`Layer`. A layer that does not train uses its moving statistics. Initializers
-        other than Keras' defaults are not supported.
+        As for :class:`Layer`. Initializers other than Keras' defaults are not supported.
     """
 
     takes_one = True
@@ -349,11 +290,6 @@ class BatchNormalization(Layer, gradtape.layers.BatchNormalization):
             self, axis, momentum, epsilon, center, scale, name, _dtype(dtype)
         )
         self._finish(trainable, other)
-
-    def call(self, x: Any, training: bool = False) -> Any:
-        """Normalise ``x``: by its own statistics if ``training``, else by the moving ones."""
-        own = bool(training) and self.trainable
-        return gradtape.layers.BatchNormalization.call(self, x, own)
 
 
 @adapts("layers.Dropout")

@@ -9,8 +9,9 @@ import numpy as np
 
 import gradtape
 from gradtape import training as gt_training
-from gradtape.core.base.tree import map_structure
 
+from ....core.extend import map_structure
+from ....training.shapes import weights_like
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses
@@ -209,7 +210,7 @@ class Model(Layer):
         if self._compiled("compute_loss").weighs:
             return gradtape.mean(loss(y, y_pred, sample_weight=sample_weight))
         values = loss(y, y_pred)
-        return gradtape.mean(values * known_losses.fitting(sample_weight, values))
+        return gradtape.mean(values * weights_like(sample_weight, values))
 
     def compiled_loss(
         self, y: Any, y_pred: Any, sample_weight: Any = None, regularization_losses: Any = None

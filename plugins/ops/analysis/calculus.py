@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, among, as_tensor, beside, broadcast_shapes, ops
 from ..common.batching import along
 from ..common.families import SCALARS, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -107,23 +105,31 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     x
         A tensor of at least one axis.
     n
-        How often to take differences.
+        How often to take differences, once by default.
     axis
-        The axis along which elements are neighbours.
+        The axis along which elements are neighbours; the last by default.
     prepend, append
         Values to put before and after ``x`` first: numbers, or tensors that fit but for the size
         of ``axis``.
 
     Returns
     -------
-    A tensor with ``axis`` shorter by ``n``. Booleans give whether neighbours differ.
+    A tensor of the dtype of ``x``, with ``axis`` shorter by ``n``. Booleans give whether neighbours
+    differ.
 
     Raises
     ------
     ValueError
-        If ``n`` is negative, or ``x`` has no axes.
+        If ``n`` is negative, ``x`` has no axes, or ``prepend`` or ``append`` does not fit.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.diff(gt.constant([1.0, 4.0, 9.0])).tolist()
+    [3.0, 5.0]
+    >>> gt.diff(gt.constant([1.0, 4.0, 9.0]), n=2).tolist()
+    [2.0]
     """
     times = operator.index(n)
     if times < 0:
@@ -161,13 +167,18 @@ def cumulative_sum(
     Parameters
     ----------
     x
-        A tensor of at least one axis.
+        A tensor of at least one axis; a number is taken for a vector.
     axis
         The axis to sum along; it may be left out for a vector.
     dtype
-        The dtype to sum in.
+        The dtype to sum in, and of the result.
     include_initial
         Put the empty sum, 0, first.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
+    small integers give NumPy's default integer.
 
     Raises
     ------
@@ -175,6 +186,11 @@ def cumulative_sum(
         If there is no axis, and ``x`` is no vector.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cumulative_sum(gt.constant([1.0, 2.0, 3.0]), include_initial=True).tolist()
+    [0.0, 1.0, 3.0, 6.0]
     """
     return _cumulative("cumsum", "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
 
@@ -183,7 +199,36 @@ def cumulative_sum(
 def cumulative_prod(
     x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """Return the running product: as :func:`cumulative_sum`; the empty product is 1."""
+    """Return the running product: :func:`gradtape.cumprod` under the array API's name.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis; a number is taken for a vector.
+    axis
+        The axis to multiply along; it may be left out for a vector.
+    dtype
+        The dtype to multiply in, and of the result.
+    include_initial
+        Put the empty product, 1, first.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
+    small integers give NumPy's default integer.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis, and ``x`` is no vector.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cumulative_prod(gt.constant([2.0, 3.0, 4.0])).tolist()
+    [2.0, 6.0, 24.0]
+    """
     first = 1 if include_initial else None
     return _cumulative("cumprod", "cumulative_prod", x, axis, dtype, first)
 
@@ -204,7 +249,30 @@ def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: A
 
 @named
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """Return the differences between neighbours in the flattened ``x``, with more at the ends."""
+    """Return the differences between neighbours in the flattened ``x``, with more at the ends.
+
+    Parameters
+    ----------
+    x
+        A tensor of numbers, of any shape.
+    to_end, to_begin
+        What to put after and before the differences: numbers or tensors, which are flattened.
+        Gradients reach them.
+
+    Returns
+    -------
+    A vector of the differences, one less than there are elements, and what was put at the ends.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is boolean.
+
+    Examples
+    --------
+    >>> gt.ediff1d(gt.constant([1.0, 4.0, 9.0]), to_begin=0.0).tolist()
+    [0.0, 3.0, 5.0]
+    """
     steps = _difference(ops["reshape"](as_tensor(x), shape=(-1,)), axis=0)
     ends = [None if y is None else ops["reshape"](y, shape=(-1,)) for y in (to_begin, to_end)]
     parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
@@ -225,22 +293,39 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     axis
         The axis or axes to differentiate along; all by default.
     edge_order
-        The order of accuracy at the ends, 1 or 2.
+        The order of accuracy at the ends, 1 (the default) or 2.
 
     Returns
     -------
-    A tensor of the shape of ``x``; for several axes a tuple of them.
+    A tensor of the shape of ``x``, of its dtype, ``float64`` for integers; for several axes a tuple
+    of them.
 
     Raises
     ------
     ValueError
         If an axis has too few samples, coordinates do not fit, or ``edge_order`` is another.
     TypeError
-        If the number of spacings is not 1 or that of the axes.
+        If the number of spacings is not 1 or that of the axes, or ``x`` is boolean.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
 
     Notes
     -----
-    Second-order accurate for uneven coordinates too, as in NumPy.
+    Second-order accurate for uneven coordinates too, as in NumPy: at a distance of h from the
+    sample before and k from the one after, each side's slope weighs as the width of the other,
+    ``(k * (x[i] - x[i - 1]) / h + h * (x[i + 1] - x[i]) / k) / (h + k)``.
+
+    References
+    ----------
+    Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", Mathematics of
+    Computation 51, 1988.
+
+    Examples
+    --------
+    >>> gt.gradient(gt.constant([1.0, 4.0, 9.0, 16.0])).tolist()
+    [3.0, 4.0, 6.0, 7.0]
+    >>> gt.gradient(gt.constant([1.0, 4.0, 9.0, 16.0]), edge_order=2).tolist()
+    [2.0, 4.0, 6.0, 8.0]
     """
     x = _needs_axis(x, "gradient")
     if x.dtype.kind == "b":
@@ -325,25 +410,40 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
 
 @named
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    """Integrate sampled values by the trapezoidal rule.
+    """Return the integral of sampled values, by the trapezoidal rule.
 
     Parameters
     ----------
     y
-        The samples.
+        The samples, a tensor of at least one axis.
     x
         Where they are: a vector, or a tensor that broadcasts with ``y``; gradients reach it.
     dx
-        Their distance, if ``x`` is not given.
+        Their distance, if ``x`` is not given; 1 by default.
     axis
-        The axis to integrate along.
+        The axis to integrate along; the last by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``y`` without the axis, of its dtype; ``float64`` for integers.
 
     Raises
     ------
     ValueError
-        If ``x`` does not fit ``y``.
+        If ``y`` has no axes, or ``x`` does not fit it.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+
+    Notes
+    -----
+    It is the sum of ``(x[i + 1] - x[i]) * (y[i + 1] + y[i]) / 2``.
+
+    Examples
+    --------
+    >>> gt.trapezoid(gt.constant([1.0, 2.0, 3.0])).item()
+    4.0
+    >>> gt.trapezoid(gt.constant([1.0, 2.0, 3.0]), x=gt.constant([0.0, 1.0, 3.0])).item()
+    6.5
     """
     y = _needs_axis(y, "trapezoid")
     along = axis_of(y, axis, "trapezoid")
@@ -366,7 +466,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
 def interp(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
 ) -> Tensor:
-    """Interpolate linearly between sampled values.
+    """Return linear interpolations between sampled values.
 
     Parameters
     ----------
@@ -383,8 +483,7 @@ def interp(
 
     Returns
     -------
-    A tensor of the shape of ``x``. Gradients reach ``x``, ``xp`` and ``fp``; on a coordinate the
-    slope of ``x`` is that of the piece after it.
+    A tensor of the shape of ``x``, of the dtypes' promotion; ``float64`` for integers.
 
     Raises
     ------
@@ -392,6 +491,17 @@ def interp(
         If ``xp`` and ``fp`` are no vectors of one size, have no elements, or the period is 0.
     TypeError
         If ``x`` or ``xp`` is complex.
+
+    Notes
+    -----
+    Gradients reach ``x``, ``xp`` and ``fp``; on a coordinate the slope of ``x`` is that of the
+    piece after it. That ``xp`` ascends is not checked.
+
+    Examples
+    --------
+    >>> x, y = gt.constant([0.0, 1.0, 2.0]), gt.constant([10.0, 20.0, 40.0])
+    >>> gt.interp(gt.constant([0.5, 1.5, 3.0]), x, y).tolist()
+    [15.0, 30.0, 40.0]
     """
     fp = floated(among((fp, x, xp))[0])
     like = ops["real"](fp) if fp.dtype.kind == "c" else fp

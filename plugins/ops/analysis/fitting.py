@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
 from ..common.families import named
 from ..linalg.factorizations import eigvals
 from ..linalg.least_squares import lstsq
@@ -49,7 +46,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
 
     Returns
     -------
-    Coefficients ``(deg + 1,)`` or ``(deg + 1, k)``, highest power first.
+    Coefficients ``(deg + 1,)`` or ``(deg + 1, k)``, highest power first, in double precision.
 
     Raises
     ------
@@ -57,6 +54,22 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
         If the degree is negative.
     TypeError
         If ``x`` is no vector with elements, or shapes do not fit.
+
+    Notes
+    -----
+    The coefficients make ``sum((w * (y - polyval(p, x))) ** 2)`` least: see
+    :func:`gradtape.linalg.lstsq`, here applied to :func:`vander` with columns scaled to length 1.
+
+    References
+    ----------
+    Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems
+    whose variables separate", SIAM Journal on Numerical Analysis 10, 1973.
+
+    Examples
+    --------
+    >>> x, y = gt.constant([0.0, 1.0, 2.0]), gt.constant([1.0, 3.0, 5.0])
+    >>> gt.polyfit(x, y, 1).numpy().round(4).tolist()
+    [2.0, 1.0]
     """
     count = operator.index(deg) + 1
     if count < 1:
@@ -97,12 +110,21 @@ def poly(seq_of_zeros: Any) -> Tensor:
 
     Returns
     -------
-    A vector of one element more.
+    A vector of one element more; integers give ``float64``.
 
     Raises
     ------
     ValueError
         If it is neither.
+
+    Notes
+    -----
+    The factors ``(x - root)`` are multiplied one after the other. The first coefficient is 1.
+
+    Examples
+    --------
+    >>> gt.poly(gt.constant([1.0, 2.0])).tolist()
+    [1.0, -3.0, 2.0]
     """
     given: Any = as_tensor(seq_of_zeros)
     real_matrix = given.ndim == 2 and given.dtype.kind != "c"
@@ -138,6 +160,17 @@ def roots(p: Any) -> Tensor:
     ------
     ValueError
         If ``p`` is no vector of known size.
+
+    References
+    ----------
+    Edelman and Murakami, "Polynomial roots from companion matrix eigenvalues", Mathematics of
+    Computation 64, 1995.
+
+    Examples
+    --------
+    >>> found = gt.roots(gt.constant([1.0, -3.0, 2.0]))
+    >>> sorted(found.numpy().real.round(4).tolist())
+    [1.0, 2.0]
     """
     p = _vector(p, "roots")
     if not is_transformed(p.array):

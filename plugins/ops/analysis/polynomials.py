@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import among, as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Tensor, among, as_tensor, beside, is_transformed, ops
 from ..common.families import named, op
 from ..network.batching import convolve_rule
 from ..shapes.joining import unstack
@@ -168,6 +165,13 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     Notes
     -----
     The sum is direct, ``n * k`` products; for long vectors multiply :func:`gradtape.fft.rfft`.
+
+    Examples
+    --------
+    >>> gt.convolve(gt.constant([1.0, 2.0, 3.0]), gt.constant([1.0, 1.0])).tolist()
+    [1.0, 3.0, 5.0, 3.0]
+    >>> gt.convolve(gt.constant([1.0, 2.0, 3.0]), gt.constant([1.0, 1.0]), mode="valid").tolist()
+    [3.0, 5.0]
     """
     return _convolved(*_vectors(a, v), mode, "convolve")
 
@@ -178,13 +182,24 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
 
     Parameters
     ----------
-    a, v, mode
-        As for :func:`convolve`; the mode is ``"valid"`` if not given.
+    a, v
+        Vectors of shapes ``(n,)`` and ``(k,)``, of any numeric dtypes.
+    mode
+        ``"valid"`` (the default), ``"same"`` or ``"full"``; see :func:`convolve`.
+
+    Returns
+    -------
+    A vector of the dtypes' promotion.
 
     Raises
     ------
     ValueError
-        As for :func:`convolve`.
+        If they are no vectors, have no elements, or the mode is another word.
+
+    Examples
+    --------
+    >>> gt.correlate(gt.constant([1.0, 2.0, 3.0]), gt.constant([0.0, 1.0])).tolist()
+    [2.0, 3.0]
     """
     x, w = _vectors(a, v)
     w = ops["flip"](ops["conj"](w) if w.dtype.kind == "c" else w, axis=0)
@@ -217,7 +232,12 @@ def polyval(p: Any, x: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If ``p`` is no vector of known size.
+        If ``p`` is no vector of known size, or has no elements.
+
+    Examples
+    --------
+    >>> gt.polyval(gt.constant([1.0, 2.0, 3.0]), gt.constant([0.0, 2.0])).tolist()
+    [3.0, 11.0]
     """
     x, p = among((x, p))
     p = _vector(beside(p, x))
@@ -238,19 +258,53 @@ def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
 
 @named
 def polyadd(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of a sum of polynomials; both sizes must be known.
+    """Return the coefficients of a sum of polynomials.
+
+    Parameters
+    ----------
+    a1, a2
+        The coefficients of each, highest power first: vectors of known sizes.
+
+    Returns
+    -------
+    A vector of the size of the longer one, of the dtypes' promotion; leading zeros are left in.
 
     Raises
     ------
     ValueError
-        If they are no vectors, or have no elements.
+        If they are no vectors of known sizes, or have no elements.
+
+    Examples
+    --------
+    >>> gt.polyadd(gt.constant([1.0, 2.0]), gt.constant([1.0, 0.0, 3.0])).tolist()
+    [1.0, 1.0, 5.0]
     """
     return ops["add"](*_of_equal_size(a1, a2, "polyadd"))
 
 
 @named
 def polysub(a1: Any, a2: Any) -> Tensor:
-    """Return the coefficients of a difference of polynomials; as :func:`polyadd`."""
+    """Return the coefficients of a difference of polynomials.
+
+    Parameters
+    ----------
+    a1, a2
+        The coefficients of each, highest power first: vectors of known sizes.
+
+    Returns
+    -------
+    A vector of the size of the longer one, of the dtypes' promotion; leading zeros are left in.
+
+    Raises
+    ------
+    ValueError
+        If they are no vectors of known sizes, or have no elements.
+
+    Examples
+    --------
+    >>> gt.polysub(gt.constant([1.0, 2.0]), gt.constant([1.0, 0.0, 3.0])).tolist()
+    [-1.0, 1.0, -1.0]
+    """
     return ops["subtract"](*_of_equal_size(a1, a2, "polysub"))
 
 
@@ -258,10 +312,24 @@ def polysub(a1: Any, a2: Any) -> Tensor:
 def polymul(a1: Any, a2: Any) -> Tensor:
     """Return the coefficients of a product of polynomials, leading zeros included.
 
+    Parameters
+    ----------
+    a1, a2
+        The coefficients of each, highest power first: vectors of ``n`` and ``k`` elements.
+
+    Returns
+    -------
+    A vector of ``n + k - 1`` elements, of the dtypes' promotion.
+
     Raises
     ------
     ValueError
         If they are no vectors, or have no elements.
+
+    Examples
+    --------
+    >>> gt.polymul(gt.constant([1.0, 2.0]), gt.constant([1.0, -2.0])).tolist()
+    [1.0, 0.0, -4.0]
     """
     return _convolved(*_vectors(a1, a2), "full", "polymul")
 
@@ -274,17 +342,28 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     ----------
     u, v
         The coefficients of dividend and divisor, highest power first, of known values: leading
-        zeros of the remainder are left out. Gradients reach both.
+        zeros of the remainder are left out. Gradients reach both. The first coefficient of ``v`` is
+        not 0.
 
     Returns
     -------
-    Two vectors, with ``u == polyadd(polymul(quotient, v), remainder)``.
+    Two vectors, with ``u == polyadd(polymul(quotient, v), remainder)``; integers give ``float64``.
 
     Raises
     ------
     ValueError
         If they are no vectors, have no elements; or in a trace, where the remainder's size would
         depend on values that are not known.
+
+    References
+    ----------
+    Knuth, "The art of computer programming", volume 2, section 4.6.1, algorithm D.
+
+    Examples
+    --------
+    >>> quotient, remainder = gt.polydiv(gt.constant([1.0, 0.0, -3.0]), gt.constant([1.0, 2.0]))
+    >>> quotient.tolist(), remainder.tolist()
+    ([1.0, -2.0], [1.0])
     """
     u, v = _vectors(u, v)
     if is_transformed(u.array) or is_transformed(v.array):
@@ -323,16 +402,21 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     p
         A vector of known size, highest power first.
     m
-        How often to differentiate.
+        How often to differentiate, once by default.
 
     Returns
     -------
-    A vector with ``m`` elements less, 0 at the least.
+    A vector with ``m`` elements less, 0 at the least, of the dtype of ``p``.
 
     Raises
     ------
     ValueError
         If ``m`` is negative, or ``p`` no vector of known size.
+
+    Examples
+    --------
+    >>> gt.polyder(gt.constant([1.0, 2.0, 3.0])).tolist()
+    [2.0, 2.0]
     """
     times, p = _times(m, "polyder"), as_tensor(p)
     size = _size(p, "polyder")
@@ -359,7 +443,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     p
         A vector of known size, highest power first.
     m
-        How often to integrate.
+        How often to integrate, once by default.
     k
         The constants of integration, ``m`` of them, that of the first integral first; one number
         serves all, 0 if not given. Gradients reach them.
@@ -372,6 +456,11 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     ------
     ValueError
         If ``m`` is negative, there are not ``m`` constants, or ``p`` is no vector of known size.
+
+    Examples
+    --------
+    >>> gt.polyint(gt.constant([3.0, 2.0]), k=5.0).tolist()
+    [1.5, 2.0, 5.0]
     """
     times, p = _times(m, "polyint"), as_tensor(p)
     size = _size(p, "polyint")
@@ -412,6 +501,11 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     ------
     ValueError
         If ``x`` is no vector, or ``N`` is negative.
+
+    Examples
+    --------
+    >>> gt.vander(gt.constant([2.0, 3.0]), 3).tolist()
+    [[4.0, 2.0, 1.0], [9.0, 3.0, 1.0]]
     """
     x = as_tensor(x)
     if x.ndim != 1:

@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ....core.batches.batched import Shared, as_batched, rank_of, row_of
 from ....core.errors import TraceError
-from ....core.extend import F, Op
+from ....core.extend import F, Op, Shared, as_batched, rank_of, row_of
 from .families import SCALARS, reduced_axes
 
 __all__ = [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.batches.batched import rank_of
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, ops
+from ....core.extend import NONDIFF, F, Op, ops, rank_of
 from .batching import together
 from .families import op
 

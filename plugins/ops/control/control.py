@@ -10,19 +10,32 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....core.base.context import active_graph, loop_limit, tracing_into
-from ....core.base.dtypes import is_differentiable
-from ....core.base.spec import describe
-from ....core.base.tree import flatten, pack_like, structure
-from ....core.batches.batched import has_level
 from ....core.errors import EndlessLoop
-from ....core.extend import Graph, TensorSpec, ops
-from ....core.functions.branch import Branch, holding, joined, trace_branch
-from ....core.functions.program import Program, batched_graph, compiled
-from ....core.graphs.replay import replay
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    Branch,
+    Graph,
+    Program,
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_tensor,
+    batched_graph,
+    compiled,
+    describe,
+    flatten,
+    has_level,
+    holding,
+    is_differentiable,
+    is_transformed,
+    joined,
+    loop_limit,
+    ops,
+    pack_like,
+    replay,
+    structure,
+    trace_branch,
+    tracing_into,
+)
 from ..common.families import OPS, named
 from .programs import (
     REQUIRED,
@@ -128,7 +141,8 @@ def cond(
 
     Returns
     -------
-    What the function returns.
+    object
+        What the function returns.
 
     Raises
     ------
@@ -295,7 +309,8 @@ def while_loop(
 
     Returns
     -------
-    The last loop variables, in their structure.
+    object
+        The last loop variables, in their structure.
 
     Raises
     ------

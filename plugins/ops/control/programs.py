@@ -8,14 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.context import active_graph
-from ....core.base.tree import flatten, pack_like
-from ....core.batches.batched import Batched, as_batched
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, Graph, Op, TensorSpec
-from ....core.functions.branch import Branch, trace_branch
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    NONDIFF,
+    Batched,
+    Branch,
+    Graph,
+    Op,
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_batched,
+    as_tensor,
+    flatten,
+    pack_like,
+    trace_branch,
+)
 from ..common.families import SCALARS, op
 
 __all__: list[str] = []

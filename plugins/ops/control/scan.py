@@ -11,15 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.context import active_graph
-from ....core.base.tree import flatten, pack_like, structure
-from ....core.extend import Graph, TensorSpec, ops
-from ....core.functions.branch import holding, joined
-from ....core.functions.program import Program, batched_graph, compiled
-from ....core.graphs.replay import replay
-from ....core.ops.op import unsure
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    Graph,
+    Program,
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_tensor,
+    batched_graph,
+    compiled,
+    flatten,
+    holding,
+    joined,
+    ops,
+    pack_like,
+    replay,
+    structure,
+    unsure,
+)
 from ..common.families import OPS, named
 from .programs import (
     REQUIRED,
@@ -185,7 +194,10 @@ def scan(
 
     Returns
     -------
-    The last carry, and the outputs with a new first axis.
+    carry
+        The last carry, in the structure of ``init``.
+    outputs
+        The outputs of all steps, in their structure, with a new first axis.
 
     Raises
     ------
@@ -303,12 +315,23 @@ def map(fn: Callable[..., Any], xs: Any) -> Any:
     Parameters
     ----------
     fn
-        A function of one entry, in the structure of ``xs``.
+        A function of one entry, in the structure of ``xs``. It may assign variables.
     xs
-        Tensors in any nested containers.
+        Tensors in any nested containers, whose first axes have the same size.
 
     Returns
     -------
-    The results with a new first axis, in their structure.
+    object
+        The results with a new first axis, in their structure.
+
+    Raises
+    ------
+    ValueError
+        If a tensor has no axes, or the sizes of the first axes differ.
+
+    Examples
+    --------
+    >>> gt.map(lambda x: x * x, gt.constant([1.0, 2.0, 3.0])).tolist()
+    [1.0, 4.0, 9.0]
     """
     return scan(lambda carry, x: (carry, fn(x)), (), xs)[1]

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops
 from ..common.families import SCALARS, cast_to, elementwise, named, op, standard
 
 __all__ = [
@@ -107,44 +105,137 @@ def _nonzero(x: Any) -> Any:
 
 # -- arithmetic ------------------------------------------------------------------------------------
 
-add = elementwise("add", x=lambda g: g, y=lambda g: g, doc="Return ``x + y``, elementwise.")
+add = elementwise(
+    "add",
+    x=lambda g: g,
+    y=lambda g: g,
+    doc="""Return ``x + y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.add([1.0, 2.0], [[10.0], [20.0]]).tolist()
+    [[11.0, 12.0], [21.0, 22.0]]
+    """,
+)
 subtract = elementwise(
-    "subtract", x=lambda g: g, y=lambda g: -g, doc="Return ``x - y``, elementwise."
+    "subtract",
+    x=lambda g: g,
+    y=lambda g: -g,
+    doc="""Return ``x - y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.subtract([5.0, 3.0], 1.0).tolist()
+    [4.0, 2.0]
+    """,
 )
 multiply = elementwise(
     "multiply",
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
-    doc="Return ``x * y``, elementwise.",
+    doc="""Return ``x * y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.multiply([1.0, 2.0], [3.0, 4.0]).tolist()
+    [3.0, 8.0]
+    """,
 )
 divide = elementwise(
     "divide",
     x=lambda g, y: g / y,
     y=lambda g, y, out: -g * (out / y),
-    doc="Return ``x / y``, elementwise; integers give floats.",
+    doc="""Return ``x / y``, elementwise; integers give floats.
+
+    Notes
+    -----
+    A division by 0 gives an infinity or nan, as in NumPy.
+
+    Examples
+    --------
+    >>> gt.divide([3.0, 4.0], 2.0).tolist()
+    [1.5, 2.0]
+    >>> gt.divide(1, 2).item()
+    0.5
+    """,
 )
 floor_divide = elementwise(
     "floor_divide",
     x=NONDIFF,
     y=NONDIFF,
-    doc="Return the largest integer not above ``x / y``, elementwise; it has no gradient.",
+    doc="""Return the largest integer not above ``x / y``, elementwise; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.floor_divide([7.0, -7.0], 2.0).tolist()
+    [3.0, -4.0]
+    >>> gt.floor_divide(7, 2).item()
+    3
+    """,
 )
 remainder = mod = elementwise(
     "remainder",
     x=lambda g: g,
     y=lambda g, x, y: -g * F.floor_divide(x, y),
-    doc="Return ``x - floor(x / y) * y``, elementwise: the sign is that of ``y``.",
+    doc="""Return ``x - floor(x / y) * y``, elementwise: the sign is that of ``y``.
+
+    Notes
+    -----
+    The gradient of ``x`` is 1 and that of ``y`` is ``-floor(x / y)``, at the jumps too.
+
+    Examples
+    --------
+    >>> gt.remainder([7.0, -7.0], 3.0).tolist()
+    [1.0, 2.0]
+    >>> gt.fmod([7.0, -7.0], 3.0).tolist()
+    [1.0, -1.0]
+    """,
 )
-negative = elementwise("negative", x=lambda g: -g, doc="Return ``-x``.")
-positive = elementwise("positive", x=lambda g: g, doc="Return ``+x``.")
+negative = elementwise(
+    "negative",
+    x=lambda g: -g,
+    doc="""Return ``-x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.negative([1.0, -2.0]).tolist()
+    [-1.0, 2.0]
+    """,
+)
+positive = elementwise(
+    "positive",
+    x=lambda g: g,
+    doc="""Return ``+x``, elementwise: ``x`` as a tensor of its own.
+
+    Examples
+    --------
+    >>> gt.positive([1.0, -2.0]).tolist()
+    [1.0, -2.0]
+    """,
+)
 identity = elementwise(
-    "identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own."
+    "identity",
+    lambda xp, x: x,
+    x=lambda g: g,
+    doc="""Return ``x`` as a tensor of its own.
+
+    Examples
+    --------
+    >>> gt.identity([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """,
 )
 stop_gradient = elementwise(
     "stop_gradient",
     lambda xp, x: x,
     x=NONDIFF,
-    doc="Return ``x`` as a constant: no gradient passes through.",
+    doc="""Return ``x`` as a constant: no gradient passes through.
+
+    Examples
+    --------
+    >>> gt.grad(lambda x: x * gt.stop_gradient(x))(3.0).item()
+    3.0
+    """,
 )
 
 
@@ -152,7 +243,21 @@ abs = absolute = elementwise(
     "abs",
     x=lambda g, x: g * F.sign(x),
     holomorphic=False,
-    doc="Return the absolute value of ``x``; at 0 the gradient is 0.",
+    doc="""Return the absolute value of ``x``, elementwise.
+
+    Notes
+    -----
+    The gradient is ``sign(x)``, which is 0 at 0. A complex ``x`` has the gradient ``x / |x|``.
+
+    Examples
+    --------
+    >>> gt.abs([-3.0, 2.0]).tolist()
+    [3.0, 2.0]
+    >>> gt.abs(3 + 4j).item()
+    5.0
+    >>> gt.grad(gt.abs)(0.0).item()
+    0.0
+    """,
 )
 
 
@@ -168,7 +273,18 @@ sign = elementwise(
     "sign",
     x=_sign_slope,
     holomorphic=False,
-    doc="Return -1, 0 or 1 by the sign of ``x`` (``x / |x|`` if complex); its gradient is 0.",
+    doc="""Return -1, 0 or 1 by the sign of ``x``, elementwise; ``x / |x|`` if it is complex.
+
+    Notes
+    -----
+    The gradient of a real ``x`` is 0. A complex ``x / |x|`` moves only across the radius, and its
+    gradient lies there too.
+
+    Examples
+    --------
+    >>> gt.sign([-3.0, 0.0, 2.0]).tolist()
+    [-1.0, 0.0, 1.0]
+    """,
 )
 
 # -- powers ----------------------------------------------------------------------------------------
@@ -211,37 +327,167 @@ power = pow = elementwise(
     kind=Power,
     x=_power_base,
     y=_power_exponent,
-    doc="Return ``x ** y``, elementwise. For ``x <= 0`` the gradient of ``y`` is 0.",
+    doc="""Return ``x ** y``, elementwise.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast, or an integer has a negative integer exponent.
+    TypeError
+        If an argument is not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient of ``x`` is ``y * x**(y - 1)``, and 0 where ``y`` is 0. That of ``y`` is
+    ``x**y * log(x)``, and 0 for real ``x <= 0``, as in TensorFlow.
+
+    Examples
+    --------
+    >>> gt.power([1.0, 2.0, 3.0], 2).tolist()
+    [1.0, 4.0, 9.0]
+    >>> gt.grad(gt.power, argnums=1)(0.0, 2.0).item()
+    0.0
+    """,
 )
-square = elementwise("square", x=lambda g, x: g * (x + x), doc="Return ``x * x``.")
+square = elementwise(
+    "square",
+    x=lambda g, x: g * (x + x),
+    doc="""Return ``x * x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.square([1.0, -3.0]).tolist()
+    [1.0, 9.0]
+    """,
+)
 sqrt = elementwise(
     "sqrt",
     x=lambda g, out: g / (out + out),
-    doc="Return the square root of ``x``; at 0 the gradient is infinite.",
+    doc="""Return the square root of ``x``, elementwise; nan for negative real numbers.
+
+    Notes
+    -----
+    The gradient is ``1 / (2 * sqrt(x))``, which is infinite at 0.
+
+    Examples
+    --------
+    >>> gt.sqrt([1.0, 4.0]).tolist()
+    [1.0, 2.0]
+    """,
 )
-reciprocal = elementwise("reciprocal", x=lambda g, out: -g * (out * out), doc="Return ``1 / x``.")
+reciprocal = elementwise(
+    "reciprocal",
+    x=lambda g, out: -g * (out * out),
+    doc="""Return ``1 / x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.reciprocal([2.0, -4.0]).tolist()
+    [0.5, -0.25]
+    """,
+)
 
 # -- exponentials and logarithms -------------------------------------------------------------------
 
-exp = elementwise("exp", x=lambda g, out: g * out, doc="Return e to the power ``x``.")
+exp = elementwise(
+    "exp",
+    x=lambda g, out: g * out,
+    doc="""Return e to the power ``x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.exp([0.0, -np.inf]).tolist()
+    [1.0, 0.0]
+    >>> round(gt.exp(1.0).item(), 4)
+    2.7183
+    """,
+)
 exp2 = elementwise(
     "exp2",
     lambda xp, x: 2.0**x,
     x=lambda g, out: g * (out * LN2),
-    doc="Return 2 to the power ``x``.",
+    doc="""Return 2 to the power ``x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.exp2([3.0, -1.0]).tolist()
+    [8.0, 0.5]
+    """,
 )
 expm1 = elementwise(
-    "expm1", x=lambda g, out: g * (out + 1.0), doc="Return ``exp(x) - 1``, exact near 0."
+    "expm1",
+    x=lambda g, out: g * (out + 1.0),
+    doc="""Return ``exp(x) - 1``, elementwise, exact near 0.
+
+    Examples
+    --------
+    >>> gt.expm1(-np.inf).item()
+    -1.0
+    >>> round(gt.expm1(1e-8).item() * 1e8, 4)
+    1.0
+    """,
 )
-log = elementwise("log", x=lambda g, x: g / x, doc="Return the natural logarithm of ``x``.")
+log = elementwise(
+    "log",
+    x=lambda g, x: g / x,
+    doc="""Return the natural logarithm of ``x``, elementwise.
+
+    It is -inf at 0, and nan for negative real numbers.
+
+    Notes
+    -----
+    The gradient is ``1 / x``.
+
+    Examples
+    --------
+    >>> gt.log([1.0, np.inf]).tolist()
+    [0.0, inf]
+    >>> gt.grad(gt.log)(4.0).item()
+    0.25
+    """,
+)
 log2 = elementwise(
-    "log2", x=lambda g, x: g / (x * LN2), doc="Return the logarithm of ``x`` to base 2."
+    "log2",
+    x=lambda g, x: g / (x * LN2),
+    doc="""Return the logarithm of ``x`` to base 2, elementwise.
+
+    It is -inf at 0, and nan for negative real numbers.
+
+    Examples
+    --------
+    >>> gt.log2(1.0).item()
+    0.0
+    >>> round(gt.log2(8.0).item(), 4)
+    3.0
+    """,
 )
 log10 = elementwise(
-    "log10", x=lambda g, x: g / (x * LN10), doc="Return the logarithm of ``x`` to base 10."
+    "log10",
+    x=lambda g, x: g / (x * LN10),
+    doc="""Return the logarithm of ``x`` to base 10, elementwise.
+
+    It is -inf at 0, and nan for negative real numbers.
+
+    Examples
+    --------
+    >>> gt.log10(1.0).item()
+    0.0
+    >>> round(gt.log10(1000.0).item(), 4)
+    3.0
+    """,
 )
 log1p = elementwise(
-    "log1p", x=lambda g, x: g / (x + 1.0), doc="Return ``log(1 + x)``, exact near 0."
+    "log1p",
+    x=lambda g, x: g / (x + 1.0),
+    doc="""Return ``log(1 + x)``, elementwise, exact near 0; nan for real ``x < -1``, -inf at -1.
+
+    Examples
+    --------
+    >>> gt.log1p(0.0).item()
+    0.0
+    >>> round(gt.log1p(1e-8).item() * 1e8, 4)
+    1.0
+    """,
 )
 
 
@@ -255,70 +501,255 @@ logaddexp = elementwise(
     "logaddexp",
     x=lambda g, x, y: g * F.sigmoid(lead(x, y)),
     y=lambda g, x, y: g * F.sigmoid(lead(y, x)),
-    doc="Return ``log(exp(x) + exp(y))`` without overflow.",
+    doc="""Return ``log(exp(x) + exp(y))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient of ``x`` is ``sigmoid(x - y)``, that of ``y`` is ``sigmoid(y - x)``.
+
+    Examples
+    --------
+    >>> round(gt.logaddexp(1000.0, 1000.0).item(), 3)
+    1000.693
+    >>> gt.logaddexp(-np.inf, 2.0).item()
+    2.0
+    """,
 )
 
 # -- trigonometry ----------------------------------------------------------------------------------
 
-sin = elementwise("sin", x=lambda g, x: g * F.cos(x), doc="Return the sine of ``x`` (radians).")
-cos = elementwise("cos", x=lambda g, x: -g * F.sin(x), doc="Return the cosine of ``x`` (radians).")
+sin = elementwise(
+    "sin",
+    x=lambda g, x: g * F.cos(x),
+    doc="""Return the sine of ``x``, an angle in radians, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.sin(np.pi / 6).item(), 4)
+    0.5
+    >>> gt.grad(gt.sin)(0.0).item()
+    1.0
+    """,
+)
+cos = elementwise(
+    "cos",
+    x=lambda g, x: -g * F.sin(x),
+    doc="""Return the cosine of ``x``, an angle in radians, elementwise.
+
+    Examples
+    --------
+    >>> gt.cos(0.0).item()
+    1.0
+    >>> round(gt.cos(np.pi).item(), 4)
+    -1.0
+    """,
+)
 tan = elementwise(
-    "tan", x=lambda g, out: g * (1.0 + out * out), doc="Return the tangent of ``x`` (radians)."
+    "tan",
+    x=lambda g, out: g * (1.0 + out * out),
+    doc="""Return the tangent of ``x``, an angle in radians, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.tan(np.pi / 4).item(), 4)
+    1.0
+    >>> gt.grad(gt.tan)(0.0).item()
+    1.0
+    """,
 )
 arcsin = asin = elementwise(
     "arcsin",
     lambda xp, x: standard(xp, "asin", "arcsin")(x),
     x=lambda g, x: g / F.sqrt(1.0 - x * x),
-    doc="Return the angle in [-pi/2, pi/2] whose sine is ``x``.",
+    doc="""Return the angle in [-pi/2, pi/2] whose sine is ``x``, elementwise.
+
+    Real numbers are from -1 to 1; others give nan.
+
+    Notes
+    -----
+    The gradient is ``1 / sqrt(1 - x**2)``, which is infinite at -1 and 1.
+
+    Examples
+    --------
+    >>> round(gt.arcsin(1.0).item(), 4)
+    1.5708
+    >>> gt.grad(gt.arcsin)(0.0).item()
+    1.0
+    """,
 )
 arccos = acos = elementwise(
     "arccos",
     lambda xp, x: standard(xp, "acos", "arccos")(x),
     x=lambda g, x: -g / F.sqrt(1.0 - x * x),
-    doc="Return the angle in [0, pi] whose cosine is ``x``.",
+    doc="""Return the angle in [0, pi] whose cosine is ``x``, elementwise.
+
+    Real numbers are from -1 to 1; others give nan.
+
+    Notes
+    -----
+    The gradient is ``-1 / sqrt(1 - x**2)``, which is infinite at -1 and 1.
+
+    Examples
+    --------
+    >>> round(gt.arccos(-1.0).item(), 4)
+    3.1416
+    >>> gt.grad(gt.arccos)(0.0).item()
+    -1.0
+    """,
 )
 arctan = atan = elementwise(
     "arctan",
     lambda xp, x: standard(xp, "atan", "arctan")(x),
     x=lambda g, x: g / (1.0 + x * x),
-    doc="Return the angle in [-pi/2, pi/2] whose tangent is ``x``.",
+    doc="""Return the angle in [-pi/2, pi/2] whose tangent is ``x``, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.arctan(1.0).item(), 4)
+    0.7854
+    >>> gt.grad(gt.arctan)(1.0).item()
+    0.5
+    """,
 )
 arctan2 = atan2 = elementwise(
     "arctan2",
     lambda xp, x, y: standard(xp, "atan2", "arctan2")(x, y),
     x=lambda g, x, y: g * (y / (x * x + y * y)),
     y=lambda g, x, y: -g * (x / (x * x + y * y)),
-    doc="Return the angle in [-pi, pi] of the point with ordinate ``x`` and abscissa ``y``.",
+    doc="""Return the angle in [-pi, pi] of the point with ordinate ``x`` and abscissa ``y``.
+
+    Angles are in radians.
+
+    Parameters
+    ----------
+    x
+        The ordinates: a real tensor, array or number.
+    y
+        The abscissas, of a shape that broadcasts with ``x``.
+
+    Notes
+    -----
+    The gradients are ``y / (x**2 + y**2)`` and ``-x / (x**2 + y**2)``; at the origin they are nan.
+
+    Examples
+    --------
+    >>> round(gt.arctan2(1.0, -1.0).item(), 4)
+    2.3562
+    >>> gt.arctan2(0.0, 1.0).item()
+    0.0
+    """,
 )
-sinh = elementwise("sinh", x=lambda g, x: g * F.cosh(x), doc="Return the hyperbolic sine.")
-cosh = elementwise("cosh", x=lambda g, x: g * F.sinh(x), doc="Return the hyperbolic cosine.")
+sinh = elementwise(
+    "sinh",
+    x=lambda g, x: g * F.cosh(x),
+    doc="""Return the hyperbolic sine of ``x``, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.sinh(1.0).item(), 4)
+    1.1752
+    >>> gt.grad(gt.sinh)(0.0).item()
+    1.0
+    """,
+)
+cosh = elementwise(
+    "cosh",
+    x=lambda g, x: g * F.sinh(x),
+    doc="""Return the hyperbolic cosine of ``x``, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.cosh(1.0).item(), 4)
+    1.5431
+    >>> gt.grad(gt.cosh)(0.0).item()
+    0.0
+    """,
+)
 tanh = elementwise(
-    "tanh", x=lambda g, out: g * (1.0 - out * out), doc="Return the hyperbolic tangent."
+    "tanh",
+    x=lambda g, out: g * (1.0 - out * out),
+    doc="""Return the hyperbolic tangent of ``x``, elementwise.
+
+    Notes
+    -----
+    The gradient is ``1 - tanh(x)**2``.
+
+    Examples
+    --------
+    >>> gt.tanh([0.0, np.inf]).tolist()
+    [0.0, 1.0]
+    >>> round(gt.tanh(1.0).item(), 4)
+    0.7616
+    """,
 )
 arcsinh = asinh = elementwise(
     "arcsinh",
     lambda xp, x: standard(xp, "asinh", "arcsinh")(x),
     x=lambda g, x: g / F.sqrt(x * x + 1.0),
-    doc="Return the inverse hyperbolic sine.",
+    doc="""Return the inverse hyperbolic sine of ``x``, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.arcsinh(1.0).item(), 4)
+    0.8814
+    >>> gt.grad(gt.arcsinh)(0.0).item()
+    1.0
+    """,
 )
 arccosh = acosh = elementwise(
     "arccosh",
     lambda xp, x: standard(xp, "acosh", "arccosh")(x),
     # two roots: right on the whole complex plane, and exact near 1
     x=lambda g, x: g / (F.sqrt(x - 1.0) * F.sqrt(x + 1.0)),
-    doc="Return the inverse hyperbolic cosine, for ``x >= 1``.",
+    doc="""Return the inverse hyperbolic cosine of ``x``, elementwise, for ``x >= 1``.
+
+    Smaller real numbers give nan.
+
+    Notes
+    -----
+    The gradient is ``1 / sqrt(x**2 - 1)``, which is infinite at 1.
+
+    Examples
+    --------
+    >>> gt.arccosh(1.0).item()
+    0.0
+    >>> round(gt.arccosh(2.0).item(), 4)
+    1.317
+    """,
 )
 arctanh = atanh = elementwise(
     "arctanh",
     lambda xp, x: standard(xp, "atanh", "arctanh")(x),
     x=lambda g, x: g / (1.0 - x * x),
-    doc="Return the inverse hyperbolic tangent, for ``-1 < x < 1``.",
+    doc="""Return the inverse hyperbolic tangent of ``x``, elementwise, for ``-1 < x < 1``.
+
+    Real numbers beyond give nan, and the bounds infinities.
+
+    Examples
+    --------
+    >>> round(gt.arctanh(0.5).item(), 4)
+    0.5493
+    >>> gt.grad(gt.arctanh)(0.0).item()
+    1.0
+    """,
 )
 hypot = elementwise(
     "hypot",
     x=lambda g, x, out: g * (x / _nonzero(out)),
     y=lambda g, y, out: g * (y / _nonzero(out)),
-    doc="Return ``sqrt(x**2 + y**2)`` without overflow; at (0, 0) the gradient is 0.",
+    doc="""Return ``sqrt(x**2 + y**2)``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradients are ``x / hypot(x, y)`` and ``y / hypot(x, y)``; at (0, 0) they are 0.
+
+    Examples
+    --------
+    >>> gt.hypot(3.0, [4.0, 0.0]).tolist()
+    [5.0, 3.0]
+    >>> gt.grad(gt.hypot)(0.0, 0.0).item()
+    0.0
+    """,
 )
 
 # -- choice ----------------------------------------------------------------------------------------
@@ -328,14 +759,38 @@ maximum = elementwise(
     x=lambda g, x, y: F.where(x >= y, g, 0.0),
     y=lambda g, x, y: F.where(x >= y, 0.0, g),
     holomorphic=False,
-    doc="Return the larger of ``x`` and ``y``; at a tie the gradient goes to ``x``.",
+    doc="""Return the larger of ``x`` and ``y``, elementwise; nan if either is nan.
+
+    Notes
+    -----
+    At a tie the gradient goes to ``x``.
+
+    Examples
+    --------
+    >>> gt.maximum([1.0, 5.0], 3.0).tolist()
+    [3.0, 5.0]
+    >>> gt.grad(gt.maximum)(2.0, 2.0).item()
+    1.0
+    """,
 )
 minimum = elementwise(
     "minimum",
     x=lambda g, x, y: F.where(x <= y, g, 0.0),
     y=lambda g, x, y: F.where(x <= y, 0.0, g),
     holomorphic=False,
-    doc="Return the smaller of ``x`` and ``y``; at a tie the gradient goes to ``x``.",
+    doc="""Return the smaller of ``x`` and ``y``, elementwise; nan if either is nan.
+
+    Notes
+    -----
+    At a tie the gradient goes to ``x``.
+
+    Examples
+    --------
+    >>> gt.minimum([1.0, 5.0], 3.0).tolist()
+    [1.0, 3.0]
+    >>> gt.grad(gt.minimum)(2.0, 2.0).item()
+    1.0
+    """,
 )
 _clip = elementwise(
     "clip",
@@ -380,7 +835,41 @@ where = elementwise(
     x=lambda g, condition: F.where(condition, g, 0.0),
     y=lambda g, condition: F.where(condition, 0.0, g),
     holomorphic=False,
-    doc="Return ``x`` where ``condition`` is true and ``y`` elsewhere; the three broadcast.",
+    doc="""Return ``x`` where ``condition`` is true and ``y`` elsewhere; the three broadcast.
+
+    Of a condition alone, return the indices of what is true, as :func:`gradtape.nonzero` does.
+
+    Parameters
+    ----------
+    condition
+        A tensor, an array or a number; what is not 0 is true.
+    x, y
+        Tensors, arrays or numbers; give both or neither.
+
+    Returns
+    -------
+    A tensor of the broadcast shape and the dtype to which ``x`` and ``y`` promote; of a condition
+    alone, a tuple of integer tensors, one per axis.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast, or only ``x`` is given.
+
+    Notes
+    -----
+    The gradient of an element goes to where it came from; the other has 0 there. The condition has
+    no gradient.
+
+    Examples
+    --------
+    >>> gt.where([True, False], [1.0, 2.0], 0.0).tolist()
+    [1.0, 0.0]
+    >>> [i.tolist() for i in gt.where([[0, 3], [4, 0]])]
+    [[0, 1], [1, 0]]
+    """,
 )
 
 
@@ -393,14 +882,16 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     x
         A real tensor.
     min, max
-        The bounds: numbers or tensors that broadcast with ``x``, or None for no bound.
+        The bounds: numbers or tensors that broadcast with ``x``; no bound if None, the default.
 
     Returns
     -------
-    ``minimum(maximum(x, min), max)``.
+    ``minimum(maximum(x, min), max)``: a tensor of the broadcast shape and the promoted dtype.
 
     Raises
     ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
 
@@ -408,6 +899,13 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     -----
     The gradient of ``x`` is 1 inside the interval and on its bounds, 0 outside, as in
     ``tf.clip_by_value``. A bound has the gradient of the elements that it replaces.
+
+    Examples
+    --------
+    >>> gt.clip([-2.0, 0.5, 3.0], 0.0, 1.0).tolist()
+    [0.0, 0.5, 1.0]
+    >>> gt.clip([-2.0, 0.5, 3.0], max=1.0).tolist()
+    [-2.0, 0.5, 1.0]
     """
     if min is None:
         return identity(x) if max is None else minimum(x, max)
@@ -416,9 +914,39 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
 
 # -- rounding --------------------------------------------------------------------------------------
 
-floor = elementwise("floor", x=NONDIFF, doc="Round down; it has no gradient.")
-ceil = elementwise("ceil", x=NONDIFF, doc="Round up; it has no gradient.")
-trunc = elementwise("trunc", x=NONDIFF, doc="Round towards 0; it has no gradient.")
+floor = elementwise(
+    "floor",
+    x=NONDIFF,
+    doc="""Round down; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.floor([1.7, -1.2]).tolist()
+    [1.0, -2.0]
+    """,
+)
+ceil = elementwise(
+    "ceil",
+    x=NONDIFF,
+    doc="""Round up; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.ceil([1.2, -1.7]).tolist()
+    [2.0, -1.0]
+    """,
+)
+trunc = elementwise(
+    "trunc",
+    x=NONDIFF,
+    doc="""Round towards 0; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.trunc([1.7, -1.7]).tolist()
+    [1.0, -1.0]
+    """,
+)
 
 
 def _round_kernel(xp: Any, x: Any, *, decimals: int = 0) -> Any:
@@ -444,13 +972,25 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of any dtype.
+        A tensor of any shape and dtype.
     decimals
-        The decimal places to keep.
+        The decimal places to keep, 0 by default; a negative number rounds before the point.
 
     Returns
     -------
     A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.round([0.5, 1.5, -1.7]).tolist()
+    [0.0, 2.0, -2.0]
+    >>> gt.round(1234.0, decimals=-2).item()
+    1200.0
     """
     return _round(x, decimals=operator.index(decimals))
 
@@ -459,7 +999,25 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 def rint(x: Any) -> Tensor:
     """Round to the nearest integer, halves to even; it has no gradient.
 
-    Integers become floats, of the width that NumPy gives them.
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Integers become floats, of the width that NumPy gives
+    them.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.rint([0.5, 1.5, -1.7]).tolist()
+    [0.0, 2.0, -2.0]
     """
     x = as_tensor(x)
     return _round(x if x.dtype.kind in "fc" else x.astype(np.rint(np.empty(0, x.dtype)).dtype))
@@ -493,21 +1051,47 @@ conj = elementwise(
     _conj_kernel,
     x=lambda g: F.conj(g),
     holomorphic=False,
-    doc="Return the complex conjugate of ``x``.",
+    doc="""Return the complex conjugate of ``x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.conj([1 + 2j, 1 - 1j]).tolist()
+    [(1-2j), (1+1j)]
+    """,
 )
 real = elementwise(
     "real",
     lambda xp, x: xp.real(x) if x.dtype.kind == "c" else x,
     x=lambda g, x_like: F.cast_like(g, x_like),
     holomorphic=False,
-    doc="Return the real part of ``x``.",
+    doc="""Return the real part of ``x``, elementwise.
+
+    Notes
+    -----
+    The gradient is real: the imaginary part of ``x`` has none.
+
+    Examples
+    --------
+    >>> gt.real([1 + 2j, 3.0]).tolist()
+    [1.0, 3.0]
+    """,
 )
 imag = elementwise(
     "imag",
     lambda xp, x: xp.imag(x) if x.dtype.kind == "c" else xp.zeros_like(x),
     x=lambda g, x_like: F.cast_like(g * 1j, x_like),
     holomorphic=False,
-    doc="Return the imaginary part of ``x``.",
+    doc="""Return the imaginary part of ``x``, elementwise; 0 for real numbers.
+
+    Notes
+    -----
+    The gradient is imaginary: the real part of ``x`` has none.
+
+    Examples
+    --------
+    >>> gt.imag([1 + 2j, 3.0]).tolist()
+    [2.0, 0.0]
+    """,
 )
 _angle = elementwise(
     "angle",
@@ -525,14 +1109,27 @@ def angle(z: Any, deg: bool = False) -> Tensor:
     Parameters
     ----------
     z
-        A tensor of any dtype; negative real numbers have the angle pi, and 0 has the angle 0, with
-        the gradient 0.
+        A tensor of any shape and dtype; negative real numbers have the angle pi, and 0 has 0.
     deg
-        Return degrees instead of radians.
+        Return degrees instead of radians; false by default.
 
     Returns
     -------
     A real tensor of the shape of ``z``.
+
+    Raises
+    ------
+    TypeError
+        If ``z`` is not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient is ``1j / conj(z)``, and 0 at 0 and for real dtypes.
+
+    Examples
+    --------
+    >>> gt.round(gt.angle([1.0, 1j, -1.0], deg=True), 3).tolist()
+    [0.0, 90.0, 180.0]
     """
     turned = _angle(z)
     return turned * (180.0 / math.pi) if deg else turned
@@ -559,13 +1156,24 @@ def cast(x: Any, dtype: Any) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape of ``x``. Between floating and complex dtypes gradients pass, cast back to
-    the dtype of ``x``; to and from integers there are none.
+    A tensor of the shape of ``x``.
 
     Raises
     ------
     TypeError
         If ``dtype`` is not one of numbers or booleans.
+
+    Notes
+    -----
+    Between floating and complex dtypes gradients pass, cast back to the dtype of ``x``; to and from
+    integers there are none.
+
+    Examples
+    --------
+    >>> gt.cast([1.7, -1.7], "int32").tolist()
+    [1, -1]
+    >>> gt.cast([0, 2], bool).tolist()
+    [False, True]
     """
     try:
         wanted = np.dtype(dtype)
@@ -584,16 +1192,155 @@ def _test(name: str, doc: str, *inputs: str) -> Op:
     return elementwise(name, doc=doc, **rules)
 
 
-isnan = _test("isnan", "Return whether ``x`` is not a number.", "x")
-isinf = _test("isinf", "Return whether ``x`` is infinite.", "x")
-isfinite = _test("isfinite", "Return whether ``x`` is neither infinite nor nan.", "x")
-equal = _test("equal", "Return whether ``x == y``, elementwise.", "x", "y")
-not_equal = _test("not_equal", "Return whether ``x != y``, elementwise.", "x", "y")
-less = _test("less", "Return whether ``x < y``, elementwise.", "x", "y")
-less_equal = _test("less_equal", "Return whether ``x <= y``, elementwise.", "x", "y")
-greater = _test("greater", "Return whether ``x > y``, elementwise.", "x", "y")
-greater_equal = _test("greater_equal", "Return whether ``x >= y``, elementwise.", "x", "y")
-logical_and = _test("logical_and", "Return whether both are true, elementwise.", "x", "y")
-logical_or = _test("logical_or", "Return whether either is true, elementwise.", "x", "y")
-logical_xor = _test("logical_xor", "Return whether just one is true, elementwise.", "x", "y")
-logical_not = _test("logical_not", "Return whether ``x`` is false, elementwise.", "x")
+isnan = _test(
+    "isnan",
+    """Return whether ``x`` is not a number, elementwise.
+
+    Examples
+    --------
+    >>> gt.isnan([1.0, np.nan]).tolist()
+    [False, True]
+    """,
+    "x",
+)
+isinf = _test(
+    "isinf",
+    """Return whether ``x`` is infinite, elementwise.
+
+    Examples
+    --------
+    >>> gt.isinf([1.0, -np.inf, np.nan]).tolist()
+    [False, True, False]
+    """,
+    "x",
+)
+isfinite = _test(
+    "isfinite",
+    """Return whether ``x`` is neither infinite nor nan, elementwise.
+
+    Examples
+    --------
+    >>> gt.isfinite([1.0, -np.inf, np.nan]).tolist()
+    [True, False, False]
+    """,
+    "x",
+)
+equal = _test(
+    "equal",
+    """Return whether ``x == y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.equal([1.0, 2.0], 2.0).tolist()
+    [False, True]
+    """,
+    "x",
+    "y",
+)
+not_equal = _test(
+    "not_equal",
+    """Return whether ``x != y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.not_equal([1.0, 2.0], 2.0).tolist()
+    [True, False]
+    """,
+    "x",
+    "y",
+)
+less = _test(
+    "less",
+    """Return whether ``x < y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.less([1.0, 2.0, 3.0], 2.0).tolist()
+    [True, False, False]
+    """,
+    "x",
+    "y",
+)
+less_equal = _test(
+    "less_equal",
+    """Return whether ``x <= y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.less_equal([1.0, 2.0, 3.0], 2.0).tolist()
+    [True, True, False]
+    """,
+    "x",
+    "y",
+)
+greater = _test(
+    "greater",
+    """Return whether ``x > y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.greater([1.0, 2.0, 3.0], 2.0).tolist()
+    [False, False, True]
+    """,
+    "x",
+    "y",
+)
+greater_equal = _test(
+    "greater_equal",
+    """Return whether ``x >= y``, elementwise.
+
+    Examples
+    --------
+    >>> gt.greater_equal([1.0, 2.0, 3.0], 2.0).tolist()
+    [False, True, True]
+    """,
+    "x",
+    "y",
+)
+logical_and = _test(
+    "logical_and",
+    """Return whether both are true, elementwise; what is not 0 is true.
+
+    Examples
+    --------
+    >>> gt.logical_and([True, True, False], [True, False, False]).tolist()
+    [True, False, False]
+    """,
+    "x",
+    "y",
+)
+logical_or = _test(
+    "logical_or",
+    """Return whether either is true, elementwise; what is not 0 is true.
+
+    Examples
+    --------
+    >>> gt.logical_or([True, True, False], [True, False, False]).tolist()
+    [True, True, False]
+    """,
+    "x",
+    "y",
+)
+logical_xor = _test(
+    "logical_xor",
+    """Return whether just one is true, elementwise; what is not 0 is true.
+
+    Examples
+    --------
+    >>> gt.logical_xor([True, True, False], [True, False, False]).tolist()
+    [False, True, False]
+    """,
+    "x",
+    "y",
+)
+logical_not = _test(
+    "logical_not",
+    """Return whether ``x`` is false, elementwise; 0 is false.
+
+    Examples
+    --------
+    >>> gt.logical_not([True, False]).tolist()
+    [False, True]
+    """,
+    "x",
+)

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
 from ..common.families import cast_to, elementwise, kind_of, named, op, reals
 
 __all__ = ["frexp", "i0", "spacing"]
@@ -50,20 +48,28 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     x
-        A real tensor; integers are taken as ``float64``.
+        A real tensor of any shape; integers are taken as ``float64``.
 
     Returns
     -------
     m
-        A tensor of the dtype of ``x``, 0 at 0, whose gradient is ``2**-e``; and infinite or nan
-        where ``x`` is.
+        A tensor of the shape and dtype of ``x``, 0 at 0, and infinite or nan where ``x`` is.
     e
-        Integers (``int32``), which have no gradient.
+        Integers (``int32``) of that shape, which have no gradient.
 
     Raises
     ------
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient of the mantissa is ``2**-e``.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.frexp([8.0, -0.75])]
+    [[0.5, -0.75], [4, 0]]
     """
     x = as_tensor(x)
     if x.dtype.kind == "c":
@@ -86,7 +92,15 @@ spacing = elementwise(
     "spacing",
     _spacing_kernel,
     x=NONDIFF,
-    doc="Return the distance from ``x`` to the next larger number in size, with the sign of ``x``.",
+    doc="""Return the distance from ``x`` to the next larger number in size, with the sign of ``x``.
+
+    It has no gradient.
+
+    Examples
+    --------
+    >>> gt.spacing(gt.constant([1.0, -2.0])).tolist() == [2.0**-23, -(2.0**-22)]
+    True
+    """,
 )
 
 # -- Bessel functions ------------------------------------------------------------------------------
@@ -146,12 +160,16 @@ def i0(x: Any) -> Tensor:
     Parameters
     ----------
     x
-        A real tensor; integers give ``float64``.
+        A real tensor of any shape.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``; integers give ``float64``.
 
     Raises
     ------
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or not a tensor, an array or a number.
 
     Notes
     -----
@@ -160,5 +178,12 @@ def i0(x: Any) -> Tensor:
     References
     ----------
     Abramowitz and Stegun, "Handbook of mathematical functions", 9.6.18 and 9.6.26.
+
+    Examples
+    --------
+    >>> round(gt.i0(0.0).item(), 4)
+    1.0
+    >>> round(gt.i0(1.0).item(), 4)
+    1.2661
     """
     return _bessel(x, order=0)

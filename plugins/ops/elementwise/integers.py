@@ -33,17 +33,82 @@ def _bits(name: str, older: str, doc: str, *inputs: str) -> Op:
     return elementwise(name, kernel, doc=doc, **rules)
 
 
-bitwise_and = _bits("bitwise_and", "", "Return ``x & y`` of integers, bit by bit.", "x", "y")
-bitwise_or = _bits("bitwise_or", "", "Return ``x | y`` of integers, bit by bit.", "x", "y")
-bitwise_xor = _bits("bitwise_xor", "", "Return ``x ^ y`` of integers, bit by bit.", "x", "y")
+bitwise_and = _bits(
+    "bitwise_and",
+    "",
+    """Return ``x & y`` of integers or booleans, bit by bit; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_and(12, [10, 4]).tolist()
+    [8, 4]
+    """,
+    "x",
+    "y",
+)
+bitwise_or = _bits(
+    "bitwise_or",
+    "",
+    """Return ``x | y`` of integers or booleans, bit by bit; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_or(12, [10, 4]).tolist()
+    [14, 12]
+    """,
+    "x",
+    "y",
+)
+bitwise_xor = _bits(
+    "bitwise_xor",
+    "",
+    """Return ``x ^ y`` of integers or booleans, bit by bit; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_xor(12, [10, 4]).tolist()
+    [6, 8]
+    """,
+    "x",
+    "y",
+)
 bitwise_invert = bitwise_not = invert = _bits(
-    "bitwise_invert", "invert", "Return ``~x`` of integers, bit by bit.", "x"
+    "bitwise_invert",
+    "invert",
+    """Return ``~x`` of integers or booleans, bit by bit; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_invert([0, 5, -1]).tolist()
+    [-1, -6, 0]
+    """,
+    "x",
 )
 bitwise_left_shift = left_shift = _bits(
-    "bitwise_left_shift", "left_shift", "Return ``x << y`` of integers.", "x", "y"
+    "bitwise_left_shift",
+    "left_shift",
+    """Return ``x << y`` of integers, ``x * 2**y`` as long as it fits; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_left_shift([1, 3], 2).tolist()
+    [4, 12]
+    """,
+    "x",
+    "y",
 )
 bitwise_right_shift = right_shift = _bits(
-    "bitwise_right_shift", "right_shift", "Return ``x >> y`` of integers.", "x", "y"
+    "bitwise_right_shift",
+    "right_shift",
+    """Return ``x >> y`` of integers, ``floor(x / 2**y)``; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_right_shift([16, -5], 1).tolist()
+    [8, -3]
+    """,
+    "x",
+    "y",
 )
 
 
@@ -79,18 +144,36 @@ gcd = elementwise(
     native("gcd", _gcd),
     x=NONDIFF,
     y=NONDIFF,
-    doc="Return the greatest common divisor of integers ``|x|`` and ``|y|``, elementwise.",
+    doc="""Return the greatest common divisor of integers ``|x|`` and ``|y|``; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.gcd([12, -9], 6).tolist()
+    [6, 3]
+    """,
 )
 lcm = elementwise(
     "lcm",
     native("lcm", _lcm),
     x=NONDIFF,
     y=NONDIFF,
-    doc="Return the lowest common multiple of integers ``|x|`` and ``|y|``, elementwise.",
+    doc="""Return the lowest common multiple of integers ``|x|`` and ``|y|``; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.lcm([4, -9], 6).tolist()
+    [12, 18]
+    """,
 )
 bitwise_count = elementwise(
     "bitwise_count",
     native("bitwise_count", _bit_count),
     x=NONDIFF,
-    doc="Return how many bits are 1 in the absolute value of integers, as ``uint8``.",
+    doc="""Return how many bits are 1 in the absolute value of integers; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.bitwise_count([7, -8]).tolist()
+    [3, 1]
+    """,
 )

@@ -13,10 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, BackendUnavailable, F, Op, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    NONDIFF,
+    BackendUnavailable,
+    F,
+    Op,
+    Tensor,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+)
 from ..common.families import SCALARS, cast_to, elementwise, kind_of, named, op, reals
 from .arithmetic import LN2, conj, divide, lead, trunc
 
@@ -76,7 +83,17 @@ fabs = elementwise(
     native("fabs", lambda xp, x: xp.abs(x)),
     x=lambda g, x: g * F.sign(x),
     holomorphic=False,
-    doc="Return the absolute value of a real ``x`` as a float; at 0 the gradient is 0.",
+    doc="""Return the absolute value of a real ``x`` as a float, elementwise.
+
+    Notes
+    -----
+    The gradient is ``sign(x)``, which is 0 at 0.
+
+    Examples
+    --------
+    >>> gt.fabs([-3, 2]).tolist()
+    [3.0, 2.0]
+    """,
 )
 fmod = elementwise(
     "fmod",
@@ -84,13 +101,35 @@ fmod = elementwise(
     x=lambda g: g,
     # a whole number already, but for rounding
     y=lambda g, x, y, out: -g * F.round((x - out) / y),
-    doc="Return the remainder of ``x / y`` with the sign of ``x``, as in C.",
+    doc="""Return the remainder of ``x / y`` with the sign of ``x``, as in C, elementwise.
+
+    Notes
+    -----
+    The gradient of ``x`` is 1 and that of ``y`` is ``-trunc(x / y)``, at the jumps too.
+
+    Examples
+    --------
+    >>> gt.fmod([7.0, -7.0], 3.0).tolist()
+    [1.0, -1.0]
+    >>> gt.remainder([7.0, -7.0], 3.0).tolist()
+    [1.0, 2.0]
+    """,
 )
 cbrt = elementwise(
     "cbrt",
     native("cbrt", lambda xp, x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0)),
     x=lambda g, out: g / (3.0 * (out * out)),
-    doc="Return the real cube root of ``x``; at 0 the gradient is infinite.",
+    doc="""Return the real cube root of ``x``, elementwise.
+
+    Notes
+    -----
+    The gradient is ``1 / (3 * cbrt(x)**2)``, which is infinite at 0.
+
+    Examples
+    --------
+    >>> gt.round(gt.cbrt([8.0, -27.0]), 4).tolist()
+    [2.0, -3.0]
+    """,
 )
 ldexp = elementwise(
     "ldexp",
@@ -98,14 +137,44 @@ ldexp = elementwise(
     kind=Op,  # a Python integer stays one: it must not follow the dtype of ``x``
     x=lambda g, y: F.ldexp(g, y),
     y=NONDIFF,
-    doc="Return ``x * 2**y`` for integers ``y``, which have no gradient.",
+    doc="""Return ``x * 2**y`` for integers ``y``, elementwise.
+
+    Parameters
+    ----------
+    x
+        A real tensor, array or number.
+    y
+        The exponents: integers, of a shape that broadcasts with ``x``. They have no gradient.
+
+    Returns
+    -------
+    A tensor of the broadcast shape and the dtype of ``x``; integers give floats.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or ``y`` does not hold integers.
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> gt.ldexp([1.0, 3.0], [4, -1]).tolist()
+    [16.0, 1.5]
+    """,
 )
 logaddexp2 = elementwise(
     "logaddexp2",
     native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
     x=lambda g, x, y: g * F.sigmoid(lead(x, y) * LN2),
     y=lambda g, x, y: g * F.sigmoid(lead(y, x) * LN2),
-    doc="Return ``log2(2**x + 2**y)`` without overflow.",
+    doc="""Return ``log2(2**x + 2**y)``, elementwise, without overflow.
+
+    Examples
+    --------
+    >>> gt.logaddexp2(1000.0, 1000.0).item()
+    1001.0
+    """,
 )
 
 
@@ -120,13 +189,24 @@ def float_power(x: Any, y: Any) -> Tensor:
 
     Returns
     -------
-    A ``float64`` tensor, ``complex128`` if ``x`` or ``y`` is complex. Negative integer powers of
-    integers are right, and a negative base with a fractional exponent is nan.
+    A ``float64`` tensor of the broadcast shape, ``complex128`` if ``x`` or ``y`` is complex.
 
     Raises
     ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
+
+    Notes
+    -----
+    Integers may have negative integer exponents, which :func:`gradtape.power` refuses. A negative
+    base with a fractional exponent gives nan.
+
+    Examples
+    --------
+    >>> gt.float_power([2, 4], -1).tolist()
+    [0.5, 0.25]
     """
     if type(x) in SCALARS and type(y) in SCALARS:
         x = as_tensor(x)
@@ -140,7 +220,30 @@ def float_power(x: Any, y: Any) -> Tensor:
 
 @named
 def divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
-    """Return ``(x // y, x % y)``; the quotient has no gradient."""
+    """Return ``(x // y, x % y)``, elementwise; the quotient has no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Real numbers or tensors; their shapes broadcast.
+
+    Returns
+    -------
+    Two tensors of the broadcast shape and the promoted dtype, from :func:`gradtape.floor_divide`
+    and from :func:`gradtape.remainder`.
+
+    Raises
+    ------
+    TypeError
+        If an argument is complex, or not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.divmod([7.0, -7.0], 2.0)]
+    [[3.0, -4.0], [1.0, 1.0]]
+    """
     return ops["floor_divide"](x, y), ops["remainder"](x, y)
 
 
@@ -148,7 +251,25 @@ def divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 def modf(x: Any) -> tuple[Tensor, Tensor]:
     """Return the fractional part of ``x`` and its integral part, which has no gradient.
 
-    Both have the sign of ``x``. The fraction of an infinite value is 0, of that value's sign.
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+
+    Returns
+    -------
+    Two tensors of the shape and dtype of ``x``; integers give floats. Both have the sign of ``x``.
+    The fraction of an infinite value is 0, of that value's sign.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.modf([1.5, -2.25])]
+    [[0.5, -0.25], [1.0, -2.0]]
     """
     x = as_tensor(x)
     if x.dtype.kind not in "fc":
@@ -166,13 +287,25 @@ deg2rad = radians = elementwise(
     "deg2rad",
     native("deg2rad", lambda xp, x: x * RADIANS),
     x=lambda g: g * RADIANS,
-    doc="Return degrees as radians.",
+    doc="""Return degrees as radians, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.deg2rad(180.0).item(), 4)
+    3.1416
+    """,
 )
 rad2deg = degrees = elementwise(
     "rad2deg",
     native("rad2deg", lambda xp, x: x / RADIANS),
     x=lambda g: g / RADIANS,
-    doc="Return radians as degrees.",
+    doc="""Return radians as degrees, elementwise.
+
+    Examples
+    --------
+    >>> round(gt.rad2deg(np.pi).item(), 2)
+    180.0
+    """,
 )
 
 
@@ -229,11 +362,27 @@ def sinc(x: Any) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of any dtype; integers give ``float64``.
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``; integers give ``float64``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
 
     Notes
     -----
     Gradients are exact near 0 at every order: they are no quotients there, but power series.
+
+    Examples
+    --------
+    >>> gt.sinc(0.0).item()
+    1.0
+    >>> round(gt.sinc(0.5).item(), 4)
+    0.6366
     """
     return _sinc(x)
 
@@ -263,7 +412,17 @@ fmax = elementwise(
     x=lambda g, x, out: F.where(_took_x(x, out), g, 0.0),
     y=lambda g, x, out: F.where(_took_x(x, out), 0.0, g),
     holomorphic=False,
-    doc="Return the larger of ``x`` and ``y``, the other where one is nan; a tie is ``x``'s.",
+    doc="""Return the larger of ``x`` and ``y``, elementwise; the other where one is nan.
+
+    Notes
+    -----
+    At a tie the gradient goes to ``x``.
+
+    Examples
+    --------
+    >>> gt.fmax([1.0, 5.0, np.nan], 3.0).tolist()
+    [3.0, 5.0, 3.0]
+    """,
 )
 fmin = elementwise(
     "fmin",
@@ -271,7 +430,17 @@ fmin = elementwise(
     x=lambda g, x, out: F.where(_took_x(x, out), g, 0.0),
     y=lambda g, x, out: F.where(_took_x(x, out), 0.0, g),
     holomorphic=False,
-    doc="Return the smaller of ``x`` and ``y``, the other where one is nan; a tie is ``x``'s.",
+    doc="""Return the smaller of ``x`` and ``y``, elementwise; the other where one is nan.
+
+    Notes
+    -----
+    At a tie the gradient goes to ``x``.
+
+    Examples
+    --------
+    >>> gt.fmin([1.0, 5.0, np.nan], 3.0).tolist()
+    [1.0, 3.0, 3.0]
+    """,
 )
 heaviside = elementwise(
     "heaviside",
@@ -281,7 +450,17 @@ heaviside = elementwise(
     ),
     x=lambda g: F.zeros_like(g),
     y=lambda g, x: F.where(x == 0, g, 0.0),
-    doc="Return 0 for ``x < 0``, 1 for ``x > 0`` and ``y`` at 0; the gradient of ``x`` is 0.",
+    doc="""Return 0 for ``x < 0``, 1 for ``x > 0`` and ``y`` at 0, elementwise.
+
+    Notes
+    -----
+    The gradient of ``x`` is 0, and that of ``y`` is 1 where ``x`` is 0.
+
+    Examples
+    --------
+    >>> gt.heaviside([-2.0, 0.0, 3.0], 0.5).tolist()
+    [0.0, 0.5, 1.0]
+    """,
 )
 copysign = elementwise(
     "copysign",
@@ -289,7 +468,18 @@ copysign = elementwise(
     x=lambda g, x, out: g * (F.sign(x) * F.sign(out)),
     y=lambda g: F.zeros_like(g),
     holomorphic=False,
-    doc="Return ``x`` with the sign of ``y``; at 0 the gradient is 0, and so is that of ``y``.",
+    doc="""Return ``x`` with the sign of ``y``, elementwise.
+
+    Notes
+    -----
+    The gradient of ``x`` is 1 where its sign stays, -1 where it changes, and 0 at 0. That of ``y``
+    is 0.
+
+    Examples
+    --------
+    >>> gt.copysign([1.0, -2.0], [-0.0, 3.0]).tolist()
+    [-1.0, 2.0]
+    """,
 )
 
 
@@ -350,16 +540,32 @@ def nan_to_num(
     Parameters
     ----------
     x
-        A tensor of any dtype; of a complex one both parts are treated.
+        A tensor of any shape and dtype; of a complex one both parts are treated.
     copy
         Only for NumPy's signature: tensors never change, so the result is always new.
     nan, posinf, neginf
         What replaces nan, positive and negative infinity; by default 0, the largest and the lowest
         number of the dtype.
 
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+    ValueError
+        If ``copy`` is false.
+
     Notes
     -----
     What was replaced has the gradient 0.
+
+    Examples
+    --------
+    >>> gt.nan_to_num([1.0, np.nan, np.inf], posinf=9.0).tolist()
+    [1.0, 0.0, 9.0]
     """
     if not copy:
         raise ValueError("nan_to_num: a tensor is not changed in place; leave copy=True")
@@ -403,23 +609,114 @@ _SLOPE = 2.0 / math.sqrt(math.pi)
 erf = _special_op(
     "erf",
     lambda g, x: g * (_SLOPE * F.exp(-(x * x))),
-    "Return the error function of ``x``, the integral of ``2/sqrt(pi) exp(-t**2)`` from 0 to it.",
+    """Return the error function of ``x``, elementwise.
+
+    It is the integral of ``2 / sqrt(pi) * exp(-t**2)`` from 0 to ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+    BackendUnavailable
+        If SciPy, which has the kernel, is not installed.
+
+    Notes
+    -----
+    The gradient is ``2 / sqrt(pi) * exp(-x**2)``.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, 7.2.1.
+
+    Examples
+    --------
+    >>> round(gt.erf(1.0).item(), 4)
+    0.8427
+    """,
 )
 erfc = _special_op(
     "erfc",
     lambda g, x: g * (-_SLOPE * F.exp(-(x * x))),
-    "Return ``1 - erf(x)``, exact for large ``x``.",
+    """Return ``1 - erf(x)``, elementwise, exact for large ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+    BackendUnavailable
+        If SciPy, which has the kernel, is not installed.
+
+    Notes
+    -----
+    The gradient is ``-2 / sqrt(pi) * exp(-x**2)``.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, 7.2.2.
+
+    Examples
+    --------
+    >>> round(gt.erfc(1.0).item(), 4)
+    0.1573
+    """,
 )
 lgamma = _special_op(
     "lgamma",
     lambda g, x: g * F.digamma(x),
-    "Return the logarithm of the absolute value of the gamma function at a real ``x``.",
+    """Return the logarithm of the absolute value of the gamma function, elementwise.
+
+    Parameters
+    ----------
+    x
+        A real tensor, array or number. At 0 and the negative integers the result is inf.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+    BackendUnavailable
+        If SciPy, which has the kernel, is not installed.
+
+    Notes
+    -----
+    The gradient is :func:`gradtape.digamma`.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, 5.2.1.
+
+    Examples
+    --------
+    >>> round(gt.exp(gt.lgamma(5.0)).item(), 3)
+    24.0
+    """,
     "gammaln",
 )
 digamma = _special_op(
     "digamma",
     lambda g, x: g * F.polygamma(x, n=1),
-    "Return the derivative of ``lgamma``.",
+    """Return the digamma function, the derivative of :func:`gradtape.lgamma`, elementwise.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+    BackendUnavailable
+        If SciPy, which has the kernel, is not installed.
+
+    Notes
+    -----
+    The gradient is :func:`gradtape.polygamma` of order 1, which is for real numbers only.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, 5.2.2.
+
+    Examples
+    --------
+    >>> round(gt.digamma(1.0).item(), 4)
+    -0.5772
+    """,
 )
 _polygamma = op(
     "polygamma",
@@ -442,10 +739,27 @@ def polygamma(n: int, x: Any) -> Tensor:
     x
         A real tensor.
 
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``; integers give ``float64``.
+
     Raises
     ------
     BackendUnavailable
         If SciPy, which has the kernel, is not installed.
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+    ValueError
+        If ``n`` is not an integer of at least 0.
+
+    References
+    ----------
+    NIST Digital Library of Mathematical Functions, 5.15.
+
+    Examples
+    --------
+    >>> round(gt.polygamma(1, 1.0).item(), 4)
+    1.6449
     """
     if int(n) != n or n < 0:
         raise ValueError(f"polygamma: the order must be an integer of at least 0, got {n!r}")
@@ -455,22 +769,81 @@ def polygamma(n: int, x: Any) -> Tensor:
 # -- tests: without gradients ----------------------------------------------------------------------
 
 
-signbit = elementwise("signbit", x=NONDIFF, doc="Return whether the sign of ``x`` is negative.")
+signbit = elementwise(
+    "signbit",
+    x=NONDIFF,
+    doc="""Return whether the sign of ``x`` is negative, elementwise; -0.0 is.
+
+    Examples
+    --------
+    >>> gt.signbit([-1.0, -0.0, 2.0]).tolist()
+    [True, True, False]
+    """,
+)
 nextafter = elementwise(
-    "nextafter", x=NONDIFF, y=NONDIFF, doc="Return the float next to ``x`` towards ``y``."
+    "nextafter",
+    x=NONDIFF,
+    y=NONDIFF,
+    doc="""Return the float next to ``x`` towards ``y``, elementwise; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.nextafter(gt.constant(1.0), 2.0).item() == 1.0 + 2.0**-23
+    True
+    """,
 )
 
 
 @named
 def isposinf(x: Any) -> Tensor:
-    """Return whether elements are positive infinity; complex numbers raise TypeError."""
+    """Return whether elements are positive infinity.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+
+    Returns
+    -------
+    A boolean tensor of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.isposinf([1.0, np.inf, -np.inf]).tolist()
+    [False, True, False]
+    """
     x = reals(as_tensor(x))
     return ops["logical_and"](ops["isinf"](x), x > 0)
 
 
 @named
 def isneginf(x: Any) -> Tensor:
-    """Return whether elements are negative infinity; complex numbers raise TypeError."""
+    """Return whether elements are negative infinity.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+
+    Returns
+    -------
+    A boolean tensor of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.isneginf([1.0, np.inf, -np.inf]).tolist()
+    [False, False, True]
+    """
     x = reals(as_tensor(x))
     return ops["logical_and"](ops["isinf"](x), x < 0)
 
@@ -486,13 +859,27 @@ def isclose(
     a, b
         Numbers or tensors; their shapes broadcast. Infinities are close to themselves only.
     rtol, atol
-        The relative and the absolute tolerance.
+        The relative and the absolute tolerance, 1e-5 and 1e-8 by default.
     equal_nan
-        Whether nan is close to nan.
+        Whether nan is close to nan; false by default.
 
     Returns
     -------
-    A boolean tensor.
+    A boolean tensor of the broadcast shape.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> gt.isclose([1.0, 2.0], [1.000001, 2.1]).tolist()
+    [True, False]
+    >>> gt.isclose(np.nan, np.nan, equal_nan=True).item()
+    True
     """
     if type(a) in SCALARS:
         b = as_tensor(b)
@@ -516,14 +903,28 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
     Parameters
     ----------
     a
-        A tensor of any dtype; its values must be known, which in a trace they are not.
+        A tensor of any shape and dtype; its values must be known, which in a trace they are not.
     tol
-        How near: a multiple of the dtype's precision if above 1, else an absolute bound.
+        How near: a multiple of the dtype's precision if above 1, else an absolute bound. 100 by
+        default.
+
+    Returns
+    -------
+    A tensor of the shape of ``a``, real or complex.
 
     Raises
     ------
+    TypeError
+        If ``a`` is not a tensor, an array or a number.
     ValueError
         In a trace, or under ``vmap``: the result's dtype depends on the values.
+
+    Examples
+    --------
+    >>> gt.real_if_close([1 + 1e-12j, 2 + 0j]).tolist()
+    [1.0, 2.0]
+    >>> gt.real_if_close([1 + 1j]).tolist()
+    [(1+1j)]
     """
     x = as_tensor(a)
     if x.dtype.kind != "c":
@@ -539,7 +940,29 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
 
 @named
 def around(x: Any, decimals: int = 0) -> Tensor:
-    """Round to the nearest, halves to even; it has no gradient. As :func:`gradtape.round`."""
+    """Round to the nearest, halves to even, as :func:`gradtape.round`; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    decimals
+        The decimal places to keep, 0 by default; a negative number rounds before the point.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.around([0.5, 1.5, -1.7]).tolist()
+    [0.0, 2.0, -2.0]
+    """
     return ops["round"](x, decimals=int(decimals))
 
 

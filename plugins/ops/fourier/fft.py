@@ -14,10 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, default_dtype, ops
 from ..common.batching import along
 from ..common.families import as_axis, cast_to, kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -342,14 +339,16 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     n
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
-        The axis to transform.
+        The axis to transform; the last by default.
     norm
         ``"backward"`` (the default): ``ifft`` divides by n. ``"forward"``: ``fft`` does.
         ``"ortho"``: both divide by the root of n.
 
     Returns
     -------
-    A complex tensor: ``sum(a[j] * exp(-2j * pi * j * k / n))`` for each k.
+    Tensor
+        A complex tensor: ``sum(a[j] * exp(-2j * pi * j * k / n))`` for each k. It is ``complex64``
+        for ``float32``, ``complex128`` for ``float64`` and integers.
 
     Raises
     ------
@@ -357,6 +356,21 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
         If there are no points, or there is no such norm.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+
+    Notes
+    -----
+    The gradient is the conjugate transform of the upstream gradient, with the norm of the other
+    direction; the real part of it for a real input.
+
+    References
+    ----------
+    J. W. Cooley and J. W. Tukey, "An algorithm for the machine calculation of complex Fourier
+    series", 1965.
+
+    Examples
+    --------
+    >>> gt.fft.fft(gt.constant([1.0, 2.0, 3.0, 4.0])).real.tolist()
+    [10.0, -2.0, -2.0, -2.0]
     """
     a, axis = _line(a, n, axis, "fft")
     return ops["fftn"](a, axes=(axis,), norm=_norm(norm, "fft"))
@@ -364,7 +378,36 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
 
 @named
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """Return the inverse of :func:`fft`; see there for the parameters."""
+    """Return the inverse of :func:`fft`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least one axis.
+    n
+        The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
+    axis
+        The axis to transform; the last by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor: ``sum(a[k] * exp(2j * pi * j * k / n)) / n`` for each j.
+
+    Raises
+    ------
+    ValueError
+        If there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.ifft(gt.constant([4.0, 0.0, 0.0, 0.0])).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     a, axis = _line(a, n, axis, "ifft")
     return ops["ifftn"](a, axes=(axis,), norm=_norm(norm, "ifft"))
 
@@ -373,12 +416,37 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the first half of the spectrum of real numbers: ``n // 2 + 1`` complex ones.
 
-    The rest are their conjugates. The parameters are those of :func:`fft`.
+    The rest are their conjugates.
+
+    Parameters
+    ----------
+    a
+        A real tensor, with at least one axis.
+    n
+        The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
+    axis
+        The axis to transform; the last by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor, of size ``n // 2 + 1`` along the axis.
 
     Raises
     ------
     TypeError
         If ``a`` is complex.
+    ValueError
+        If there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.rfft(gt.constant([1.0, 2.0, 3.0, 4.0])).real.tolist()
+    [10.0, -2.0, -2.0]
     """
     a, axis = _line(a, n, axis, "rfft")
     return ops["rfft"](a, axis=axis, norm=_norm(norm, "rfft"))
@@ -388,8 +456,35 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the ``n`` real numbers of which ``a`` is the half spectrum, as :func:`rfft` gives it.
 
-    ``n`` is ``2 * (m - 1)`` by default, for m numbers: give it where it is odd. The imaginary part
-    of the first number, and of the last if ``n`` is even, does not count.
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least one axis. The imaginary part of the first number, and
+        of the last if ``n`` is even, does not count.
+    n
+        The number of points of the result; ``2 * (m - 1)`` by default, for m numbers: give it where
+        it is odd.
+    axis
+        The axis to transform; the last by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A real tensor, of size ``n`` along the axis.
+
+    Raises
+    ------
+    ValueError
+        If there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.irfft(gt.constant([4.0, 0.0, 0.0])).tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
     axis = one_axis(axis, "irfft")
     points = None if n is None else _points(n, "irfft")
@@ -402,14 +497,72 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Return the real spectrum of a signal that is Hermitian: ``a`` is one half of it.
 
-    The parameters are those of :func:`irfft`.
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least one axis.
+    n
+        The number of points of the result; ``2 * (m - 1)`` by default, for m numbers: give it where
+        it is odd.
+    axis
+        The axis to transform; the last by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A real tensor, of size ``n`` along the axis.
+
+    Raises
+    ------
+    ValueError
+        If there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.hfft(gt.constant([1.0, 0.0, 0.0])).tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
     return irfft(ops["conj"](a), n, axis, _OTHER[_norm(norm, "hfft")])
 
 
 @named
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """Return the inverse of :func:`hfft`: half of a Hermitian signal, from its real spectrum."""
+    """Return the inverse of :func:`hfft`: half of a Hermitian signal, from its real spectrum.
+
+    Parameters
+    ----------
+    a
+        A real tensor, with at least one axis.
+    n
+        The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
+    axis
+        The axis to transform; the last by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor, of size ``n // 2 + 1`` along the axis.
+
+    Raises
+    ------
+    TypeError
+        If ``a`` is complex.
+    ValueError
+        If there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.ihfft(gt.constant([1.0, 2.0, 3.0, 2.0])).real.tolist()
+    [2.0, -0.5, 0.0]
+    """
     return ops["conj"](rfft(a, n, axis, _OTHER[_norm(norm, "ihfft")]))
 
 
@@ -456,25 +609,129 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Te
         The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
     norm
         As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.fftn(gt.ones((2, 2))).real.tolist()
+    [[4.0, 0.0], [0.0, 0.0]]
     """
     return _many("fftn", a, s, axes, norm)
 
 
 @named
 def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """Return the inverse of :func:`fftn`; see there for the parameters."""
+    """Return the inverse of :func:`fftn`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.ifftn(gt.fft.fftn(gt.ones((2, 2)))).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _many("ifftn", a, s, axes, norm)
 
 
 @named
 def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the transform over two axes; see :func:`fftn`."""
+    """Return the discrete Fourier transform over two axes; see :func:`fftn`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least two axes.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.fft2(gt.ones((2, 2))).real.tolist()
+    [[4.0, 0.0], [0.0, 0.0]]
+    """
     return _many("fft2", a, s, axes, norm)
 
 
 @named
 def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the inverse of :func:`fft2`."""
+    """Return the inverse of :func:`fft2`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least two axes.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.ifft2(gt.constant([[4.0, 0.0], [0.0, 0.0]])).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     return _many("ifft2", a, s, axes, norm)
 
 
@@ -486,15 +743,32 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     ----------
     a
         A real tensor.
-    s, axes, norm
-        As for :func:`fftn`.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor, of size ``n // 2 + 1`` along the last of the axes, where n are its points.
 
     Raises
     ------
     TypeError
         If ``a`` is complex.
     ValueError
-        If there is no axis to transform.
+        If there is no axis to transform, sizes and axes are not as many, there are no points, or
+        there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.rfftn(gt.ones((2, 4))).shape
+    (2, 3)
     """
     a = as_tensor(a)
     if _repeats(a, axes):
@@ -509,7 +783,38 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
 
 @named
 def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """Return the inverse of :func:`rfftn`, real; give ``s`` where the last size is odd."""
+    """Return the inverse of :func:`rfftn`, real.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, half a spectrum along the last of the axes.
+    s
+        The number of points of the result along each axis; by default ``2 * (m - 1)`` along the
+        last of them, for m numbers: give it where that is odd. -1 stands for the default.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A real tensor.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis to transform, sizes and axes are not as many, there are no points, or
+        there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.irfftn(gt.fft.rfftn(gt.ones((2, 4)))).shape
+    (2, 4)
+    """
     a = as_tensor(a)
     if _repeats(a, axes):
         # the last axis is halved, so it comes last; the others' order tells no difference
@@ -534,13 +839,73 @@ def _some(axes: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 @named
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the transform of real numbers over two axes; see :func:`rfftn`."""
+    """Return the transform of real numbers over two axes; see :func:`rfftn`.
+
+    Parameters
+    ----------
+    a
+        A real tensor, with at least two axes.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor, of size ``n // 2 + 1`` along the last of the axes, where n are its points.
+
+    Raises
+    ------
+    TypeError
+        If ``a`` is complex.
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.rfft2(gt.ones((2, 4))).shape
+    (2, 3)
+    """
     return rfftn(a, s, axes, norm)
 
 
 @named
 def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the inverse of :func:`rfft2`."""
+    """Return the inverse of :func:`rfft2`, real.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, half a spectrum along the last of the axes.
+    s
+        The number of points of the result along each axis, as for :func:`irfftn`.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A real tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.irfft2(gt.fft.rfft2(gt.ones((2, 4)))).shape
+    (2, 4)
+    """
     return irfftn(a, s, axes, norm)
 
 
@@ -573,13 +938,63 @@ _shift = op(
 
 @named
 def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Return ``x`` with the zero frequency moved to the middle of ``axes`` (all by default)."""
+    """Return ``x`` with the zero frequency moved to the middle of ``axes`` (all by default).
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype, as a transform gives it.
+    axes
+        The axis or axes whose halves are exchanged.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is named twice.
+
+    Examples
+    --------
+    >>> gt.fft.fftshift(gt.fft.fftfreq(4)).tolist()
+    [-0.5, -0.25, 0.0, 0.25]
+    """
     return _shift(x, axes=_axes_of_shift(axes, "fftshift"), inverse=False)
 
 
 @named
 def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Return the inverse of :func:`fftshift`: they differ where a size is odd."""
+    """Return the inverse of :func:`fftshift`: they differ where a size is odd.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axes
+        The axis or axes whose halves are exchanged; all by default.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is named twice.
+
+    Examples
+    --------
+    >>> gt.fft.ifftshift(gt.arange(5)).tolist()
+    [2, 3, 4, 0, 1]
+    """
     return _shift(x, axes=_axes_of_shift(axes, "ifftshift"), inverse=True)
 
 
@@ -592,7 +1007,29 @@ def _axes_of_shift(axes: Any, name: str) -> tuple[int, ...] | None:
 def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """Return the frequencies of :func:`fft`, for ``n`` points at distance ``d``.
 
-    They are of the default dtype unless ``dtype`` is given.
+    Parameters
+    ----------
+    n
+        The number of points.
+    d
+        The distance between points; frequencies are in cycles per unit of it. 1 by default.
+    dtype
+        The dtype; the default dtype if not given.
+
+    Returns
+    -------
+    Tensor
+        A vector of n frequencies: those of at least 0, then the negative ones.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is below 1.
+
+    Examples
+    --------
+    >>> gt.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
     """
     return as_tensor(np.fft.fftfreq(_points(n, "fftfreq"), d).astype(_float(dtype)))
 
@@ -601,7 +1038,29 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
 def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     """Return the frequencies of :func:`rfft`, for ``n`` points at distance ``d``.
 
-    They are of the default dtype unless ``dtype`` is given.
+    Parameters
+    ----------
+    n
+        The number of points.
+    d
+        The distance between points; frequencies are in cycles per unit of it. 1 by default.
+    dtype
+        The dtype; the default dtype if not given.
+
+    Returns
+    -------
+    Tensor
+        A vector of ``n // 2 + 1`` frequencies, in ascending order.
+
+    Raises
+    ------
+    ValueError
+        If ``n`` is below 1.
+
+    Examples
+    --------
+    >>> gt.fft.rfftfreq(4, d=0.5).tolist()
+    [0.0, 0.5, 1.0]
     """
     return as_tensor(np.fft.rfftfreq(_points(n, "rfftfreq"), d).astype(_float(dtype)))
 

@@ -10,10 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ....core.batches.batched import Batched, Shared, as_batched, rank_of, row_of
 from ....core.errors import TraceError
-from ....core.extend import F, Op, Symbol
-from ....core.ops.op import is_transformed
+from ....core.extend import (
+    Batched,
+    F,
+    Op,
+    Shared,
+    Symbol,
+    as_batched,
+    is_transformed,
+    rank_of,
+    row_of,
+)
 from ..common.batching import aligned, together
 from ..common.families import reduced_axes
 

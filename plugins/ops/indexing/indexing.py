@@ -12,9 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, TensorSpec, broadcast_shapes, decode_index, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    TensorSpec,
+    as_tensor,
+    broadcast_shapes,
+    decode_index,
+    ops,
+)
 from ..common.batching import along, leading
 from ..common.families import kind_of, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -273,7 +280,8 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
     Returns
     -------
-    A tensor of shape ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
+    A tensor of the dtype of ``x``, of shape
+    ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
 
     Raises
     ------
@@ -283,6 +291,16 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         If an index is no integer.
     ValueError
         If the mode is unknown, or needs a size that is not known in a trace.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.take(x, [1, 1, 0], axis=0).tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    >>> gt.take(x, [0, -1]).tolist()
+    [1.0, 4.0]
     """
     x, indices = as_tensor(x), _indices(indices, "take", TypeError)
     if mode != "raise":
@@ -294,7 +312,37 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
 
 @named
 def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
-    """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names."""
+    """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names.
+
+    Parameters
+    ----------
+    params
+        A tensor of any dtype.
+    indices
+        Integers of any shape; negative ones count from the end. Gradients of repeated ones add up.
+    axis
+        The axis to pick along; the first by default.
+
+    Returns
+    -------
+    A tensor of the dtype of ``params``, of shape
+    ``params.shape[:axis] + indices.shape + params.shape[axis + 1:]``.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds.
+    TypeError
+        If an index is no integer.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> table = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.gather(table, [1, 1, 0]).tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    """
     return take(params, indices, axis)
 
 
@@ -366,12 +414,27 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Tensor:
     indices
         Integers with as many axes as ``x``; the other axes broadcast.
     axis
-        The axis to pick along; ``None`` picks from the flattened ``x``.
+        The axis to pick along, the last by default; ``None`` picks from the flattened ``x``.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, of the shape of ``indices`` where its other axes have the sizes
+    of ``x``. Gradients go back to where the entries were; those of repeated ones add up.
 
     Raises
     ------
     ValueError
         If ``indices`` has another number of axes.
+    IndexError
+        If an index is out of bounds or no integer, or another axis does not broadcast.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[3.0, 1.0], [2.0, 4.0]])
+    >>> gt.take_along_axis(x, gt.argsort(x, axis=1), axis=1).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
     """
     x, indices = as_tensor(x), _indices(indices, "take_along_axis")
     if axis is None:
@@ -450,9 +513,31 @@ op(
 
 @named
 def argsort(x: Any, axis: int | None = -1) -> Tensor:
-    """Return the indices that sort ``x`` along ``axis``; equal elements keep their order.
+    """Return the indices that sort ``x`` along ``axis``; they have no gradient.
 
-    With ``None`` for the axis, the flattened ``x`` is sorted.
+    Parameters
+    ----------
+    x
+        A tensor of any dtype; complex numbers are in the order of their real parts, then imaginary
+        parts, and nan comes last.
+    axis
+        The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x``. Equal elements keep their order.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.argsort(gt.constant([3.0, 1.0, 2.0])).tolist()
+    [1, 2, 0]
     """
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
@@ -461,9 +546,31 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
 
 @named
 def sort(x: Any, axis: int | None = -1) -> Tensor:
-    """Return ``x`` in ascending order along ``axis``; gradients go back to where elements were.
+    """Return ``x`` in ascending order along ``axis``.
 
-    With ``None`` for the axis, the flattened ``x`` is sorted.
+    Parameters
+    ----------
+    x
+        A tensor of any dtype; complex numbers are in the order of their real parts, then imaginary
+        parts, and nan comes last.
+    axis
+        The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Gradients go back to where elements were.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.sort(gt.constant([[3.0, 1.0], [2.0, 4.0]]), axis=0).tolist()
+    [[2.0, 1.0], [3.0, 4.0]]
     """
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
@@ -555,7 +662,34 @@ def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Return the diagonal of the matrices in two axes of ``x``, as its last axis.
 
-    ``offset`` is above the main diagonal if positive.
+    Parameters
+    ----------
+    x
+        A tensor of at least two axes, of any dtype.
+    offset
+        Which diagonal: above the main one if positive, below it if negative; 0 by default.
+    axis1, axis2
+        The axes of rows and columns; the first two by default.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, with the two axes replaced by a last one; it has size 0 for a
+    diagonal beyond the corner.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If both axes are the same.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.diagonal(x).tolist()
+    [1.0, 4.0]
+    >>> gt.diagonal(x, offset=1).tolist()
+    [2.0]
     """
     if (axis1, axis2) != (-2, -1):
         x = ops["moveaxis"](x, source=(axis1, axis2), destination=(-2, -1))
@@ -564,7 +698,31 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
 @named
 def diag(v: Any, k: int = 0) -> Tensor:
-    """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``."""
+    """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``.
+
+    Parameters
+    ----------
+    v
+        A vector of ``n`` elements, or a matrix; of any dtype.
+    k
+        Which diagonal: above the main one if positive, below it if negative; 0 by default.
+
+    Returns
+    -------
+    A matrix of shape ``(n + abs(k), n + abs(k))``, or a vector; of the dtype of ``v``.
+
+    Raises
+    ------
+    ValueError
+        If ``v`` is neither vector nor matrix.
+
+    Examples
+    --------
+    >>> gt.diag(gt.constant([1.0, 2.0])).tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    >>> gt.diag(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [1.0, 4.0]
+    """
     v = as_tensor(v)
     if known_rank(v, "diag") == 1:
         return _diag(v, k=operator.index(k))

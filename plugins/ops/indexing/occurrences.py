@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.batches.batched import Shared, row_of
-from ....core.extend import NONDIFF, F, Op
+from ....core.extend import NONDIFF, F, Op, Shared, row_of
 from ..common.families import op
 
 __all__: list[str] = []

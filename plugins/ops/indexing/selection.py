@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import NONDIFF, ops
-from ....core.tensors.convert import among, as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, ops
 from ..common.batching import along, leading, refused
 from ..common.families import kind_of, named, op, reduced_axes
 from ..shapes.arrangement import axis_of, broadcast_arrays, part_of
@@ -51,9 +49,14 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     condition
         A vector of truth values; where it is shorter than the axis, the rest is false.
     x
-        A tensor of any dtype.
+        A tensor of any shape and dtype.
     axis
         The axis to select along; without it, the flattened ``x``.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, with as many entries along the axis as conditions hold; a vector
+    without one. Gradients go back to where the entries were.
 
     Raises
     ------
@@ -61,6 +64,14 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
         If the condition is no vector.
     IndexError
         If it holds beyond the end of the axis.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    >>> gt.compress([True, False, True], x, axis=0).tolist()
+    [[1.0, 2.0], [5.0, 6.0]]
     """
     x = as_tensor(x)
     truth = _truth(condition, x)
@@ -77,7 +88,30 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
 
 @named
 def extract(condition: Any, x: Any) -> Tensor:
-    """Return the elements of the flattened ``x`` for which the flattened condition holds."""
+    """Return the elements of the flattened ``x`` for which the flattened condition holds.
+
+    Parameters
+    ----------
+    condition
+        Truth values, of any shape; where there are fewer than elements, the rest is false.
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    A vector of the dtype of ``x``. Gradients go back to where the elements were.
+
+    Raises
+    ------
+    IndexError
+        If the condition holds beyond the end of ``x``.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.extract(x > 2.0, x).tolist()
+    [3.0, 4.0]
+    """
     x = as_tensor(x)
     return compress(ops["reshape"](_truth(condition, x), shape=(-1,)), x)
 
@@ -98,14 +132,25 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     choicelist
         As many tensors or numbers; all shapes broadcast.
     default
-        What is taken where no condition holds.
+        What is taken where no condition holds, 0 if not given.
+
+    Returns
+    -------
+    A tensor of the shapes broadcast together, of the promotion of the choices' dtypes. Gradients
+    reach the choices and the default, each where it was taken.
 
     Raises
     ------
     ValueError
-        If there are no conditions, or as many choices.
+        If there are no conditions, not as many choices, or shapes do not broadcast.
     TypeError
         If a condition is not boolean.
+
+    Examples
+    --------
+    >>> x = gt.constant([-1.0, 2.0, 9.0])
+    >>> gt.select([x < 0.0, x < 5.0], [0.0, x], default=5.0).tolist()
+    [0.0, 2.0, 5.0]
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
@@ -134,15 +179,25 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     choices
         Tensors or numbers; their dtypes promote.
     mode
-        What happens to numbers without a choice: ``"raise"``, ``"wrap"`` or ``"clip"``.
+        What happens to numbers without a choice: ``"raise"`` (the default), ``"wrap"`` or
+        ``"clip"``.
+
+    Returns
+    -------
+    A tensor of the shapes broadcast together. Gradients reach the choices, each where it was taken.
 
     Raises
     ------
     ValueError
-        If a number has no choice and the mode is ``"raise"``, there are no choices, or the mode is
-        another.
+        If a number has no choice and the mode is ``"raise"``, there are no choices, shapes do not
+        broadcast, or the mode is another.
     TypeError
         If ``a`` holds no integers.
+
+    Examples
+    --------
+    >>> gt.choose(gt.constant([0, 1, 0]), [gt.constant([1.0, 2.0, 3.0]), -1.0]).tolist()
+    [1.0, -1.0, 3.0]
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
@@ -210,27 +265,80 @@ _nonzero = op(
 def nonzero(x: Any) -> tuple[Tensor, ...]:
     """Return the indices of the elements that are not 0, in C order; they have no gradient.
 
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis, of any dtype.
+
     Returns
     -------
-    A tuple of integer vectors, one per axis: ``x[nonzero(x)]`` are the elements.
+    A tuple of integer vectors, one per axis: ``x[nonzero(x)]`` are the elements. Their size depends
+    on the values: a trace does not know it.
 
     Raises
     ------
     ValueError
         If ``x`` has no axes.
+
+    Examples
+    --------
+    >>> rows, columns = gt.nonzero(gt.constant([[1, 0], [0, 2]]))
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1], [0, 1])
     """
     return tuple(_nonzero(x))
 
 
 @named
 def flatnonzero(x: Any) -> Tensor:
-    """Return the indices of the elements of the flattened ``x`` that are not 0; no gradient."""
+    """Return the indices of the elements of the flattened ``x`` that are not 0; no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    An integer vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.flatnonzero(gt.constant([[1, 0], [0, 2]])).tolist()
+    [0, 3]
+    """
     return _nonzero(ops["reshape"](x, shape=(-1,)))[0]
 
 
 @named
 def argwhere(x: Any) -> Tensor:
-    """Return the indices of the elements that are not 0, one per row; they have no gradient."""
+    """Return the indices of the elements that are not 0, one per row; they have no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis, of any dtype.
+
+    Returns
+    -------
+    An integer matrix of shape ``(count, x.ndim)``, in C order. Its size depends on the values: a
+    trace does not know it.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has no axes.
+
+    Examples
+    --------
+    >>> gt.argwhere(gt.constant([[1, 0], [0, 2]])).tolist()
+    [[0, 0], [1, 1]]
+    """
     return ops["stack"](*_nonzero(x), axis=-1)
 
 
@@ -264,7 +372,36 @@ _argpartition = op(
 
 @named
 def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
-    """Return the indices that :func:`partition` applies; they have no gradient."""
+    """Return the indices that :func:`partition` applies; they have no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    kth
+        The rank from 0, or several; a negative one counts from the end.
+    axis
+        The axis to partition along, the last by default; ``None`` flattens first.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x``: which of the elements come before, and after, is known,
+    but not in which order.
+
+    Raises
+    ------
+    ValueError
+        If ``kth`` is out of bounds.
+    TypeError
+        If ``kth`` holds no integers.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.argpartition(gt.constant([3.0, 1.0, 2.0]), 1)[1].item()
+    2
+    """
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     try:
@@ -283,19 +420,28 @@ def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor
     x
         A tensor of any dtype.
     kth
-        The rank from 0, or several.
+        The rank from 0, or several; a negative one counts from the end.
     axis
-        The axis to partition along; ``None`` flattens first.
+        The axis to partition along, the last by default; ``None`` flattens first.
 
     Returns
     -------
-    A tensor with no larger element before the ``kth``, and no smaller one after it. Gradients go
-    back to where the elements were.
+    A tensor of the shape and dtype of ``x``, with no larger element before the ``kth``, and no
+    smaller one after it. Gradients go back to where the elements were.
 
     Raises
     ------
     ValueError
         If ``kth`` is out of bounds.
+    TypeError
+        If ``kth`` holds no integers.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.partition(gt.constant([3.0, 1.0, 2.0]), 1).tolist()
+    [1.0, 2.0, 3.0]
     """
     x = as_tensor(x)
     if axis is None:
@@ -338,7 +484,7 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     values
         Numbers or a tensor of any shape.
     side
-        ``"left"``: before elements that are equal; ``"right"``: after them.
+        ``"left"`` (the default): before elements that are equal; ``"right"``: after them.
     sorter
         Indices that sort ``x``, if it is not sorted.
 
@@ -350,6 +496,16 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     ------
     ValueError
         If ``x`` is no vector, or ``side`` is another word.
+    TypeError
+        If ``side`` is no string.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0, 3.0])
+    >>> gt.searchsorted(x, [2.0, 2.5]).tolist()
+    [1, 2]
+    >>> gt.searchsorted(x, [2.0, 2.5], side="right").tolist()
+    [2, 2]
     """
     if not isinstance(side, str):
         raise TypeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
@@ -428,7 +584,23 @@ def unique(
 
     Returns
     -------
-    A vector (slices along ``axis``); or a tuple of it and what was asked for, in this order.
+    A vector (slices along ``axis``); or a tuple of it and what was asked for, in this order. Its
+    size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.unique(gt.constant([3, 1, 3])).tolist()
+    [1, 3]
+    >>> values, counts = gt.unique(gt.constant([3, 1, 3]), return_counts=True)
+    >>> counts.tolist()
+    [1, 2]
     """
     asked = (True, return_index, return_inverse, return_counts)
     along = None if axis is None else one_axis(axis, "unique")
@@ -440,24 +612,24 @@ def unique(
 class UniqueAllResult(NamedTuple):
     """What :func:`unique_all` returns."""
 
-    values: Tensor
-    indices: Tensor
-    inverse_indices: Tensor
-    counts: Tensor
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
 
 
 class UniqueCountsResult(NamedTuple):
     """What :func:`unique_counts` returns."""
 
-    values: Tensor
-    counts: Tensor
+    values: Any
+    counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
     """What :func:`unique_inverse` returns."""
 
-    values: Tensor
-    inverse_indices: Tensor
+    values: Any
+    inverse_indices: Any
 
 
 @named
@@ -465,13 +637,65 @@ def unique_all(x: Any) -> UniqueAllResult:
     """Return the values that occur, their first indices, the inverse indices and the counts.
 
     As the array API standard has it, and unlike :func:`unique`, every nan is a value of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    values
+        A vector in ascending order, of the dtype of ``x``.
+    indices
+        For each value the index of its first occurrence in the flattened ``x``.
+    inverse_indices
+        For each element of ``x`` the index of its value, in the shape of ``x``.
+    counts
+        How often each value occurs.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> found = gt.unique_all(gt.constant([3, 1, 3]))
+    >>> found.values.tolist(), found.indices.tolist()
+    ([1, 3], [1, 0])
+    >>> found.inverse_indices.tolist(), found.counts.tolist()
+    ([1, 0, 1], [1, 2])
     """
     return UniqueAllResult(*_unique(x, axis=None, equal_nan=False))
 
 
 @named
 def unique_counts(x: Any) -> UniqueCountsResult:
-    """Return the values that occur, and how often each does; every nan is one of its own."""
+    """Return the values that occur, and how often each does; every nan is one of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    values
+        A vector in ascending order, of the dtype of ``x``.
+    counts
+        How often each value occurs.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.unique_counts(gt.constant([3, 1, 3])).counts.tolist()
+    [1, 2]
+    """
     values, _, _, counts = unique_all(x)
     return UniqueCountsResult(values, counts)
 
@@ -481,6 +705,28 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
     """Return the values that occur, and for each element of ``x`` the index of its value.
 
     Every nan is a value of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    values
+        A vector in ascending order, of the dtype of ``x``.
+    inverse_indices
+        An integer tensor of the shape of ``x``: ``values[inverse_indices]`` is ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.unique_inverse(gt.constant([3, 1, 3])).inverse_indices.tolist()
+    [1, 0, 1]
     """
     values, _, inverse, _ = unique_all(x)
     return UniqueInverseResult(values, inverse)
@@ -488,7 +734,27 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 
 @named
 def unique_values(x: Any) -> Tensor:
-    """Return the values that occur, in ascending order; every nan is one of its own."""
+    """Return the values that occur, in ascending order; every nan is one of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    A vector of the dtype of ``x``. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.unique_values(gt.constant([3, 1, 3])).tolist()
+    [1, 3]
+    """
     return unique_all(x).values
 
 
@@ -504,6 +770,25 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
         The values to look for, of any shape.
     invert
         Return whether it is not among them instead.
+
+    Returns
+    -------
+    A boolean tensor of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``values`` holds no numbers.
+
+    Notes
+    -----
+    Every element is compared with every value, in a tensor of ``x.size * values.size`` booleans.
+    nan is among no values.
+
+    Examples
+    --------
+    >>> gt.isin(gt.constant([1, 2, 3]), [2, 3, 5]).tolist()
+    [False, True, True]
     """
     x, values = among((x, values))
     values = ops["reshape"](beside(values, x), shape=(-1,))

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, decode_index, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, decode_index, ops
 from ..common.batching import shape_only
 from ..common.families import kind_of, named, op
 from .batching import put_rule
@@ -100,6 +98,14 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tenso
         If ``indices`` has another number of axes, or ``values`` does not broadcast.
     TypeError
         If ``values`` is of a higher kind than ``x``: floats for integers, say.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.put_along_axis(x, gt.constant([[0], [1]]), 9.0, axis=1).tolist()
+    [[9.0, 2.0], [3.0, 9.0]]
     """
     x = as_tensor(x)
     places = take_along_axis(ops["numbered_like"](x), indices, axis)

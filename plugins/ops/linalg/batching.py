@@ -6,8 +6,7 @@ from itertools import count
 from string import ascii_letters
 from typing import Any
 
-from ....core.batches.batched import Shared, as_batched, in_words, rank_of
-from ....core.extend import F, Op, ops
+from ....core.extend import F, Op, Shared, as_batched, in_words, ops, rank_of
 from ..common.batching import aligned, together
 from ..common.families import reduced_axes
 

@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, broadcast_shapes
-from ....core.tensors.convert import among
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from ..common.ranks import as_columns, like_columns
@@ -29,6 +27,38 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     """Return the sum along a diagonal of the matrices in two axes of ``x``, in ``dtype`` if given.
 
     :func:`gradtape.linalg.trace` takes the last two axes.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least two axes.
+    offset
+        How far above the main diagonal, if positive; below it if negative. 0 by default.
+    axis1, axis2
+        The axes of the rows and of the columns; the first two by default.
+    dtype
+        The dtype to sum in; by default that of ``x``, and NumPy's for sums of small integers.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape of ``x`` without the two axes.
+
+    Raises
+    ------
+    ValueError
+        If the two axes are the same.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Notes
+    -----
+    The gradient is the upstream gradient on the diagonal, and 0 elsewhere.
+
+    Examples
+    --------
+    >>> gt.trace(gt.constant([[1, 2], [3, 4]])).item()
+    5
     """
     return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
@@ -71,9 +101,14 @@ def solve(a: Any, b: Any) -> Tensor:
     Parameters
     ----------
     a
-        Square matrices, of shape ``(..., n, n)``.
+        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
     b
         A vector of shape ``(n,)``, or matrices of shape ``(..., n, k)``; batches broadcast.
+
+    Returns
+    -------
+    Tensor
+        The solution: a vector ``(n,)`` per matrix for a vector, else matrices ``(..., n, k)``.
 
     Raises
     ------
@@ -81,6 +116,21 @@ def solve(a: Any, b: Any) -> Tensor:
         If a matrix is singular.
     ValueError
         If ``a`` is not square, or sizes do not fit.
+
+    Notes
+    -----
+    With the upstream gradient ``g``, that of ``b`` is ``gb = solve(a.mT, g)``, that of ``a`` is
+    ``-gb @ x.mT`` (conjugated if complex).
+
+    References
+    ----------
+    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> gt.linalg.solve(gt.constant([[2.0, 0.0], [0.0, 4.0]]), gt.constant([2.0, 8.0])).tolist()
+    [1.0, 2.0]
     """
     a, b = among((a, b))
     return like_columns(_solve(a, as_columns(b)), b)
@@ -100,10 +150,34 @@ _inv = op(
 def inv(x: Any) -> Tensor:
     """Return the inverses of square matrices, of shape ``(..., n, n)``.
 
+    Parameters
+    ----------
+    x
+        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    Tensor
+        The inverses, of the shape of ``x``.
+
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is singular.
+        If a matrix is singular, or not square.
+
+    Notes
+    -----
+    With the inverse ``y`` and the upstream gradient ``g``, the gradient is ``-y.mT @ g @ y.mT``.
+
+    References
+    ----------
+    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> gt.linalg.inv(gt.constant([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
     """
     return _inv(x)
 
@@ -224,10 +298,35 @@ op(
 def det(x: Any) -> Tensor:
     """Return the determinants of square matrices, of shape ``(..., n, n)``.
 
+    Parameters
+    ----------
+    x
+        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    Tensor
+        The determinants, of shape ``(...)``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrices are not square.
+
     Notes
     -----
     The gradient, the matrix of cofactors, is right for singular matrices too, and so is the second
     derivative. The third divides by the determinant, and is nan or infinite there.
+
+    References
+    ----------
+    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> gt.linalg.det(gt.constant([[2.0, 0.0], [0.0, 4.0]])).item()
+    8.0
     """
     return _det(x)
 
@@ -264,8 +363,8 @@ _slogdet = op(
 class SlogdetResult(NamedTuple):
     """What :func:`slogdet` returns."""
 
-    sign: Tensor
-    logabsdet: Tensor
+    sign: Any
+    logabsdet: Any
 
 
 def slogdet(x: Any) -> SlogdetResult:
@@ -274,12 +373,35 @@ def slogdet(x: Any) -> SlogdetResult:
     Parameters
     ----------
     x
-        Square matrices, of shape ``(..., n, n)``.
+        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    sign : Tensor
+        1, -1, or 0 for singular matrices; of absolute value 1 if complex. Of shape ``(...)``.
+    logabsdet : Tensor
+        The natural logarithm, real, of shape ``(...)``; ``-inf`` for singular matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrices are not square; while differentiating, if one is singular.
 
     Notes
     -----
     For real matrices the sign is constant, and has the gradient 0. For complex ones it is a number
     of absolute value 1, through which gradients pass as well. Singular matrices have none.
+
+    References
+    ----------
+    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> sign, logarithm = gt.linalg.slogdet(gt.constant([[0.0, 1.0], [1.0, 0.0]]))
+    >>> sign.item(), logarithm.item()
+    (-1.0, 0.0)
     """
     return SlogdetResult(*_slogdet(x))
 
@@ -314,16 +436,31 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
     ----------
     x
         Symmetric positive definite matrices, ``(..., n, n)``; only their lower triangle is read.
+        Integers become ``float64``.
     upper
         Read their upper triangle, and return upper triangular ``U`` with ``U.T @ U == x``.
+
+    Returns
+    -------
+    Tensor
+        Triangular matrices of the shape of ``x``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite.
+        If a matrix is not positive definite, or not square.
 
     Notes
     -----
     The gradient is symmetric: it is that of the symmetric matrix, shared between both triangles.
+
+    References
+    ----------
+    I. Murray, "Differentiation of the Cholesky decomposition", 2016, equation 10.
+
+    Examples
+    --------
+    >>> gt.linalg.cholesky(gt.constant([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
     """
     return turned(_cholesky(turned(x))) if upper else _cholesky(x)

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, broadcast_shapes
-from ....core.tensors.convert import among
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
 from ..common.families import named, op
 from .batching import einsum_rule
 from .products import as_like
@@ -249,6 +247,11 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
     optimize
         Taken for NumPy's sake: the order of the products is always chosen here.
 
+    Returns
+    -------
+    Tensor
+        A tensor with an axis per label of the result, of the dtype to which the operands promote.
+
     Raises
     ------
     ValueError
@@ -256,10 +259,17 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
     TypeError
         If the subscripts are neither a string nor lists of integers.
 
+    Notes
+    -----
+    The gradient of an operand is a sum of products too, of the upstream gradient with the other
+    operands (conjugated if complex), over the labels that the operand lacks.
+
     Examples
     --------
     >>> gt.einsum("ij,ij->i", gt.ones((2, 3)), gt.ones((2, 3))).tolist()
     [3.0, 3.0]
+    >>> gt.einsum("ii", gt.constant([[1, 2], [3, 4]])).item()
+    5
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _spelt((subscripts, *operands))

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, TensorSpec, ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, beside, ops
 from ..common.batching import leading
 from ..common.families import cast_to, kind_of, named, op
 from .factorizations import hermitian_part, svdvals, svdvals_kernel
@@ -70,7 +68,7 @@ def pinv(
     Parameters
     ----------
     a
-        Matrices of shape ``(..., m, n)``.
+        Matrices of shape ``(..., m, n)``; integers become ``float64``.
     rcond, rtol
         Two names for one number: singular values up to that share of the largest count as 0.
         ``1e-15`` by default, as in NumPy.
@@ -79,13 +77,31 @@ def pinv(
 
     Returns
     -------
-    Matrices of shape ``(..., n, m)``.
+    Tensor
+        Matrices of shape ``(..., n, m)``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If there are no two axes.
+    ValueError
+        If both ``rcond`` and ``rtol`` are given.
 
     Notes
     -----
     The gradient is that at constant rank: a pseudo-inverse jumps where the rank changes. Singular
     values that ``rcond`` cuts off count as 0 in it as well, so it is exact only if they are 0 but
     for rounding. Where a larger ``rcond`` regularises, differentiate :func:`gradtape.linalg.svd`.
+
+    References
+    ----------
+    G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate", 1973.
+
+    Examples
+    --------
+    >>> gt.linalg.pinv(gt.constant([[2.0, 0.0], [0.0, 0.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
     """
     if rcond is not None and rtol is not None:
         raise ValueError("pinv: rcond and rtol are two names for one number; give one")
@@ -132,6 +148,25 @@ def matrix_rank(
     rtol
         The limit as a share of the largest singular value; by default ``max(m, n)`` times the
         dtype's epsilon.
+
+    Returns
+    -------
+    Tensor
+        Ranks of dtype ``int64``, of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If both ``tol`` and ``rtol`` are given.
+
+    References
+    ----------
+    G. H. Golub and C. F. Van Loan, "Matrix Computations", 4th edition, 2013.
+
+    Examples
+    --------
+    >>> gt.linalg.matrix_rank(gt.constant([[1.0, 2.0], [2.0, 4.0]])).item()
+    1
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
@@ -157,7 +192,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
     Parameters
     ----------
     a
-        Matrices of shape ``(..., m, n)``, m and n known.
+        Matrices of shape ``(..., m, n)``, m and n known; integers become ``float64``.
     b
         A vector ``(m,)``, or matrices ``(..., m, k)``.
     rcond
@@ -166,14 +201,36 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
 
     Returns
     -------
-    x, of shape ``(n,)`` or ``(..., n, k)``; the sum of squared residuals per column, empty if
-    ``m <= n``; the rank of ``a``; its singular values. Gradients pass through all but the rank. The
-    residuals are given for a deficient rank too, where NumPy leaves them out.
+    x : Tensor
+        The solution, of shape ``(n,)`` or ``(..., n, k)``.
+    residuals : Tensor
+        The sum of squared residuals per column, empty if ``m <= n``. They are given for a deficient
+        rank too, where NumPy leaves them out.
+    rank : Tensor
+        The rank of ``a``, as ``int32``; gradients pass through all results but this.
+    singular_values : Tensor
+        Those of ``a``, in descending order.
 
     Raises
     ------
     ValueError
-        If sizes do not fit.
+        If sizes do not fit, or those of ``a`` are unknown in a trace.
+
+    Notes
+    -----
+    The solution is ``pinv(a) @ b``, and has the gradient of that at constant rank.
+
+    References
+    ----------
+    G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate", 1973.
+
+    Examples
+    --------
+    >>> a = gt.constant([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> x, residuals, rank, s = gt.linalg.lstsq(a, gt.constant([1.0, 4.0, 3.0]))
+    >>> x.tolist(), residuals.tolist()
+    ([1.0, 2.0], [9.0])
     """
     a, b = floating(a), as_tensor(b)
     _, rows, columns = sizes_of_matrices(a, "lstsq")

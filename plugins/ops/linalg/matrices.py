@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, ops
-from ....core.tensors.convert import as_tensor
+from ....core.extend import F, TensorSpec, as_tensor, ops
 
 __all__ = [
     "adjoint",

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Tensor, TensorSpec, among, as_tensor, broadcast_shapes, ops
 from ..common.batching import leading
 from ..common.families import named, op
 from ..common.ranks import as_columns, known_rank, like_columns
@@ -78,13 +76,18 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = 
     Parameters
     ----------
     a
-        Square matrices ``(..., n, n)``, of which one triangle is read.
+        Square matrices ``(..., n, n)``, of which one triangle is read; integers become ``float64``.
     b
         A vector ``(n,)``, or matrices ``(..., n, k)``; batches broadcast.
     lower
-        Which triangle: the lower or the upper one.
+        Which triangle: the lower or the upper one (the default).
     unit_diagonal
         Take the diagonal for ones, without reading it.
+
+    Returns
+    -------
+    Tensor
+        The solution: a vector ``(n,)`` per matrix for a vector, else matrices ``(..., n, k)``.
 
     Raises
     ------
@@ -92,6 +95,21 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = 
         If there is a 0 on the diagonal.
     ValueError
         If ``a`` is not square, or sizes do not fit.
+
+    Notes
+    -----
+    The gradient of ``a`` is that of :func:`solve`, and 0 outside the triangle that is read.
+
+    References
+    ----------
+    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> a, b = gt.constant([[2.0, 1.0], [0.0, 4.0]]), gt.constant([4.0, 8.0])
+    >>> gt.linalg.solve_triangular(a, b).tolist()
+    [1.0, 2.0]
     """
     b, settings = as_tensor(b), {"lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
     return like_columns(_solve_triangular(a, as_columns(b), **settings), b)
@@ -170,14 +188,36 @@ _expm = op(
 def expm(a: Any) -> Tensor:
     """Return the exponentials of square matrices, of shape ``(..., n, n)``.
 
+    Parameters
+    ----------
+    a
+        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    Tensor
+        The exponentials, of the shape of ``a``.
+
     Raises
     ------
     ValueError
         If the matrices are not square.
 
+    Notes
+    -----
+    Computed by scaling and squaring with a Pade approximant of degree 13. The gradient is a block
+    of the exponential of a matrix of twice the size.
+
     References
     ----------
-    Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
+    N. J. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005;
+    I. Najfeld and T. F. Havel, "Derivatives of the matrix exponential and their computation", 1995,
+    theorem 4.12.
+
+    Examples
+    --------
+    >>> gt.linalg.expm(gt.constant([[0.0, 1.0], [0.0, 0.0]])).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
     """
     a = floating(a)
     square(a, "expm")
@@ -195,12 +235,25 @@ def matrix_power(a: Any, n: int) -> Tensor:
     n
         An integer.
 
+    Returns
+    -------
+    Tensor
+        The powers, of the shape and dtype of ``a``; for a negative ``n``, integers become
+        ``float64``.
+
     Raises
     ------
     TypeError
         If the power is no integer.
     ValueError
         If the matrices are not square.
+    numpy.linalg.LinAlgError
+        If the power is negative and a matrix is singular.
+
+    Examples
+    --------
+    >>> gt.linalg.matrix_power(gt.constant([[1, 1], [0, 1]]), 5).tolist()
+    [[1, 5], [0, 1]]
     """
     try:
         power = operator.index(n)
@@ -229,8 +282,13 @@ def multi_dot(arrays: Any) -> Tensor:
     Parameters
     ----------
     arrays
-        Two or more matrices; the first and the last may be vectors. Where a trace does not know all
-        sizes, they are multiplied from left to right.
+        Two or more matrices; the first and the last may be vectors. Dtypes promote. Where a trace
+        does not know all sizes, they are multiplied from left to right.
+
+    Returns
+    -------
+    Tensor
+        The product: a matrix; a vector or a number if vectors are at one end or both.
 
     Raises
     ------
@@ -241,7 +299,13 @@ def multi_dot(arrays: Any) -> Tensor:
 
     References
     ----------
-    Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 15.2.
+    T. H. Cormen, C. E. Leiserson, R. L. Rivest and C. Stein, "Introduction to Algorithms",
+    3rd edition, 2009, section 15.2.
+
+    Examples
+    --------
+    >>> gt.linalg.multi_dot([gt.ones((2, 3)), gt.ones((3, 4)), gt.ones(4)]).tolist()
+    [12.0, 12.0]
     """
     matrices = among(list(arrays))
     if len(matrices) < 2:

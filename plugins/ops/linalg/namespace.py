@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.tensors.tensor import Tensor
+from ....core.extend import Tensor
 from ..common.families import named
 from ..indexing import indexing
 from ..shapes.shape import matrix_transpose
@@ -71,14 +71,24 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     Parameters
     ----------
     x
-        Matrices, of shape ``(..., m, n)``.
+        Matrices of any dtype, of shape ``(..., m, n)``.
     offset
-        How far above the main diagonal, if positive; below it if negative.
+        How far above the main diagonal, if positive; below it if negative. 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Vectors of shape ``(..., k)`` and the dtype of ``x``; k is ``min(m, n)`` for the main one.
 
     Raises
     ------
     ValueError
         If there are no two axes.
+
+    Examples
+    --------
+    >>> gt.linalg.diagonal(gt.constant([[1, 2], [3, 4]])).tolist()
+    [1, 4]
     """
     return indexing.diagonal(x, offset, -2, -1)
 
@@ -87,15 +97,30 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
 def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
     """Return the sums along a diagonal of the matrices in the last two axes.
 
+    :func:`gradtape.trace` takes the first two axes, as in NumPy.
+
     Parameters
     ----------
-    x, offset
-        As for :func:`diagonal`.
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    offset
+        How far above the main diagonal, if positive; below it if negative. 0 by default.
     dtype
-        The dtype to sum in.
+        The dtype to sum in; by default that of ``x``, and NumPy's for sums of small integers.
 
     Returns
     -------
-    A tensor without the last two axes. :func:`gradtape.trace` takes the first two, as in NumPy.
+    Tensor
+        A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If there are no two axes.
+
+    Examples
+    --------
+    >>> gt.linalg.trace(gt.constant([[1, 2], [3, 4]])).item()
+    5
     """
     return decompositions.trace(x, offset, -2, -1, dtype=dtype)

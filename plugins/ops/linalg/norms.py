@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from ....core.extend import F, ops
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from ..common.ranks import known_rank
@@ -119,15 +118,29 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     keepdims
         Keep the axes with size 1.
 
+    Returns
+    -------
+    Tensor
+        Real numbers of at least 0, without the axes (or with size 1 there).
+
     Raises
     ------
     ValueError
         If there is no such norm of the axes given.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
 
     Notes
     -----
     The gradient at 0 is 0, a subgradient, for the Euclidean and all other p-norms. Singular values
     that are equal share the gradient of the largest or smallest.
+
+    Examples
+    --------
+    >>> gt.linalg.norm(gt.constant([3.0, 4.0])).item()
+    5.0
+    >>> gt.linalg.norm(gt.constant([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
+    6.0
     """
     x, keepdims = floating(x), bool(keepdims)
     axis = as_axis(axis, "norm")
@@ -151,18 +164,30 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     Parameters
     ----------
     x
-        A tensor of any shape.
+        A tensor of any shape; integers become ``float64``.
     axis
         One axis or several; all by default.
     keepdims
         Keep the axes with size 1.
     ord
-        A number, as for :func:`norm`.
+        A number, as for :func:`norm`; 2 by default.
+
+    Returns
+    -------
+    Tensor
+        Real numbers of at least 0, without the axes (or with size 1 there).
 
     Raises
     ------
     ValueError
         If ``ord`` is not a number.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.linalg.vector_norm(gt.constant([[3.0, 4.0], [0.0, 2.0]]), axis=1).tolist()
+    [5.0, 2.0]
     """
     if isinstance(ord, str):
         raise ValueError(f"vector_norm: ord must be a number, got {ord!r}")
@@ -176,11 +201,28 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     Parameters
     ----------
     x
-        A tensor of at least two axes.
+        A tensor of at least two axes; integers become ``float64``.
     keepdims
         Keep the two axes with size 1.
     ord
-        As for :func:`norm`.
+        As for :func:`norm`; ``"fro"`` by default.
+
+    Returns
+    -------
+    Tensor
+        Real numbers of at least 0, of shape ``(...)`` for matrices ``(..., m, n)``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such norm of matrices.
+    numpy.exceptions.AxisError
+        If ``x`` has fewer than two axes.
+
+    Examples
+    --------
+    >>> gt.linalg.matrix_norm(gt.constant([[3.0, 0.0], [0.0, 4.0]])).item()
+    5.0
     """
     return _matrix(floating(x), ord, (-2, -1), bool(keepdims))
 
@@ -192,10 +234,32 @@ def cond(x: Any, p: Any = None) -> Tensor:
     Parameters
     ----------
     x
-        Matrices, ``(..., m, n)``; square ones for any ``p`` but ``None``, 2 and -2.
+        Matrices, ``(..., m, n)``; square ones for any ``p`` but ``None``, 2 and -2. Integers become
+        ``float64``.
     p
         The norm, as ``ord`` for :func:`norm`; ``None`` is 2. The largest singular value is divided
         by the smallest, or a matrix's norm is multiplied by its inverse's.
+
+    Returns
+    -------
+    Tensor
+        Real numbers, of shape ``(...)``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If there are no two axes; for other norms, if a matrix is singular or not square.
+    ValueError
+        If there is no such norm of matrices.
+
+    References
+    ----------
+    G. H. Golub and C. F. Van Loan, "Matrix Computations", 4th edition, 2013, section 2.6.2.
+
+    Examples
+    --------
+    >>> gt.linalg.cond(gt.constant([[2.0, 0.0], [0.0, 4.0]])).item()
+    2.0
     """
     x = floating(x)
     if p in (None, 2, -2):

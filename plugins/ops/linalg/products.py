@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, BinaryOp, F, broadcast_shapes, ops
-from ....core.tensors.convert import among
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, BinaryOp, F, Tensor, among, broadcast_shapes, ops
 from ..common.batching import pairs
 from ..common.families import as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -115,10 +113,26 @@ matmul = op(
         Tensors of at least one axis. Matrices are in the last two; axes before broadcast. One with
         a single axis is a row on the left and a column on the right; the result lacks that axis.
 
+    Returns
+    -------
+    Tensor
+        Products of shape ``(..., m, n)``, for operands ``(..., m, k)`` and ``(..., k, n)``, of the
+        dtype to which theirs promote.
+
     Raises
     ------
     ValueError
         If the inner sizes differ, or an operand has no axes.
+
+    Notes
+    -----
+    With the upstream gradient ``g``, the gradients are ``g @ y.mT`` and ``x.mT @ g`` (conjugated if
+    complex), summed over the axes that were broadcast.
+
+    Examples
+    --------
+    >>> gt.matmul(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
+    [3, 7]
     """,
 )
 op(
@@ -157,6 +171,27 @@ def dot(x: Any, y: Any) -> Tensor:
 
     Beyond matrices it joins the last axis of ``x`` with the last but one of ``y``; prefer
     :func:`matmul` or :func:`tensordot`, which say what they do.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any rank; dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        A number for two vectors, a matrix for two matrices; beyond, a tensor of the other axes of
+        ``x``, then those of ``y``.
+
+    Raises
+    ------
+    ValueError
+        If the joined axes differ in size.
+
+    Examples
+    --------
+    >>> gt.dot(gt.constant([1, 2]), gt.constant([3, 4])).item()
+    11
     """
     x, y = among((x, y))
     if x.shape == () or known_rank(y, "dot") == 0:
@@ -168,7 +203,28 @@ def dot(x: Any, y: Any) -> Tensor:
 
 @named
 def outer(x: Any, y: Any) -> Tensor:
-    """Return the products of each element of ``x`` with each of ``y``, as a matrix."""
+    """Return the products of each element of ``x`` with each of ``y``, as a matrix.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shape, which are flattened; dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        A matrix of shape ``(x.size, y.size)``; complex elements are not conjugated.
+
+    Raises
+    ------
+    TypeError
+        If an operand does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.outer(gt.constant([1, 2]), gt.constant([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
     x, y = among((x, y))
     column = ops["reshape"](x, shape=(-1, 1))
     return ops["multiply"](column, ops["reshape"](y, shape=(1, -1)))
@@ -176,7 +232,28 @@ def outer(x: Any, y: Any) -> Tensor:
 
 @named
 def vdot(a: Any, b: Any) -> Tensor:
-    """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size."""
+    """Return the sum of ``conj(a) * b`` over all elements of two tensors of equal size.
+
+    Parameters
+    ----------
+    a, b
+        Tensors of any shape, which are flattened; dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        A number, of shape ``()``.
+
+    Raises
+    ------
+    ValueError
+        If they do not have as many elements.
+
+    Examples
+    --------
+    >>> gt.vdot(gt.constant([1j, 2.0]), gt.constant([1j, 1.0])).item()
+    (3+0j)
+    """
     x, y = (ops["reshape"](t, shape=(-1,)) for t in among((a, b)))
     if x.shape != y.shape and None not in (*x.shape, *y.shape):
         raise ValueError(f"vdot: a has {x.shape[0]} elements, b has {y.shape[0]}")
@@ -187,10 +264,29 @@ def vdot(a: Any, b: Any) -> Tensor:
 def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     """Return the sums of ``conj(x1) * x2`` along an axis; the others broadcast.
 
+    Parameters
+    ----------
+    x1, x2
+        Tensors of at least one axis; dtypes promote.
+    axis
+        The axis of the vectors in both; the last by default.
+
+    Returns
+    -------
+    Tensor
+        The products, without the axis of the vectors.
+
     Raises
     ------
     ValueError
         If an array has no axes, or the sizes of the axis differ.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.vecdot(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
+    [3, 7]
     """
     (x1, x2), along = among((x1, x2)), as_axis(axis, "vecdot")
     sizes = [_size_along(x, along) for x in (x1, x2)]
@@ -216,10 +312,25 @@ def _size_along(x: Any, axis: Any) -> int | None:
 def inner(a: Any, b: Any) -> Tensor:
     """Return the sums of products over the last axes of ``a`` and ``b``, for all pairs of rows.
 
+    Parameters
+    ----------
+    a, b
+        Tensors whose last axes have the same size; a number multiplies. Dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        A tensor of shape ``a.shape[:-1] + b.shape[:-1]``; complex elements are not conjugated.
+
     Raises
     ------
     ValueError
         If the last axes differ in size.
+
+    Examples
+    --------
+    >>> gt.inner(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 0])).tolist()
+    [1, 3]
     """
     a, b = among((a, b))
     if () in (a.shape, b.shape):
@@ -240,7 +351,18 @@ def kron(a: Any, b: Any) -> Tensor:
 
     Returns
     -------
-    A tensor whose sizes are the products of theirs.
+    Tensor
+        A tensor whose sizes are the products of theirs, of the dtype to which theirs promote.
+
+    Raises
+    ------
+    TraceError
+        If a rank is unknown in a trace.
+
+    Examples
+    --------
+    >>> gt.kron(gt.constant([1, 10]), gt.constant([1, 2, 3])).tolist()
+    [1, 2, 3, 10, 20, 30]
     """
     a, b = among((a, b))
     rank = max(known_rank(a, "kron"), known_rank(b, "kron"))
@@ -283,20 +405,28 @@ def cross(
     a, b
         Tensors; their vectors are along one axis, the other axes broadcast.
     axisa, axisb, axisc
-        The axis of the vectors in ``a``, in ``b``, and in the result.
+        The axis of the vectors in ``a``, in ``b``, and in the result; the last by default.
     axis
         If given, it stands for all three.
 
     Returns
     -------
-    A tensor of vectors; if all have two elements, of numbers: the third of each product. Where
-    vectors of one side have two elements, the third is 0. NumPy gives up vectors of two, and so
-    does this function: it warns.
+    Tensor
+        A tensor of vectors; if all have two elements, of numbers: the third of each product. Where
+        vectors of one side have two elements, the third is 0. NumPy gives up vectors of two, and so
+        does this function: it warns.
 
     Raises
     ------
     ValueError
         If vectors do not have two or three elements, or a trace does not know how many they have.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cross(gt.constant([1, 0, 0]), gt.constant([0, 1, 0])).tolist()
+    [0, 0, 1]
     """
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -451,15 +581,29 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     Parameters
     ----------
     x, y
-        Tensors; they do not broadcast.
+        Tensors; they do not broadcast. Dtypes promote.
     axes
-        ``n``: the last ``n`` axes of ``x`` with the first ``n`` of ``y``. Or a pair: axes of
-        ``x``, and those of ``y`` to join them with.
+        ``n`` (2 by default): the last ``n`` axes of ``x`` with the first ``n`` of ``y``. Or a pair:
+        axes of ``x``, and those of ``y`` to join them with.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the other axes of ``x``, then those of ``y``.
 
     Raises
     ------
     ValueError
-        If sizes on paired axes differ.
+        If sizes on paired axes differ, or axes do not come in pairs.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.tensordot(gt.ones((2, 3, 4)), gt.ones((3, 4, 5))).shape
+    (2, 5)
+    >>> gt.tensordot(gt.ones((2, 3)), gt.ones((2, 4)), axes=(0, 0)).shape
+    (3, 4)
     """
     if isinstance(axes, (int, np.integer)):
         pair: Any = (tuple(range(-int(axes), 0)), tuple(range(int(axes))))

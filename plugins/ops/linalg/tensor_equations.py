@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import Tensor, as_tensor, beside, ops
 from ..common.families import named
 from .decompositions import inv, solve
 from .products import matmul
@@ -40,16 +38,22 @@ def matvec(x1: Any, x2: Any) -> Tensor:
     x1
         Matrices ``(..., m, n)``.
     x2
-        Vectors ``(..., n)``; the leading axes broadcast.
+        Vectors ``(..., n)``; the leading axes broadcast, dtypes promote.
 
     Returns
     -------
-    Vectors ``(..., m)``.
+    Tensor
+        Vectors ``(..., m)``.
 
     Raises
     ------
     ValueError
         If shapes do not fit.
+
+    Examples
+    --------
+    >>> gt.matvec(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
+    [3, 7]
     """
     matrices, vectors = _operands(x1, x2, (2, 1), "matvec")
     return ops["squeeze"](matmul(matrices, ops["expand_dims"](vectors, axis=-1)), axis=-1)
@@ -64,16 +68,22 @@ def vecmat(x1: Any, x2: Any) -> Tensor:
     x1
         Vectors ``(..., m)``.
     x2
-        Matrices ``(..., m, n)``; the leading axes broadcast.
+        Matrices ``(..., m, n)``; the leading axes broadcast, dtypes promote.
 
     Returns
     -------
-    Vectors ``(..., n)``.
+    Tensor
+        Vectors ``(..., n)``.
 
     Raises
     ------
     ValueError
         If shapes do not fit.
+
+    Examples
+    --------
+    >>> gt.vecmat(gt.constant([1, 1]), gt.constant([[1, 2], [3, 4]])).tolist()
+    [4, 6]
     """
     vectors, matrices = _operands(x1, x2, (1, 2), "vecmat")
     if vectors.dtype.kind == "c":
@@ -96,19 +106,25 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     x
         A tensor of known shape, whose first ``ind`` axes have as many elements as the others.
     ind
-        How many axes the map's results have.
+        How many axes the map's results have; 2 by default.
 
     Returns
     -------
-    A tensor of shape ``x.shape[ind:] + x.shape[:ind]``:
-    ``tensordot(tensorinv(x, ind), x, ind)`` is the identity map.
+    Tensor
+        A tensor of shape ``x.shape[ind:] + x.shape[:ind]``:
+        ``tensordot(tensorinv(x, ind), x, ind)`` is the identity map.
 
     Raises
     ------
     ValueError
-        If ``ind`` is below 1.
+        If ``ind`` is below 1, or a size is unknown in a trace.
     numpy.linalg.LinAlgError
         If the tensor is no square map, or singular.
+
+    Examples
+    --------
+    >>> gt.linalg.tensorinv(gt.reshape(gt.eye(6), (2, 3, 6))).shape
+    (6, 2, 3)
     """
     count = operator.index(ind)
     if count < 1:
@@ -140,12 +156,20 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape of the last axes of ``a``.
+    Tensor
+        A tensor of the shape of the last axes of ``a``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
         If the equations are not as many as the unknowns, or singular.
+    ValueError
+        If a size is unknown in a trace.
+
+    Examples
+    --------
+    >>> gt.linalg.tensorsolve(gt.reshape(2.0 * gt.eye(6), (2, 3, 6)), gt.ones((2, 3))).tolist()
+    [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     """
     a = as_tensor(a)
     b = beside(b, a)

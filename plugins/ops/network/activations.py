@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
-from ....core.extend import F, Op
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Op, Tensor
 from ..common.families import elementwise, reals
 
 __all__ = [
@@ -33,9 +32,19 @@ selu = elementwise(
     holomorphic=False,
     doc="""Return the scaled exponential linear unit: ``scale * elu(x, alpha)``, elementwise.
 
+    Notes
+    -----
+    ``alpha`` is 1.6733 and ``scale`` 1.0507, rounded here: they keep mean 0 and variance 1. The
+    gradient at 0 is ``scale * alpha``.
+
     References
     ----------
     Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks", 2017.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.selu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
+    [-1.111, 0.0, 1.051]
     """,
     x=lambda g, x: g * (_SELU_SCALE * _selu_slope(x)),
 )
@@ -50,14 +59,35 @@ softsign = elementwise(
     "softsign",
     lambda xp, x: x / (1 + xp.abs(reals(x))),
     holomorphic=False,
-    doc="Return ``x / (1 + abs(x))``, elementwise.",
+    doc="""Return ``x / (1 + abs(x))``, elementwise.
+
+    References
+    ----------
+    Bergstra, Desjardins, Lamblin and Bengio, "Quadratic polynomials learn better image features",
+    2009.
+
+    Examples
+    --------
+    >>> gt.nn.softsign([-1.0, 0.0, 3.0]).tolist()
+    [-0.5, 0.0, 0.75]
+    """,
     x=lambda g, x: g / F.square(F.abs(x) + 1.0),
 )
 log_sigmoid = elementwise(
     "log_sigmoid",
     lambda xp, x: xp.minimum(reals(x), xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x))),
     holomorphic=False,
-    doc="Return ``log(sigmoid(x))``, elementwise, without overflow.",
+    doc="""Return ``log(sigmoid(x))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient is ``sigmoid(-x)``.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.log_sigmoid(np.array([-100.0, 0.0])), 4).tolist()
+    [-100.0, -0.6931]
+    """,
     x=lambda g, x: g * F.sigmoid(-x),
 )
 mish = elementwise(
@@ -71,6 +101,11 @@ mish = elementwise(
     References
     ----------
     Misra, "Mish: a self regularized non-monotonic activation function", 2019.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.mish(np.array([-1.0, 0.0, 1.0])), 3).tolist()
+    [-0.303, 0.0, 0.865]
     """,
     x=lambda g, x: g * _mish_slope(x, F.tanh(F.softplus(x))),
 )
@@ -88,21 +123,59 @@ hard_sigmoid = elementwise(
     "hard_sigmoid",
     lambda xp, x: _between(xp, x + 3, 0, 6) / 6,
     holomorphic=False,
-    doc="Return ``relu6(x + 3) / 6``, elementwise; the gradient at -3 and 3 is 0.",
+    doc="""Return ``relu6(x + 3) / 6``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1/6 between -3 and 3, and 0 at these bounds and beyond.
+
+    References
+    ----------
+    Howard and others, "Searching for MobileNetV3", 2019.
+
+    Examples
+    --------
+    >>> gt.nn.hard_sigmoid([-4.0, 0.0, 4.0]).tolist()
+    [0.0, 0.5, 1.0]
+    """,
     x=lambda g, out: g * (out > 0) * (out < 1) * (1 / 6),
 )
 hard_tanh = elementwise(
     "hard_tanh",
     lambda xp, x: _between(xp, x, -1, 1),
     holomorphic=False,
-    doc="Return ``x`` between -1 and 1, and these beyond; the gradient at -1 and 1 is 0.",
+    doc="""Return ``x`` between -1 and 1, and these bounds beyond, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 between the bounds, and 0 at them and beyond.
+
+    References
+    ----------
+    Collobert, "Large scale machine learning", 2004.
+
+    Examples
+    --------
+    >>> gt.nn.hard_tanh([-2.0, 0.5, 2.0]).tolist()
+    [-1.0, 0.5, 1.0]
+    """,
     x=lambda g, out: g * (out > -1) * (out < 1),
 )
 hard_silu = elementwise(
     "hard_silu",
     lambda xp, x: x * (_between(xp, reals(x) + 3, 0, 6) / 6),
     holomorphic=False,
-    doc="Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.",
+    doc="""Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.
+
+    References
+    ----------
+    Howard and others, "Searching for MobileNetV3", 2019.
+
+    Examples
+    --------
+    >>> gt.nn.hard_silu([0.0, 3.0, 4.0]).tolist()
+    [0.0, 3.0, 4.0]
+    """,
     x=lambda g, x: g * (F.hard_sigmoid(x) + x * (F.abs(x) < 3) * (1 / 6)),
 )
 
@@ -144,18 +217,31 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
     Parameters
     ----------
     x
-        A floating tensor.
+        A floating tensor of any shape.
     approximate
         Use ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))`` instead: quicker, and off
-        by less than 0.0005. The exact form takes the error function from SciPy.
+        by less than 0.0005. False by default: the exact form takes the error function from SciPy.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
     BackendUnavailable
         If the exact form is wanted and SciPy is not installed.
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
 
     References
     ----------
     Hendrycks and Gimpel, "Gaussian error linear units (GELUs)", 2016.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.gelu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
+    [-0.159, 0.0, 0.841]
+    >>> gt.round(gt.nn.gelu(np.array([-1.0, 0.0, 1.0]), approximate=True), 3).tolist()
+    [-0.159, 0.0, 0.841]
     """
     return _gelu(x, approximate=bool(approximate))

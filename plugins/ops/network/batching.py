@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.batches.batched import Shared, as_batched, row_of
 from ....core.errors import TraceError
-from ....core.extend import F, Op
+from ....core.extend import F, Op, Shared, as_batched, row_of
 from ..common.batching import merged, split_first, together
 
 __all__ = [

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
 from ..common.batching import leading
 from ..common.families import Axis, as_axis, kind_of, named, op
 from ..indexing.batching import segment_sum_rule
@@ -31,13 +29,13 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
     Parameters
     ----------
     params
-        The table, of shape ``(rows, ...)``. Gradients of rows used several times add up.
+        The table, of shape ``(rows, ...)``.
     ids
         Integers of any shape, from 0 to ``rows - 1``.
 
     Returns
     -------
-    A tensor of shape ``ids.shape + params.shape[1:]``.
+    A tensor of shape ``ids.shape + params.shape[1:]`` and the dtype of the table.
 
     Raises
     ------
@@ -45,6 +43,15 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
         If a number is out of bounds.
     TypeError
         If one is no integer.
+
+    Notes
+    -----
+    Gradients of rows used several times add up.
+
+    Examples
+    --------
+    >>> gt.nn.embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 0, 1]).tolist()
+    [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
     """
     return take(params, ids, axis=0)
 
@@ -104,12 +111,23 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
 
     Returns
     -------
-    A tensor of shape ``(num_segments, ...)``; a sum without rows is 0.
+    A tensor of shape ``(num_segments, ...)`` and the dtype of ``data``; a sum without rows is 0.
 
     Raises
     ------
+    TypeError
+        If ``segment_ids`` are not integers.
     ValueError
         If shapes do not fit, or a number is out of range.
+
+    Notes
+    -----
+    The gradient of a row is that of its sum.
+
+    Examples
+    --------
+    >>> gt.nn.segment_sum([1.0, 2.0, 3.0], [0, 2, 0]).tolist()
+    [4.0, 0.0, 2.0]
     """
     ids = as_tensor(segment_ids)
     if num_segments is None:
@@ -143,15 +161,33 @@ def layer_normalization(
     x
         A floating tensor.
     scale, offset
-        Tensors that broadcast with ``x``, to multiply by and to add; none if ``None``.
+        Tensors that broadcast with ``x``, to multiply by and to add; none if ``None``, the default.
     axis
-        The axis or axes over which mean and variance (divided by n) are taken.
+        The axis or axes over which mean and variance (divided by n) are taken; the last by default.
     epsilon
-        Added to the variance, inside the root.
+        Added to the variance, inside the root; 0.001 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of bounds.
+    TypeError
+        If ``axis`` is not an integer or a tuple of integers.
+    ValueError
+        If shapes do not broadcast, or an axis comes twice.
 
     References
     ----------
     Ba, Kiros and Hinton, "Layer normalization", 2016.
+
+    Examples
+    --------
+    >>> gt.nn.layer_normalization([[1.0, 3.0], [10.0, 30.0]], epsilon=0.0).tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
     """
     axes = as_axis(axis, "layer_normalization")
     return _scaled(_normalised(as_tensor(x), axes, epsilon), scale, offset)
@@ -195,18 +231,30 @@ def group_normalization(
         How many groups the channels are cut into: 1 is layer normalisation over all but the batch,
         ``channels`` is instance normalisation.
     scale, offset
-        Tensors of shape ``(channels,)``, to multiply by and to add; none if ``None``.
+        Tensors of shape ``(channels,)``, to multiply by and to add; none if ``None``, the default.
     epsilon
-        Added to the variance (divided by n), inside the root.
+        Added to the variance (divided by n), inside the root; 0.001 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
+    TypeError
+        If ``groups`` is not an integer.
     ValueError
-        If the channels do not divide into the groups.
+        If ``x`` has fewer than two axes, the channels do not divide into the groups, or the shapes
+        of ``scale`` and ``offset`` do not fit.
 
     References
     ----------
     Wu and He, "Group normalization", 2018.
+
+    Examples
+    --------
+    >>> gt.nn.group_normalization([[1.0, 3.0, 10.0, 30.0]], groups=2, epsilon=0.0).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
     """
     x, count = as_tensor(x), operator.index(groups)
     if count < 1 or x.ndim < 2:
@@ -229,23 +277,38 @@ def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -
     Parameters
     ----------
     x
-        A floating tensor.
+        A floating tensor of any shape.
     rate
         The share to drop, from 0 up to 1. The others are divided by ``1 - rate``, so that the
         expected value stays the same.
     generator
         A :class:`gradtape.random.Generator`; the shared one if not given.
     training
-        Return ``x`` as it is if false.
+        Return ``x`` as it is if false; true by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
+    TypeError
+        If ``x`` is not floating.
     ValueError
         If the rate is not from 0 to 1, 1 not included.
 
     References
     ----------
-    Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, "Dropout", 2014.
+    Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, "Dropout: a simple way to prevent
+    neural networks from overfitting", 2014.
+
+    Examples
+    --------
+    >>> y = gt.nn.dropout(gt.ones(1000), 0.5, gt.random.Generator(0))
+    >>> gt.unique(y).tolist()
+    [0.0, 2.0]
+    >>> gt.nn.dropout([1.0, 2.0], 0.5, training=False).tolist()
+    [1.0, 2.0]
     """
     if not 0 <= rate < 1:
         raise ValueError(f"dropout: rate must be at least 0 and below 1, got {rate!r}")

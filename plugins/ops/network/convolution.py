@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ....core.extend import NONDIFF, F, TensorSpec, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, ops
 from ..common.families import named, op
 from ..linalg.products import as_like
 from ..shapes.joining import common_dtype
@@ -324,28 +322,46 @@ def conv(
     Parameters
     ----------
     x
-        Images, channels last: ``(batch, *spatial, channels)``.
+        Images, channels last: ``(batch, *spatial, channels)``, of any numeric dtype.
     filters
         Of shape ``(*window, channels / groups, filters)``.
     strides
-        The distance between windows: one number, or one per spatial axis.
+        The distance between windows: one number, or one per spatial axis; 1 by default.
     padding
-        ``"valid"``: windows lie within the images. ``"same"``: zeros around them make
+        ``"valid"``, the default: windows lie within the images. ``"same"``: zeros around them make
         ``ceil(size / stride)`` windows; an odd one goes to the end. Or explicit zeros: a number, or
         a pair ``(before, after)`` per axis.
     dilations
-        The distance between the elements that a window sees.
+        The distance between the elements that a window sees, 1 by default.
     groups
-        Split channels and filters into so many groups, each of them on its own.
+        Split channels and filters into so many groups, each of them on its own; 1 by default.
 
     Returns
     -------
-    A tensor of shape ``(batch, *windows, filters)``.
+    A tensor of shape ``(batch, *windows, filters)`` and the promoted dtype.
 
     Raises
     ------
+    TypeError
+        If a setting is neither an integer nor a sequence of integers.
     ValueError
         If shapes, channels or settings do not fit.
+
+    Notes
+    -----
+    A convolution is linear in images and in filters; its gradients are convolutions too.
+
+    References
+    ----------
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016.
+
+    Examples
+    --------
+    >>> x = gt.constant([[[1.0], [2.0], [4.0]]])
+    >>> gt.nn.conv(x, [[[1.0]], [[10.0]]])[0, :, 0].tolist()
+    [21.0, 42.0]
+    >>> gt.nn.conv(gt.ones((2, 8, 8, 3)), gt.ones((3, 3, 3, 5)), strides=2, padding="same").shape
+    (2, 4, 4, 5)
     """
     w, settings = _prepared("conv", filters, None, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
@@ -360,7 +376,36 @@ def conv1d(
     dilations: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the convolution of ``(batch, size, channels)``; see :func:`conv`."""
+    """Return the convolution of ``(batch, size, channels)``; see :func:`conv`.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, size, channels)``.
+    filters
+        Of shape ``(size, channels / groups, filters)``.
+    strides, dilations, groups
+        As for :func:`conv`: numbers, 1 by default.
+    padding
+        As for :func:`conv`, ``"valid"`` by default.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, windows, filters)`` and the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If a setting is neither an integer nor a sequence of integers.
+    ValueError
+        If shapes, channels or settings do not fit.
+
+    Examples
+    --------
+    >>> x = gt.constant([[[1.0], [2.0], [4.0]]])
+    >>> gt.nn.conv1d(x, [[[1.0]], [[10.0]]])[0, :, 0].tolist()
+    [21.0, 42.0]
+    """
     w, settings = _prepared("conv1d", filters, 1, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
 
@@ -374,7 +419,38 @@ def conv2d(
     dilations: Any = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Return the convolution of ``(batch, height, width, channels)``; see :func:`conv`."""
+    """Return the convolution of ``(batch, height, width, channels)``; see :func:`conv`.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, height, width, channels)``.
+    filters
+        Of shape ``(height, width, channels / groups, filters)``.
+    strides, dilations
+        As for :func:`conv`: a number, or one per spatial axis; 1 by default.
+    padding
+        As for :func:`conv`, ``"valid"`` by default.
+    groups
+        As for :func:`conv`, 1 by default.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, rows, columns, filters)`` and the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If a setting is neither an integer nor a sequence of integers.
+    ValueError
+        If shapes, channels or settings do not fit.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(9.0), (1, 3, 3, 1))
+    >>> gt.nn.conv2d(x, gt.ones((2, 2, 1, 1)))[0, :, :, 0].tolist()
+    [[8.0, 12.0], [20.0, 24.0]]
+    """
     w, settings = _prepared("conv2d", filters, 2, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
 
@@ -388,16 +464,33 @@ def conv_transpose(
     Parameters
     ----------
     x
-        Images ``(batch, *spatial, channels)``.
+        Images ``(batch, *spatial, channels)``, of any numeric dtype.
     filters
         Of shape ``(*window, filters, channels)``: those of the convolution that leads back.
     strides, padding, dilations
-        Those of the convolution that leads back. With ``"same"``, sizes are multiplied by the
-        stride.
+        Those of the convolution that leads back, 1, ``"valid"`` and 1 by default. With ``"same"``,
+        sizes are multiplied by the stride.
 
     Returns
     -------
-    A tensor of shape ``(batch, *larger, filters)``.
+    A tensor of shape ``(batch, *larger, filters)`` and the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If a setting is neither an integer nor a sequence of integers.
+    ValueError
+        If shapes, channels or settings do not fit.
+
+    References
+    ----------
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
+
+    Examples
+    --------
+    >>> x = gt.constant([[[1.0], [2.0]]])
+    >>> gt.nn.conv_transpose(x, gt.ones((2, 1, 1)), strides=2)[0, :, 0].tolist()
+    [1.0, 1.0, 2.0, 2.0]
     """
     w, settings = _prepared("conv_transpose", filters, None, strides, padding, dilations)
     return _conv_transpose(x, w, **settings)
@@ -412,7 +505,7 @@ def depthwise_conv(
     Parameters
     ----------
     x
-        Images ``(batch, *spatial, channels)``.
+        Images ``(batch, *spatial, channels)``, of any numeric dtype.
     filters
         Of shape ``(*window, channels, multiplier)``, sizes known.
     strides, padding, dilations
@@ -420,7 +513,24 @@ def depthwise_conv(
 
     Returns
     -------
-    A tensor of shape ``(batch, *windows, channels * multiplier)``.
+    A tensor of shape ``(batch, *windows, channels * multiplier)`` and the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If a setting is neither an integer nor a sequence of integers.
+    ValueError
+        If shapes, channels or settings do not fit, or a size of the filters is not known.
+
+    References
+    ----------
+    Chollet, "Xception: deep learning with depthwise separable convolutions", 2017.
+
+    Examples
+    --------
+    >>> x = gt.constant([[[1.0, 10.0], [2.0, 20.0]]])
+    >>> gt.nn.depthwise_conv(x, gt.ones((2, 2, 1)))[0].tolist()
+    [[3.0, 30.0]]
     """
     w, settings = _prepared("depthwise_conv", filters, None, strides, padding, dilations)
     shape: Any = w.shape

@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.extend import NONDIFF, F, Op, TensorSpec, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    TensorSpec,
+    as_dtype,
+    as_tensor,
+    default_dtype,
+    ops,
+)
 from ..common.batching import along, leading
 from ..common.families import as_axis, cast_to, elementwise, kind_of, named, op, reals, reduced_axes
 from ..elementwise.arithmetic import tanh
@@ -117,14 +124,44 @@ relu = elementwise(
     "relu",
     lambda xp, x: xp.maximum(x if x.dtype.kind != "c" else reals(x), 0),
     holomorphic=False,
-    doc="Return ``max(x, 0)``, elementwise; the gradient at 0, and at nan, is 0.",
+    doc="""Return ``max(x, 0)``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 for positive ``x`` and 0 elsewhere, at 0 and nan too.
+
+    References
+    ----------
+    Nair and Hinton, "Rectified linear units improve restricted Boltzmann machines", 2010.
+
+    Examples
+    --------
+    >>> gt.nn.relu([-1.0, 0.0, 2.0]).tolist()
+    [0.0, 0.0, 2.0]
+    >>> gt.grad(gt.nn.relu)(0.0).item()
+    0.0
+    """,
     x=lambda g, out: g * (out > 0),
 )
 relu6 = elementwise(
     "relu6",
     lambda xp, x: xp.minimum(xp.maximum(reals(x), 0), 6),
     holomorphic=False,
-    doc="Return ``min(max(x, 0), 6)``, elementwise; the gradient at 0 and at 6 is 0.",
+    doc="""Return ``min(max(x, 0), 6)``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 between 0 and 6, and 0 at these bounds and beyond.
+
+    References
+    ----------
+    Krizhevsky, "Convolutional deep belief networks on CIFAR-10", 2010.
+
+    Examples
+    --------
+    >>> gt.nn.relu6([-1.0, 2.0, 9.0]).tolist()
+    [0.0, 2.0, 6.0]
+    """,
     x=lambda g, out: g * (out > 0) * (out < 6),
 )
 
@@ -138,21 +175,59 @@ sigmoid = elementwise(
     "sigmoid",
     _sigmoid_kernel,
     holomorphic=False,
-    doc="Return ``1 / (1 + exp(-x))``, elementwise, without overflow.",
+    doc="""Return ``1 / (1 + exp(-x))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient is ``sigmoid(x) * (1 - sigmoid(x))``.
+
+    Examples
+    --------
+    >>> gt.nn.sigmoid([-1000.0, 0.0, 1000.0]).tolist()
+    [0.0, 0.5, 1.0]
+    >>> gt.grad(gt.nn.sigmoid)(0.0).item()
+    0.25
+    """,
     x=lambda g, out: g * (out * (1 - out)),
 )
 softplus = elementwise(
     "softplus",
     lambda xp, x: xp.maximum(reals(x), 0) + xp.log1p(xp.exp(-xp.abs(x))),
     holomorphic=False,
-    doc="Return ``log(1 + exp(x))``, elementwise, without overflow.",
+    doc="""Return ``log(1 + exp(x))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient is ``sigmoid(x)``.
+
+    References
+    ----------
+    Dugas, Bengio, Belisle, Nadeau and Garcia, "Incorporating second-order functional knowledge for
+    better option pricing", 2001.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.softplus(np.array([-1000.0, 0.0, 1000.0])), 4).tolist()
+    [0.0, 0.6931, 1000.0]
+    """,
     x=lambda g, x: g * F.sigmoid(x),
 )
 silu = elementwise(
     "silu",
     lambda xp, x: x * _sigmoid_kernel(xp, x),
     holomorphic=False,
-    doc="Return ``x * sigmoid(x)``, elementwise; also known as swish.",
+    doc="""Return ``x * sigmoid(x)``, elementwise; also known as swish.
+
+    References
+    ----------
+    Elfwing, Uchibe and Doya, "Sigmoid-weighted linear units for neural network function
+    approximation in reinforcement learning", 2018.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.silu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
+    [-0.269, 0.0, 0.731]
+    """,
     x=lambda g, x: g * _silu_slope(x, F.sigmoid(x)),
 )
 
@@ -176,7 +251,37 @@ _leaky_relu = elementwise(
 
 
 def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
-    """Return ``x`` where it is positive, else ``alpha * x``; the gradient at 0 is ``alpha``."""
+    """Return ``x`` where it is positive, else ``alpha * x``, elementwise.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    alpha
+        The slope for negative numbers, 0.2 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient at 0 is ``alpha``.
+
+    References
+    ----------
+    Maas, Hannun and Ng, "Rectifier nonlinearities improve neural network acoustic models", 2013.
+
+    Examples
+    --------
+    >>> gt.nn.leaky_relu([-4.0, 0.0, 2.0], alpha=0.25).tolist()
+    [-1.0, 0.0, 2.0]
+    """
     return _leaky_relu(x, alpha=float(alpha))
 
 
@@ -196,7 +301,38 @@ _elu = elementwise(
 
 
 def elu(x: Any, alpha: float = 1.0) -> Tensor:
-    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``."""
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``, elementwise.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    alpha
+        The size of the limit for large negative numbers, 1 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient at 0 is ``alpha``.
+
+    References
+    ----------
+    Clevert, Unterthiner and Hochreiter, "Fast and accurate deep network learning by exponential
+    linear units (ELUs)", 2016.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.elu(np.array([-1.0, 0.0, 2.0])), 3).tolist()
+    [-0.632, 0.0, 2.0]
+    """
     return _elu(x, alpha=float(alpha))
 
 
@@ -254,12 +390,74 @@ _log_softmax = op(
 
 
 def softmax(x: Any, axis: int = -1) -> Tensor:
-    """Return ``exp(x) / sum(exp(x))`` along ``axis``, for ``x`` of any size."""
+    """Return ``exp(x) / sum(exp(x))`` along ``axis``, for ``x`` of any size.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of at least one axis.
+    axis
+        The axis along which results sum to 1, the last by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``x`` is complex, or ``axis`` is not an integer.
+
+    Notes
+    -----
+    With ``s = softmax(x)``, an upstream gradient ``g`` becomes ``s * (g - sum(g * s))``.
+
+    References
+    ----------
+    Bridle, "Probabilistic interpretation of feedforward classification network outputs", 1990.
+
+    Examples
+    --------
+    >>> gt.nn.softmax([1.0, 1.0]).tolist()
+    [0.5, 0.5]
+    >>> gt.nn.softmax([[0.0, 1000.0]], axis=0).tolist()
+    [[1.0, 1.0]]
+    """
     return _softmax(x, axis=one_axis(axis, "softmax"))
 
 
 def log_softmax(x: Any, axis: int = -1) -> Tensor:
-    """Return ``x - log(sum(exp(x)))`` along ``axis``, for ``x`` of any size."""
+    """Return ``x - log(sum(exp(x)))`` along ``axis``, for ``x`` of any size.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of at least one axis.
+    axis
+        The axis along which the exponentials of results sum to 1, the last by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    IndexError
+        If the axis is out of bounds.
+    TypeError
+        If ``x`` is complex, or ``axis`` is not an integer.
+
+    Notes
+    -----
+    An upstream gradient ``g`` becomes ``g - softmax(x) * sum(g)``.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.log_softmax(np.array([1.0, 1.0])), 4).tolist()
+    [-0.6931, -0.6931]
+    """
     return _log_softmax(x, axis=one_axis(axis, "log_softmax"))
 
 
@@ -358,13 +556,28 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Ten
     Returns
     -------
     A tensor of the shape of ``labels`` and the dtype of ``logits``:
-    ``-log(softmax(logits)[label])``, computed without overflow. The gradient for
-    logits is ``softmax(logits) - one_hot(labels)``.
+    ``-log(softmax(logits)[label])``, computed without overflow.
 
     Raises
     ------
+    TypeError
+        If the labels are not integers, or the logits are complex.
     ValueError
         If the shapes do not fit, or a label is out of range.
+
+    Notes
+    -----
+    The gradient for logits is ``softmax(logits) - one_hot(labels)``; labels have none.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville, "Deep learning", 2016, section 6.2.2.3.
+
+    Examples
+    --------
+    >>> loss = gt.nn.sparse_softmax_cross_entropy_with_logits(labels=0, logits=[2.0, 2.0])
+    >>> round(loss.item(), 4)
+    0.6931
     """
     return _sparse_cross_entropy(as_tensor(logits), as_tensor(labels))
 
@@ -422,14 +635,19 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
     logits
         Unnormalised log-probabilities.
     axis
-        The axis of the classes.
+        The axis of the classes, the last by default.
 
     Returns
     -------
-    A tensor without that axis: ``-sum(labels * log_softmax(logits))``, computed without overflow.
+    A tensor without that axis, of the promoted dtype: ``-sum(labels * log_softmax(logits))``,
+    computed without overflow.
 
     Raises
     ------
+    AxisError
+        If the axis is out of bounds.
+    TypeError
+        If the logits are complex, or ``axis`` is not an integer.
     ValueError
         If the shapes differ.
 
@@ -437,6 +655,16 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
     -----
     The gradient for logits is ``softmax(logits) - labels``, also where labels do not sum to 1;
     labels have a gradient as well. Both are TensorFlow's.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville, "Deep learning", 2016, section 6.2.2.3.
+
+    Examples
+    --------
+    >>> loss = gt.nn.softmax_cross_entropy_with_logits(labels=[0.5, 0.5], logits=[2.0, 2.0])
+    >>> round(loss.item(), 4)
+    0.6931
     """
     axis = one_axis(axis, "softmax_cross_entropy")
     return _cross_entropy(as_tensor(logits), as_tensor(labels), axis=axis)
@@ -473,10 +701,19 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
     dtype
         The result's dtype; the default dtype if not given.
 
+    Returns
+    -------
+    A tensor of shape ``(*indices.shape, depth)``; it has no gradient.
+
     Raises
     ------
     TypeError
-        If the indices are not integers.
+        If the indices or ``depth`` are not integers, or ``dtype`` is not a dtype.
+
+    Examples
+    --------
+    >>> gt.one_hot([0, 2, -1], 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
     """
     indices = as_tensor(indices)
     if indices.dtype.kind not in "iu":
@@ -495,15 +732,37 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     Parameters
     ----------
     t
-        A floating tensor.
+        A floating tensor of any shape.
     clip_norm
         The largest norm, above 0: a number or a tensor that broadcasts.
     axes
         The axes over which a norm is taken; all by default.
 
+    Returns
+    -------
+    A tensor of the shape and dtype of ``t``.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of bounds.
+    TypeError
+        If ``t`` is not a tensor, an array or a number, or ``axes`` are not integers.
+    ValueError
+        If the shapes do not broadcast, or an axis comes twice.
+
     Notes
     -----
     ``t * clip_norm / max(norm(t), clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
+
+    References
+    ----------
+    Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.
+
+    Examples
+    --------
+    >>> gt.clip_by_norm([3.0, 4.0], 2.5).tolist()
+    [1.5, 2.0]
     """
     t = as_tensor(t)
     size = ops["norm"](t, axis=as_axis(axes, "clip_by_norm"), keepdims=True)
@@ -518,15 +777,32 @@ def batch_normalization(
     Parameters
     ----------
     x
-        A floating tensor.
+        A floating tensor of any shape.
     mean, variance, offset, scale
-        Tensors that broadcast with ``x``; no offset or scale if ``None``.
+        Tensors that broadcast with ``x``; no offset or scale if ``None``, the default.
     epsilon
-        Keeps the root away from 0.
+        Keeps the root away from 0; 0.001 by default.
+
+    Returns
+    -------
+    A tensor of the broadcast shape and the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast.
 
     References
     ----------
-    Ioffe and Szegedy, "Batch normalization", 2015, algorithm 1.
+    Ioffe and Szegedy, "Batch normalization: accelerating deep network training by reducing internal
+    covariate shift", 2015, algorithm 1.
+
+    Examples
+    --------
+    >>> gt.nn.batch_normalization([1.0, 5.0], 3.0, 4.0, offset=10.0, epsilon=0.0).tolist()
+    [9.0, 11.0]
     """
     factor = ops["reciprocal"](ops["sqrt"](ops["add"](variance, epsilon)))
     factor = factor if scale is None else ops["multiply"](factor, scale)

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.batches.batched import Composed
-from ....core.extend import F, TensorSpec, ops
-from ....core.tape.tape import GradientTape
-from ....core.tensors.tensor import Tensor
+from ....core.extend import Composed, F, GradientTape, Tensor, TensorSpec, ops
 from ..common.families import op, reals, reduced_axes
 from ..linalg.products import as_like
 

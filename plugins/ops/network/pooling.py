@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_tensor
 from ..common.families import kind_of, named, op
 from .batching import pool_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
@@ -220,25 +218,38 @@ def max_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     Parameters
     ----------
     x
-        Images ``(batch, *spatial, channels)``.
+        Images ``(batch, *spatial, channels)`` of real numbers.
     window
         The windows' size: one number, or one per spatial axis.
     strides
         The distance between windows; their size by default.
     padding
-        As for :func:`conv`; padding is never the largest.
+        As for :func:`conv`, ``"valid"`` by default; padding is never the largest.
 
     Returns
     -------
-    A tensor of shape ``(batch, *windows, channels)``. Of elements that tie, the first has the
-    gradient.
+    A tensor of shape ``(batch, *windows, channels)`` and the dtype of ``x``.
 
     Raises
     ------
     TypeError
-        If the images are complex or boolean.
+        If the images are complex or boolean, or a size is not an integer.
     ValueError
         If windows do not fit the images' axes, or a setting is wrong.
+
+    Notes
+    -----
+    Of elements that tie, the first has the gradient.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville, "Deep learning", 2016, section 9.3.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(16.0), (1, 4, 4, 1))
+    >>> gt.nn.max_pool(x, 2)[0, :, :, 0].tolist()
+    [[5.0, 7.0], [13.0, 15.0]]
     """
     return _pooled(_max_pool, "fiu", x, window, strides, padding)
 
@@ -250,8 +261,33 @@ def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     Parameters
     ----------
     x
-        Floating images ``(batch, *spatial, channels)``.
-    window, strides, padding
-        As for :func:`max_pool`.
+        Floating or complex images ``(batch, *spatial, channels)``.
+    window
+        The windows' size: one number, or one per spatial axis.
+    strides
+        The distance between windows; their size by default.
+    padding
+        As for :func:`conv`, ``"valid"`` by default.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, *windows, channels)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If the images are integers or boolean, or a size is not an integer.
+    ValueError
+        If windows do not fit the images' axes, or a setting is wrong.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville, "Deep learning", 2016, section 9.3.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(16.0), (1, 4, 4, 1))
+    >>> gt.nn.avg_pool(x, 2)[0, :, :, 0].tolist()
+    [[2.5, 4.5], [10.5, 12.5]]
     """
     return _pooled(_avg_pool, "fc", x, window, strides, padding)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import F, Op, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.families import elementwise, named, reals
 from ..shapes.arrangement import axis_of
 from ..shapes.joining import split
@@ -37,18 +35,33 @@ def celu(x: Any, alpha: float = 1.0) -> Tensor:
     Parameters
     ----------
     x
-        A floating tensor.
+        A floating tensor of any shape.
     alpha
-        A positive number: results are above its negative.
+        A positive number, 1 by default: results are above its negative.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If ``alpha`` is not positive.
+
+    Notes
+    -----
+    ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``; the gradient at 0 is 1.
 
     References
     ----------
     Barron, "Continuously differentiable exponential linear units", 2017.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.celu(np.array([-1.0, 0.0, 2.0])), 3).tolist()
+    [-0.632, 0.0, 2.0]
     """
     if not alpha > 0:
         raise ValueError(f"celu: alpha must be positive, got {alpha!r}")
@@ -76,18 +89,29 @@ def squareplus(x: Any, b: float = 4.0) -> Tensor:
     Parameters
     ----------
     x
-        A floating tensor.
+        A floating tensor of any shape.
     b
-        How round the bend is, a positive number.
+        How round the bend is, a positive number; 4 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If ``b`` is not positive.
 
     References
     ----------
     Barron, "Squareplus: a softplus-like algebraic rectifier", 2021.
+
+    Examples
+    --------
+    >>> gt.nn.squareplus([-1.5, 0.0, 1.5]).tolist()
+    [0.5, 1.0, 2.0]
     """
     if not b > 0:
         raise ValueError(f"squareplus: b must be positive, got {b!r}")
@@ -129,7 +153,13 @@ tanh_shrink = elementwise(
     lambda xp, x: x - xp.tanh(reals(x)),
     holomorphic=False,
     x=lambda g, x: g * F.square(F.tanh(x)),
-    doc="Return ``x - tanh(x)``, elementwise.",
+    doc="""Return ``x - tanh(x)``, elementwise.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.tanh_shrink(np.array([-1.0, 0.0, 1.0])), 3).tolist()
+    [-0.238, 0.0, 0.238]
+    """,
 )
 
 
@@ -146,14 +176,33 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
     Parameters
     ----------
     x
-        A floating tensor.
+        A floating tensor of any shape.
     threshold
-        A number of at least 0; there, the gradient is 0.
+        A number of at least 0, 0.5 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If the threshold is negative.
+
+    Notes
+    -----
+    The gradient is 1 where ``x`` is kept, and 0 elsewhere, at the threshold too.
+
+    References
+    ----------
+    Donoho and Johnstone, "Ideal spatial adaptation by wavelet shrinkage", 1994.
+
+    Examples
+    --------
+    >>> gt.nn.hard_shrink([-2.0, 0.25, 1.0]).tolist()
+    [-2.0, 0.0, 1.0]
     """
     return _hard_shrink(x, threshold=_threshold(threshold, "hard_shrink"))
 
@@ -164,13 +213,34 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
 
     Parameters
     ----------
-    x, threshold
-        As for :func:`hard_shrink`.
+    x
+        A floating tensor of any shape.
+    threshold
+        A number of at least 0, 0.5 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If the threshold is negative.
+
+    Notes
+    -----
+    The gradient is 1 where ``x`` is above the threshold in absolute value, and 0 elsewhere.
+
+    References
+    ----------
+    Donoho, "De-noising by soft-thresholding", 1995.
+
+    Examples
+    --------
+    >>> gt.nn.soft_shrink([-2.0, 0.25, 1.0]).tolist()
+    [-1.5, 0.0, 0.5]
     """
     return _soft_shrink(x, threshold=_threshold(threshold, "soft_shrink"))
 
@@ -184,16 +254,29 @@ def glu(x: Any, axis: int = -1) -> Tensor:
     x
         A floating tensor.
     axis
-        The axis to halve; its size must be even.
+        The axis to halve, the last by default; its size must be even.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x`` and its shape, but for half the size along the axis.
 
     Raises
     ------
+    AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If the size is odd.
 
     References
     ----------
     Dauphin, Fan, Auli and Grangier, "Language modeling with gated convolutional networks", 2017.
+
+    Examples
+    --------
+    >>> gt.nn.glu([[1.0, 2.0, 0.0, 0.0]]).tolist()
+    [[0.5, 1.0]]
     """
     x = as_tensor(x)
     values, gates = split(x, 2, axis_of(x, axis, "glu"))

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.extend import NONDIFF, F
-from ....core.ops.backend import backend_of, to_numpy
+from ....core.extend import NONDIFF, F, backend_of, to_numpy
 from ..common.batching import keyed, leading
 from ..common.families import op, reals
 from .draws import for_each, many, random_op, stream

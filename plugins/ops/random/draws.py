@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.batches.batched import Shared, row_of
-from ....core.extend import NONDIFF, F
-from ....core.ops.backend import backend_of, to_numpy
+from ....core.extend import NONDIFF, F, Shared, backend_of, row_of, to_numpy
 from ..common.batching import keyed
 from ..common.families import op
 

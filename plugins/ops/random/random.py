@@ -12,15 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.base.spec import as_shape
-from ....core.extend import Module, TensorSpec, init_scope, ops
-from ....core.ops.backend import backend_of, current_backend, current_device, to_numpy
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
-from ....core.tensors.variable import Variable
-from ....core.transforms.vmap import check_randomness, key_for_examples
+from ....core.extend import (
+    Module,
+    Tensor,
+    TensorSpec,
+    Variable,
+    as_dtype,
+    as_shape,
+    as_tensor,
+    backend_of,
+    beside,
+    check_randomness,
+    current_backend,
+    current_device,
+    default_dtype,
+    init_scope,
+    is_transformed,
+    key_for_examples,
+    ops,
+    to_numpy,
+)
 
 __all__ = [
     "Generator",
@@ -52,6 +63,16 @@ class Generator(Module):
     ----------
     seed
         An integer from 0 to ``2**63 - 1``; taken from the operating system if not given.
+    name
+        The name of the module; ``"generator"`` if not given.
+
+    Raises
+    ------
+    ValueError
+        If the seed is no such integer, or a state that is set is not two integers of at least 0.
+    RuntimeError
+        At a draw inside :func:`gradtape.vmap` that does not say, by its ``randomness``, whether
+        each example has its own numbers.
 
     Examples
     --------
@@ -75,17 +96,61 @@ class Generator(Module):
             super().__setattr__(name, value)
 
     def get_config(self) -> dict[str, Any]:
-        """Return what the constructor takes; the state itself is a variable."""
+        """Return what the constructor takes; the state itself is a variable.
+
+        Returns
+        -------
+        A dictionary of ``seed`` and ``name``.
+
+        Examples
+        --------
+        >>> gt.random.Generator(7, name="noise").get_config()
+        {'seed': 7, 'name': 'noise'}
+        """
         return {"seed": int(to_numpy(self.state.array)[0]), "name": self.name}
 
     def set_seed(self, seed: int) -> None:
-        """Start again, as a new generator with this seed."""
+        """Start again, as a new generator with this seed.
+
+        Parameters
+        ----------
+        seed
+            An integer from 0 to ``2**63 - 1``.
+
+        Raises
+        ------
+        ValueError
+            If the seed is no such integer.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> first = generator.uniform(3)
+        >>> generator.set_seed(7)
+        >>> (generator.uniform(3) == first).all().item()
+        True
+        """
         self.state.assign(_key(seed))
 
     def next_key(self) -> Tensor:
         """Return a key that was not used before, and count on.
 
         Inside ``vmap`` it is one for each example, or for all, as its ``randomness`` says.
+
+        Returns
+        -------
+        An ``int64`` tensor of the seed and the count, of shape ``(2,)``.
+
+        Raises
+        ------
+        RuntimeError
+            If it is called inside a ``vmap`` whose ``randomness`` says neither.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> generator.next_key().tolist(), generator.next_key().tolist()
+        ([7, 0], [7, 1])
         """
         check_randomness()  # before the count changes
         return key_for_examples(self._count_on())
@@ -107,16 +172,30 @@ class Generator(Module):
         shape
             One size or a sequence of them.
         mean, stddev
-            Numbers or tensors that broadcast with ``shape``; gradients reach them.
+            Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach
+            them.
         dtype
             A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the parameters.
 
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating.
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
         ValueError
-            If ``stddev`` is known (not in a trace) and somewhere below 0.
+            If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> generator.normal((2, 3)).shape
+        (2, 3)
+        >>> generator.normal(2, mean=5.0, stddev=0.0).tolist()
+        [5.0, 5.0]
         """
         _refuse(_negative, stddev, "normal: stddev must be at least 0")
         return _scaled(self._draw("normal", shape, dtype), mean, stddev)
@@ -133,16 +212,29 @@ class Generator(Module):
         shape
             One size or a sequence of them.
         low, high
-            Numbers or tensors that broadcast with ``shape``; gradients reach them.
+            Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach
+            them.
         dtype
             A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the bounds.
 
         Raises
         ------
         TypeError
-            If ``dtype`` is not floating.
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
         ValueError
-            If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``.
+            If ``low`` and ``high`` are known (not in a trace) and ``low`` is above ``high``, a size
+            is negative, or shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> x = generator.uniform((2, 3))
+        >>> ((x >= 0.0) & (x < 1.0)).all().item()
+        True
         """
         width = high - low
         _refuse(_negative, width, "uniform: high - low must be at least 0")
@@ -153,7 +245,33 @@ class Generator(Module):
     ) -> Tensor:
         """Return normally distributed numbers, those beyond two standard deviations drawn again.
 
-        The parameters are those of :meth:`normal`.
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        mean, stddev
+            Numbers or tensors that broadcast with ``shape``, 0 and 1 by default: those of the
+            distribution before it is cut off. Gradients reach them.
+        dtype
+            A floating dtype; the default dtype if not given.
+
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the parameters.
+
+        Raises
+        ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
+        ValueError
+            If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> (abs(generator.truncated_normal(100)) <= 2.0).all().item()
+        True
         """
         _refuse(_negative, stddev, "truncated_normal: stddev must be at least 0")
         return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
@@ -168,14 +286,28 @@ class Generator(Module):
         shape
             One size or a sequence of them.
         scale
-            The mean: a number or a tensor that broadcasts with ``shape``; gradients reach it.
+            The mean, 1 by default: a number or a tensor that broadcasts with ``shape``; gradients
+            reach it.
         dtype
             A floating dtype; the default dtype if not given.
 
+        Returns
+        -------
+        A tensor of the shape given, or of what that broadcasts to with the scale.
+
         Raises
         ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
         ValueError
-            If ``scale`` is known (not in a trace) and somewhere below 0.
+            If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or
+            shapes do not broadcast.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> (generator.exponential((2, 3), scale=2.0) >= 0.0).all().item()
+        True
         """
         _refuse(_negative, scale, "exponential: scale must be at least 0")
         return _scaled(self._draw("exponential", shape, dtype), 0, scale)
@@ -194,13 +326,20 @@ class Generator(Module):
         shape
             One size or a sequence of them.
         concentration, scale
-            Numbers or tensors above 0 that broadcast to ``shape``. Gradients reach both: for the
-            concentration, by how the number that keeps its place in the distribution moves.
+            Numbers or tensors above 0 that broadcast to ``shape``; the scale is 1 by default.
+            Gradients reach both: for the concentration, by how the number that keeps its place in
+            the distribution moves.
         dtype
             A floating dtype; that of the concentration if not given.
 
+        Returns
+        -------
+        A tensor of the shape given.
+
         Raises
         ------
+        TypeError
+            If ``dtype`` is not floating, or ``shape`` holds no integers.
         ValueError
             If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is
             below 0.
@@ -208,6 +347,12 @@ class Generator(Module):
         References
         ----------
         Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> (generator.gamma((2, 3), concentration=2.0) > 0.0).all().item()
+        True
         """
         _refuse(_negative, scale, "gamma: scale must be at least 0")
         a = as_tensor(concentration)
@@ -217,14 +362,33 @@ class Generator(Module):
         return _scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
 
     def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
-        """Return booleans that are true with a probability: a number, or a tensor that broadcasts.
+        """Return booleans that are true with a probability; they have no gradient.
 
-        They have no gradient.
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        probability
+            A number from 0 to 1, or a tensor of them that broadcasts with ``shape``; 0.5 by
+            default.
+
+        Returns
+        -------
+        A boolean tensor of the shape given, or of what that broadcasts to with the probability.
 
         Raises
         ------
         ValueError
-            If a probability is known (not in a trace) and not from 0 to 1.
+            If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
+            shapes do not broadcast.
+        TypeError
+            If ``shape`` holds no integers.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> generator.bernoulli(2, gt.constant([0.0, 1.0])).tolist()
+        [False, True]
         """
         _refuse(_improbable, probability, "bernoulli: a probability must be from 0 to 1")
         dtype = getattr(probability, "dtype", None)
@@ -238,13 +402,35 @@ class Generator(Module):
         Parameters
         ----------
         logits
-            Unnormalised log-probabilities, the classes in the last axis.
+            Unnormalised log-probabilities, a floating tensor with the classes in the last axis.
         shape
             How many numbers to draw for each row of logits; one by default.
 
         Returns
         -------
         Integers of shape ``shape + logits.shape[:-1]``; they have no gradient.
+
+        Raises
+        ------
+        TypeError
+            If ``logits`` is not floating.
+        ValueError
+            If there are no classes, or a size is negative.
+
+        Notes
+        -----
+        The class drawn is that of the largest of the logits with noise of the Gumbel distribution
+        added.
+
+        References
+        ----------
+        Maddison, Tarlow and Minka, "A* sampling", 2014.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> generator.categorical(gt.constant([[0.0, 1e9], [1e9, 0.0]])).tolist()
+        [1, 0]
         """
         logits = _float_like(logits, "categorical")
         sizes = _sizes(shape, "categorical")
@@ -255,12 +441,31 @@ class Generator(Module):
         return ops["argmax"](logits + noise, axis=-1, keepdims=False)
 
     def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
-        """Return integers from ``low`` up to, but without, ``high`` (from 0 to ``low`` if alone).
+        """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
+
+        Parameters
+        ----------
+        shape
+            One size or a sequence of them.
+        low, high
+            The bounds, integers; from 0 to ``low`` if that comes alone.
+
+        Returns
+        -------
+        A tensor of ``int64`` of the shape given.
 
         Raises
         ------
         ValueError
-            If there is no integer in between.
+            If there is no integer in between, or a size is negative.
+        TypeError
+            If ``shape`` holds no integers.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> generator.randint(3, 5, 6).tolist()
+        [5, 5, 5]
         """
         low, high = (0, low) if high is None else (low, high)
         if not low < high:
@@ -283,17 +488,34 @@ class Generator(Module):
         replace
             Whether a row may be chosen again.
         p
-            The probability of each row; equal ones if not given.
+            The probability of each row, a vector; equal ones if not given. It gets no gradient, and
+            need not sum to 1.
 
         Returns
         -------
-        A tensor of shape ``shape + x.shape[1:]``.
+        A tensor of shape ``shape + x.shape[1:]``, of the dtype of ``x``; of ``shape`` and ``int64``
+        for an integer.
 
         Raises
         ------
         ValueError
-            If more rows are wanted than there are, and none may be chosen again; if ``p`` has not
-            one probability for each row, or is known and somewhere below 0.
+            If more rows are wanted than there are, and none may be chosen again; if there are no
+            rows; if ``p`` has not one probability for each row, or is known and somewhere below 0.
+        numpy.exceptions.AxisError
+            If ``x`` is a tensor without axes.
+
+        References
+        ----------
+        Efraimidis and Spirakis, "Weighted random sampling with a reservoir", Information Processing
+        Letters 97, 2006: the weighted choice without replacement.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> sorted(generator.choice(3, 3, replace=False).tolist())
+        [0, 1, 2]
+        >>> generator.choice(gt.constant([[1.0, 2.0], [3.0, 4.0]]), 5).shape
+        (5, 2)
         """
         sizes, whole = _sizes(shape, "choice"), isinstance(x, (int, np.integer))
         rows = int(x) if whole else len(_with_rows(x, "choice"))
@@ -326,22 +548,107 @@ class Generator(Module):
         )
 
     def normal_like(self, x: Any) -> Tensor:
-        """Return standard normal numbers of the shape and dtype of ``x``, known or not."""
+        """Return standard normal numbers of the shape and dtype of ``x``, known or not.
+
+        Parameters
+        ----------
+        x
+            A floating tensor; its shape may be unknown in a trace.
+
+        Returns
+        -------
+        A tensor of the shape and dtype of ``x``, not connected to it.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is not floating.
+
+        Examples
+        --------
+        >>> gt.random.Generator(7).normal_like(gt.zeros((2, 3))).shape
+        (2, 3)
+        """
         return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
 
     def uniform_like(self, x: Any) -> Tensor:
-        """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not."""
+        """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not.
+
+        Parameters
+        ----------
+        x
+            A floating tensor; its shape may be unknown in a trace.
+
+        Returns
+        -------
+        A tensor of the shape and dtype of ``x``, not connected to it.
+
+        Raises
+        ------
+        TypeError
+            If ``x`` is not floating.
+
+        Examples
+        --------
+        >>> gt.random.Generator(7).uniform_like(gt.zeros((2, 3))).shape
+        (2, 3)
+        """
         return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
 
     def permutation(self, x: Any) -> Tensor:
-        """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
+        """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
+
+        Parameters
+        ----------
+        x
+            An integer, or a tensor with at least one axis. Gradients go back to where the rows
+            were.
+
+        Returns
+        -------
+        A vector of ``int64`` for an integer, else a tensor of the shape and dtype of ``x``.
+
+        Raises
+        ------
+        numpy.exceptions.AxisError
+            If ``x`` is a tensor without axes.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> sorted(generator.permutation(4).tolist())
+        [0, 1, 2, 3]
+        >>> generator.permutation(gt.constant([[1.0, 2.0], [3.0, 4.0]])).shape
+        (2, 2)
+        """
         if isinstance(x, (int, np.integer)):
             return ops["random_permutation"](self.next_key(), n=int(x))
         x = _with_rows(x, "permutation")
         return ops["take"](x, self.permutation(len(x)), axis=0)
 
     def shuffle(self, x: Any) -> Tensor:
-        """Return the rows of ``x`` in random order; ``x`` is left as it is."""
+        """Return the rows of ``x`` in random order; ``x`` is left as it is.
+
+        Parameters
+        ----------
+        x
+            A tensor with at least one axis. Gradients go back to where the rows were.
+
+        Returns
+        -------
+        A tensor of the shape and dtype of ``x``.
+
+        Raises
+        ------
+        numpy.exceptions.AxisError
+            If ``x`` has no axes.
+
+        Examples
+        --------
+        >>> generator = gt.random.Generator(7)
+        >>> sorted(generator.shuffle(gt.constant([3, 1, 2])).tolist())
+        [1, 2, 3]
+        """
         return self.permutation(_with_rows(x, "shuffle"))
 
 
@@ -455,68 +762,419 @@ def shared() -> Generator:
 
 
 def set_seed(seed: int) -> None:
-    """Seed the functions of this module: the same seed gives the same numbers again."""
+    """Seed the functions of this module: the same seed gives the same numbers again.
+
+    Parameters
+    ----------
+    seed
+        An integer from 0 to ``2**63 - 1``. Without a call the operating system gives one.
+
+    Raises
+    ------
+    ValueError
+        If the seed is no such integer.
+
+    Examples
+    --------
+    >>> gt.random.set_seed(7)
+    >>> first = gt.random.normal((2, 3))
+    >>> gt.random.set_seed(7)
+    >>> (gt.random.normal((2, 3)) == first).all().item()
+    True
+    """
     shared().set_seed(seed)
 
 
 def normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
 ) -> Tensor:
-    """Return normally distributed numbers; see :meth:`Generator.normal`."""
+    """Return normally distributed numbers.
+
+    It is :meth:`Generator.normal` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    mean, stddev
+        Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach them.
+    dtype
+        A floating dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of the shape given, or of what that broadcasts to with the parameters.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not floating, or ``shape`` holds no integers.
+    ValueError
+        If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
+        do not broadcast.
+
+    Examples
+    --------
+    >>> gt.random.normal((2, 3)).shape
+    (2, 3)
+    >>> gt.random.normal(2, mean=5.0, stddev=0.0).tolist()
+    [5.0, 5.0]
+    """
     return shared().normal(shape, mean, stddev, dtype)
 
 
 def uniform(
     shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
 ) -> Tensor:
-    """Return numbers spread evenly over ``[minval, maxval)``; see :meth:`Generator.uniform`."""
+    """Return numbers spread evenly over ``[minval, maxval)``.
+
+    It is :meth:`Generator.uniform` of the generator that :func:`set_seed` seeds.
+
+    As in NumPy, rounding may give ``maxval`` itself where ``minval`` is not 0 or ``maxval`` not 1.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    minval, maxval
+        Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach them.
+    dtype
+        A floating dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of the shape given, or of what that broadcasts to with the bounds.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not floating, or ``shape`` holds no integers.
+    ValueError
+        If ``minval`` and ``maxval`` are known (not in a trace) and ``minval`` is above ``maxval``,
+        a size is negative, or shapes do not broadcast.
+
+    Examples
+    --------
+    >>> x = gt.random.uniform((2, 3))
+    >>> ((x >= 0.0) & (x < 1.0)).all().item()
+    True
+    """
     return shared().uniform(shape, minval, maxval, dtype)
 
 
 def truncated_normal(
     shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
 ) -> Tensor:
-    """Return normal numbers near their mean; see :meth:`Generator.truncated_normal`."""
+    """Return normally distributed numbers, those beyond two standard deviations drawn again.
+
+    It is :meth:`Generator.truncated_normal` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    mean, stddev
+        Numbers or tensors that broadcast with ``shape``, 0 and 1 by default: those of the
+        distribution before it is cut off. Gradients reach them.
+    dtype
+        A floating dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of the shape given, or of what that broadcasts to with the parameters.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not floating, or ``shape`` holds no integers.
+    ValueError
+        If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
+        do not broadcast.
+
+    Examples
+    --------
+    >>> (abs(gt.random.truncated_normal(100)) <= 2.0).all().item()
+    True
+    """
     return shared().truncated_normal(shape, mean, stddev, dtype)
 
 
 def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Tensor:
-    """Return exponentially distributed numbers; see :meth:`Generator.exponential`."""
+    """Return exponentially distributed numbers.
+
+    It is :meth:`Generator.exponential` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    scale
+        The mean, 1 by default: a number or a tensor that broadcasts with ``shape``; gradients reach
+        it.
+    dtype
+        A floating dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of the shape given, or of what that broadcasts to with the scale.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not floating, or ``shape`` holds no integers.
+    ValueError
+        If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
+        do not broadcast.
+
+    Examples
+    --------
+    >>> (gt.random.exponential((2, 3), scale=2.0) >= 0.0).all().item()
+    True
+    """
     return shared().exponential(shape, scale, dtype)
 
 
 def gamma(
     shape: int | Sequence[int], concentration: Any, scale: Any = 1.0, dtype: Any = None
 ) -> Tensor:
-    """Return gamma-distributed numbers; see :meth:`Generator.gamma`."""
+    """Return gamma-distributed numbers.
+
+    It is :meth:`Generator.gamma` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    concentration, scale
+        Numbers or tensors above 0 that broadcast to ``shape``; the scale is 1 by default. Gradients
+        reach both: for the concentration, by how the number that keeps its place in the
+        distribution moves.
+    dtype
+        A floating dtype; that of the concentration if not given.
+
+    Returns
+    -------
+    A tensor of the shape given.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not floating, or ``shape`` holds no integers.
+    ValueError
+        If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is below
+        0.
+
+    References
+    ----------
+    Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
+
+    Examples
+    --------
+    >>> (gt.random.gamma((2, 3), concentration=2.0) > 0.0).all().item()
+    True
+    """
     return shared().gamma(shape, concentration, scale, dtype)
 
 
 def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
-    """Return booleans that are true with a probability; see :meth:`Generator.bernoulli`."""
+    """Return booleans that are true with a probability; they have no gradient.
+
+    It is :meth:`Generator.bernoulli` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    probability
+        A number from 0 to 1, or a tensor of them that broadcasts with ``shape``; 0.5 by default.
+
+    Returns
+    -------
+    A boolean tensor of the shape given, or of what that broadcasts to with the probability.
+
+    Raises
+    ------
+    ValueError
+        If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
+        shapes do not broadcast.
+    TypeError
+        If ``shape`` holds no integers.
+
+    Examples
+    --------
+    >>> gt.random.bernoulli(2, gt.constant([0.0, 1.0])).tolist()
+    [False, True]
+    """
     return shared().bernoulli(shape, probability)
 
 
 def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
-    """Return class numbers drawn by their logits; see :meth:`Generator.categorical`."""
+    """Return class numbers, drawn with the probabilities ``softmax(logits)``.
+
+    It is :meth:`Generator.categorical` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    logits
+        Unnormalised log-probabilities, a floating tensor with the classes in the last axis.
+    shape
+        How many numbers to draw for each row of logits; one by default.
+
+    Returns
+    -------
+    Integers of shape ``shape + logits.shape[:-1]``; they have no gradient.
+
+    Raises
+    ------
+    TypeError
+        If ``logits`` is not floating.
+    ValueError
+        If there are no classes, or a size is negative.
+
+    Notes
+    -----
+    The class drawn is that of the largest of the logits with noise of the Gumbel distribution
+    added.
+
+    References
+    ----------
+    Maddison, Tarlow and Minka, "A* sampling", 2014.
+
+    Examples
+    --------
+    >>> gt.random.categorical(gt.constant([[0.0, 1e9], [1e9, 0.0]])).tolist()
+    [1, 0]
+    """
     return shared().categorical(logits, shape)
 
 
 def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
-    """Return integers from ``low`` up to, but without, ``high``; see :meth:`Generator.randint`."""
+    """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
+
+    It is :meth:`Generator.randint` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    shape
+        One size or a sequence of them.
+    low, high
+        The bounds, integers; from 0 to ``low`` if that comes alone.
+
+    Returns
+    -------
+    A tensor of ``int64`` of the shape given.
+
+    Raises
+    ------
+    ValueError
+        If there is no integer in between, or a size is negative.
+    TypeError
+        If ``shape`` holds no integers.
+
+    Examples
+    --------
+    >>> gt.random.randint(3, 5, 6).tolist()
+    [5, 5, 5]
+    """
     return shared().randint(shape, low, high)
 
 
 def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Tensor:
-    """Return rows of ``x`` chosen at random; see :meth:`Generator.choice`."""
+    """Return rows of ``x`` (or integers below ``x``) chosen at random.
+
+    It is :meth:`Generator.choice` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    x
+        A tensor with at least one axis, or an integer. Gradients reach the rows chosen.
+    shape
+        How many to choose; one by default.
+    replace
+        Whether a row may be chosen again.
+    p
+        The probability of each row, a vector; equal ones if not given. It gets no gradient, and
+        need not sum to 1.
+
+    Returns
+    -------
+    A tensor of shape ``shape + x.shape[1:]``, of the dtype of ``x``; of ``shape`` and ``int64`` for
+    an integer.
+
+    Raises
+    ------
+    ValueError
+        If more rows are wanted than there are, and none may be chosen again; if there are no rows;
+        if ``p`` has not one probability for each row, or is known and somewhere below 0.
+    numpy.exceptions.AxisError
+        If ``x`` is a tensor without axes.
+
+    References
+    ----------
+    Efraimidis and Spirakis, "Weighted random sampling with a reservoir", Information Processing
+    Letters 97, 2006: the weighted choice without replacement.
+
+    Examples
+    --------
+    >>> sorted(gt.random.choice(3, 3, replace=False).tolist())
+    [0, 1, 2]
+    >>> gt.random.choice(gt.constant([[1.0, 2.0], [3.0, 4.0]]), 5).shape
+    (5, 2)
+    """
     return shared().choice(x, shape, replace, p)
 
 
 def permutation(x: Any) -> Tensor:
-    """Return the integers below ``x``, or the rows of a tensor ``x``, in random order."""
+    """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
+
+    It is :meth:`Generator.permutation` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    x
+        An integer, or a tensor with at least one axis. Gradients go back to where the rows were.
+
+    Returns
+    -------
+    A vector of ``int64`` for an integer, else a tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If ``x`` is a tensor without axes.
+
+    Examples
+    --------
+    >>> sorted(gt.random.permutation(4).tolist())
+    [0, 1, 2, 3]
+    >>> gt.random.permutation(gt.constant([[1.0, 2.0], [3.0, 4.0]])).shape
+    (2, 2)
+    """
     return shared().permutation(x)
 
 
 def shuffle(x: Any) -> Tensor:
-    """Return the rows of ``x`` in random order."""
+    """Return the rows of ``x`` in random order; ``x`` is left as it is.
+
+    It is :meth:`Generator.shuffle` of the generator that :func:`set_seed` seeds.
+
+    Parameters
+    ----------
+    x
+        A tensor with at least one axis. Gradients go back to where the rows were.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If ``x`` has no axes.
+
+    Examples
+    --------
+    >>> sorted(gt.random.shuffle(gt.constant([3, 1, 2])).tolist())
+    [1, 2, 3]
+    """
     return shared().shuffle(x)

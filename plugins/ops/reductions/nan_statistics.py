@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype
-from ....core.extend import NONDIFF, ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, Tensor, as_dtype, as_tensor, beside, ops
 from ..common.batching import flattened
 from ..common.families import Axis, as_axis, named, op, reduced_shape
 from ..indexing.indexing import sort, take_along_axis
@@ -64,7 +61,44 @@ def nansum(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Sum the elements that are not nan; as :func:`gradtape.sum`."""
+    """Return the sum of the elements that are not nan; as :func:`gradtape.sum`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to sum over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to sum in, and of the result.
+    initial
+        What the sum starts from, a number or a tensor; gradients reach it.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
+    booleans give NumPy's default integer. It is 0 where all elements are nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    Elements that are nan have the gradient 0.
+
+    Examples
+    --------
+    >>> gt.nansum(gt.constant([1.0, np.nan, 3.0])).item()
+    4.0
+    """
     _, filled = _skipping(x, 0.0)
     return reductions.sum(filled, axis, keepdims, dtype=dtype, initial=initial, where=where)
 
@@ -79,20 +113,111 @@ def nanprod(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Multiply the elements that are not nan; as :func:`gradtape.prod`."""
+    """Return the product of the elements that are not nan; as :func:`gradtape.prod`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to multiply over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to multiply in, and of the result.
+    initial
+        What the product starts from, a number or a tensor; gradients reach it.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
+    booleans give NumPy's default integer. It is 1 where all elements are nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    Elements that are nan have the gradient 0.
+
+    Examples
+    --------
+    >>> gt.nanprod(gt.constant([2.0, np.nan, 3.0])).item()
+    6.0
+    """
     _, filled = _skipping(x, 1.0)
     return reductions.prod(filled, axis, keepdims, dtype=dtype, initial=initial, where=where)
 
 
 @named
 def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`."""
+    """Return the running sum, nan taken as 0; as :func:`gradtape.cumsum`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis to sum along; by default the flattened tensor is summed.
+    dtype
+        The dtype to sum in, and of the result.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
+    give NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.nancumsum(gt.constant([1.0, np.nan, 3.0])).tolist()
+    [1.0, 1.0, 4.0]
+    """
     return cumsum(_skipping(x, 0.0)[1], axis, dtype)
 
 
 @named
 def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`."""
+    """Return the running product, nan taken as 1; as :func:`gradtape.cumprod`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis to multiply along; by default the flattened tensor.
+    dtype
+        The dtype to multiply in, and of the result.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
+    give NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.nancumprod(gt.constant([2.0, np.nan, 3.0])).tolist()
+    [2.0, 2.0, 6.0]
+    """
     return cumprod(_skipping(x, 1.0)[1], axis, dtype)
 
 
@@ -112,7 +237,41 @@ def _nan_extreme(
 def nanmax(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`."""
+    """Return the largest element that is not nan, nan if there is none; as :func:`gradtape.max`.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    axis
+        The axis or axes to search; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    initial
+        A bound of the result; it is needed with ``where``, and where there may be no elements.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If there are no elements at all, or ``where`` comes without ``initial``.
+
+    Notes
+    -----
+    Elements that tie share the gradient evenly.
+
+    Examples
+    --------
+    >>> gt.nanmax(gt.constant([[1.0, np.nan], [3.0, 2.0]]), axis=1).tolist()
+    [1.0, 3.0]
+    """
     return _nan_extreme("max", x, axis, keepdims, -float("inf"), initial, where)
 
 
@@ -120,8 +279,40 @@ def nanmax(
 def nanmin(
     x: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """Return the smallest element that is not nan, nan if there is none; as
-    :func:`gradtape.min`.
+    """Return the smallest element that is not nan, nan if there is none; as :func:`gradtape.min`.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    axis
+        The axis or axes to search; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    initial
+        A bound of the result; it is needed with ``where``, and where there may be no elements.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If there are no elements at all, or ``where`` comes without ``initial``.
+
+    Notes
+    -----
+    Elements that tie share the gradient evenly.
+
+    Examples
+    --------
+    >>> gt.nanmin(gt.constant([[1.0, np.nan], [3.0, 2.0]]), axis=1).tolist()
+    [1.0, 2.0]
     """
     return _nan_extreme("min", x, axis, keepdims, float("inf"), initial, where)
 
@@ -155,10 +346,32 @@ _nanargmin = _nan_position("argmin", float("inf"))
 def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Return the index of the largest element that is not nan; it has no gradient.
 
+    Parameters
+    ----------
+    x
+        A real tensor.
+    axis
+        The axis to search along; by default the index is that in the flattened tensor.
+    keepdims
+        Leave the axis in the result, with size 1.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x`` without the axis; the first index if several tie.
+
     Raises
     ------
     ValueError
-        If all of the elements to choose from are nan.
+        If all of the elements to choose from are nan, or there are none.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.nanargmax(gt.constant([np.nan, 2.0, 3.0])).item()
+    2
     """
     x = as_tensor(x)
     along = None if axis is None else one_axis(axis, "nanargmax")
@@ -168,7 +381,35 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 @named
 def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """Return the index of the smallest element that is not nan; as :func:`nanargmax`."""
+    """Return the index of the smallest element that is not nan; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    axis
+        The axis to search along; by default the index is that in the flattened tensor.
+    keepdims
+        Leave the axis in the result, with size 1.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x`` without the axis; the first index if several tie.
+
+    Raises
+    ------
+    ValueError
+        If all of the elements to choose from are nan, or there are none.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.nanargmin(gt.constant([np.nan, 2.0, 3.0])).item()
+    1
+    """
     x = as_tensor(x)
     along = None if axis is None else one_axis(axis, "nanargmin")
     known = ops["argmin"] if x.dtype.kind != "f" else _nanargmin
@@ -201,12 +442,43 @@ def _check_inexact(dtype: Any) -> None:
 def nanmean(
     x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
 ) -> Tensor:
-    """Average the elements that are not nan, nan if there are none; as :func:`gradtape.mean`.
+    """Return the average of the elements that are not nan, nan if there are none.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to average over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype of the result, in which the mean is computed.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers.
 
     Raises
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` neither.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    Elements that are nan have the gradient 0.
+
+    Examples
+    --------
+    >>> gt.nanmean(gt.constant([1.0, np.nan, 4.0])).item()
+    2.5
     """
     missing, filled = _skipping(x, 0.0)
     if missing is None:
@@ -229,12 +501,42 @@ def nanvar(
 ) -> Tensor:
     """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
 
-    It is nan where there are no more than ``ddof`` of them.
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to reduce; all by default.
+    ddof
+        The sum of squares is divided by ``n - ddof``, for ``n`` elements that are not nan; 0 by
+        default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to compute in.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+    mean
+        The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the real dtype of ``x``; ``float64`` for
+    integers. It is nan where there are no more than ``ddof`` elements.
 
     Raises
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` neither.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Examples
+    --------
+    >>> gt.nanvar(gt.constant([1.0, np.nan, 3.0])).item()
+    1.0
     """
     along, options = as_axis(axis, "nanvar"), {"dtype": dtype, "mean": mean}
     missing, filled = _skipping(x, 0.0)
@@ -258,7 +560,49 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Tensor:
-    """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`."""
+    """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to reduce; all by default.
+    ddof
+        The sum of squares is divided by ``n - ddof``, for ``n`` elements that are not nan; 0 by
+        default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to compute in.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+    mean
+        The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the real dtype of ``x``; ``float64`` for
+    integers. It is nan where there are no more than ``ddof`` elements.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is floating or complex, and ``dtype`` neither.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    Where all elements are equal the gradient is 0, a subgradient.
+
+    Examples
+    --------
+    >>> gt.nanstd(gt.constant([1.0, np.nan, 5.0])).item()
+    2.0
+    """
     variance = nanvar(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean)
     return reductions.root_of_variance(variance)
 
@@ -337,7 +681,36 @@ def _nan_quantiles(
 
 @named
 def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the median of the elements that are not nan; as :func:`median`."""
+    """Return the median of the elements that are not nan, nan if there are none.
+
+    Parameters
+    ----------
+    x
+        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
+    axis
+        The axis or axes to reduce; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Notes
+    -----
+    Gradients go to the element in the middle, or half to each of the two in the middle.
+
+    Examples
+    --------
+    >>> gt.nanmedian(gt.constant([5.0, np.nan, 1.0, 2.0])).item()
+    2.0
+    """
     return _nan_quantiles(x, np.asarray(0.5), as_axis(axis, "nanmedian"), keepdims, "nanmedian")
 
 
@@ -345,7 +718,44 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 def nanquantile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return quantiles of the elements that are not nan; as :func:`quantile`."""
+    """Return the values below which fractions ``q`` of the elements that are not nan are.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    q
+        A number from 0 to 1, or an array of them, of known value. It gets no gradient.
+    axis
+        The axis or axes to reduce; all by default.
+    method
+        How to choose between two elements, by NumPy's names; see :func:`quantile`.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
+    nan where all elements are nan.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is out of range, the method is unknown, or there are no elements for several ``q``.
+    TypeError
+        If ``x`` is complex.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    References
+    ----------
+    Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
+
+    Examples
+    --------
+    >>> gt.nanquantile(gt.constant([0.0, np.nan, 2.0, 4.0]), 0.25).item()
+    1.0
+    """
     values = fractions(q, "nanquantile")
     return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile", method)
 
@@ -354,7 +764,44 @@ def nanquantile(
 def nanpercentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return percentiles of the elements that are not nan; see :func:`nanquantile`."""
+    """Return the values below which ``q`` percent of the elements that are not nan are.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    q
+        A number from 0 to 100, or an array of them, of known value. It gets no gradient.
+    axis
+        The axis or axes to reduce; all by default.
+    method
+        How to choose between two elements, by NumPy's names; see :func:`quantile`.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
+    nan where all elements are nan.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is out of range, the method is unknown, or there are no elements for several ``q``.
+    TypeError
+        If ``x`` is complex.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    References
+    ----------
+    Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
+
+    Examples
+    --------
+    >>> gt.nanpercentile(gt.constant([0.0, np.nan, 2.0, 4.0]), [50, 100]).tolist()
+    [2.0, 4.0]
+    """
     values = fractions(q, "nanpercentile", 100.0)
     along = as_axis(axis, "nanpercentile")
     return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method)

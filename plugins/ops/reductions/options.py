@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype
-from ....core.extend import broadcast_shapes, ops
-from ....core.tensors.convert import as_tensor, beside
+from ....core.extend import as_dtype, as_tensor, beside, broadcast_shapes, ops
 from ..common.families import Axis
 from ..linalg.matrices import inexact, real_of
 

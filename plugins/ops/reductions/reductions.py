@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops
 from ..common.batching import along, flattened
 from ..common.families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
 from ..shapes.like import size_over
@@ -116,18 +114,18 @@ def sum(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Sum elements.
+    """Return the sum of elements.
 
     Parameters
     ----------
     x
-        A tensor of any shape.
+        A tensor of any shape and dtype.
     axis
         The axis or axes to sum over; all by default.
     keepdims
         Leave the axes in the result, with size 1.
     dtype
-        The dtype to sum in.
+        The dtype to sum in, and of the result.
     initial
         What the sum starts from, a number or a tensor; gradients reach it.
     where
@@ -135,7 +133,8 @@ def sum(
 
     Returns
     -------
-    A tensor of the dtype of ``x``; small integers and booleans give NumPy's default integer.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
+    booleans give NumPy's default integer.
 
     Raises
     ------
@@ -143,11 +142,17 @@ def sum(
         If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+    TypeError
+        If ``axis`` holds no integers, or ``dtype`` is no dtype.
+    OverflowError
+        If ``initial`` is an integer that the result's dtype cannot hold.
 
     Examples
     --------
     >>> gt.sum(gt.constant([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     <Tensor shape=(2,) dtype=float32 value=[4., 6.]>
+    >>> gt.sum(gt.constant([1, 2, 3]), initial=10, where=[True, False, True]).item()
+    14
     """
     if dtype is not None or where is not None or initial is not None:
         x = counted(x, dtype, where, 0, "sum")
@@ -159,25 +164,37 @@ def sum(
 def mean(
     x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
 ) -> Tensor:
-    """Average elements.
+    """Return the average of elements.
 
     Parameters
     ----------
     x
-        A tensor of any shape.
-    axis, keepdims, where
-        As for :func:`sum`.
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to average over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
     dtype
         The dtype of the result, in which the mean is computed.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
-    A tensor of the dtype of ``x``; ``float64`` for integers. The mean of nothing is nan.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers. The mean of nothing is nan.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Examples
+    --------
+    >>> gt.mean(gt.constant([[1.0, 2.0], [3.0, 6.0]]), axis=1).tolist()
+    [1.5, 4.5]
     """
     axis, keepdims = as_axis(axis, "mean"), bool(keepdims)
     if dtype is None and where is None:
@@ -220,24 +237,46 @@ def prod(
     initial: Any = None,
     where: Any = None,
 ) -> Tensor:
-    """Multiply elements.
+    """Return the product of elements.
 
     Parameters
     ----------
     x
-        A tensor of any shape.
-    axis, keepdims, dtype, initial, where
-        As for :func:`sum`.
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to multiply over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to multiply in, and of the result.
+    initial
+        What the product starts from, a number or a tensor; gradients reach it.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
-    A tensor of the dtype of ``x``; small integers and booleans give NumPy's default integer. Its
-    gradients are right at zeros too, at every order.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
+    booleans give NumPy's default integer.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    The gradient with respect to an element is the product of all others, computed without a
+    division: it is right at zeros too, at every order.
+
+    Examples
+    --------
+    >>> gt.prod(gt.constant([2.0, 3.0, 4.0])).item()
+    24.0
+    >>> gt.grad(gt.prod)(gt.constant([2.0, 0.0, 4.0])).tolist()
+    [0.0, 8.0, 0.0]
     """
     if dtype is not None or where is not None or initial is not None:
         x = counted(x, dtype, where, 1, "prod")
@@ -304,25 +343,43 @@ def var(
     Parameters
     ----------
     x
-        A tensor of any shape.
-    axis, keepdims, where
-        As for :func:`sum`.
-    dtype
-        The dtype to compute in.
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``: 0 gives the biased variance (the default),
         1 the unbiased one.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to compute in.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
 
     Returns
     -------
-    A tensor of the real dtype of ``x``; ``float64`` for integers.
+    A tensor of the shape of ``x`` without the axes, of the real dtype of ``x``; ``float64`` for
+    integers.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    The variance of complex numbers is that of the distances: ``mean(abs(x - mean(x)) ** 2)``.
+
+    Examples
+    --------
+    >>> gt.var(gt.constant([1.0, 2.0, 3.0, 6.0])).item()
+    3.5
+    >>> gt.var(gt.constant([1.0, 3.0]), ddof=1).item()
+    2.0
     """
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
     if dtype is None and where is None and mean is None:
@@ -357,12 +414,41 @@ def std(
 
     Parameters
     ----------
-    x, axis, ddof, keepdims, dtype, where, mean
-        As for :func:`var`.
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to reduce; all by default.
+    ddof
+        The sum of squares is divided by ``n - ddof``; 0 by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to compute in.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+    mean
+        The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the real dtype of ``x``; ``float64`` for
+    integers.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Notes
     -----
     Where all elements are equal the gradient is 0, a subgradient.
+
+    Examples
+    --------
+    >>> gt.std(gt.constant([[1.0, 3.0], [2.0, 2.0]]), axis=1).tolist()
+    [1.0, 0.0]
     """
     if dtype is None and where is None and mean is None:
         return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
@@ -423,14 +509,18 @@ def max(
     ----------
     x
         A real tensor of any shape.
-    axis, keepdims, where
-        As for :func:`sum`.
+    axis
+        The axis or axes to search; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
-    A tensor of the dtype of ``x``. Elements that tie share the gradient evenly.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; nan if there is nan.
 
     Raises
     ------
@@ -438,6 +528,17 @@ def max(
         If an axis is out of bounds.
     ValueError
         If there is no element to choose from, or ``where`` comes without ``initial``.
+
+    Notes
+    -----
+    Elements that tie share the gradient evenly.
+
+    Examples
+    --------
+    >>> gt.max(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=0).tolist()
+    [7.0, 5.0]
+    >>> gt.grad(gt.max)(gt.constant([2.0, 4.0, 4.0])).tolist()
+    [0.0, 0.5, 0.5]
     """
     if initial is not None or where is not None:
         return _bounded_extreme("max", x, axis, bool(keepdims), initial, where)
@@ -453,14 +554,18 @@ def min(
     ----------
     x
         A real tensor of any shape.
-    axis, keepdims, where
-        As for :func:`sum`.
+    axis
+        The axis or axes to search; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
-    A tensor of the dtype of ``x``. Elements that tie share the gradient evenly.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; nan if there is nan.
 
     Raises
     ------
@@ -468,6 +573,15 @@ def min(
         If an axis is out of bounds.
     ValueError
         If there is no element to choose from, or ``where`` comes without ``initial``.
+
+    Notes
+    -----
+    Elements that tie share the gradient evenly.
+
+    Examples
+    --------
+    >>> gt.min(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=0).tolist()
+    [1.0, 3.0]
     """
     if initial is not None or where is not None:
         return _bounded_extreme("min", x, axis, bool(keepdims), initial, where)
@@ -511,17 +625,38 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A real tensor of any shape.
-    axis, keepdims
-        As for :func:`sum`.
+    axis
+        The axis or axes to sum over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
 
     Returns
     -------
-    A tensor of the dtype of ``x``; ``float64`` for integers. Its gradient is the softmax of ``x``.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers. It is -inf for no elements, and where all are -inf.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+    TypeError
+        If ``x`` is complex.
+
+    Notes
+    -----
+    The largest element is taken out of the sum first. The gradient is the softmax of ``x``.
+
+    References
+    ----------
+    Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax functions", IMA
+    Journal of Numerical Analysis 41, 2021.
+
+    Examples
+    --------
+    >>> gt.logsumexp(gt.constant([1000.0, -1000.0])).item()
+    1000.0
+    >>> gt.grad(gt.logsumexp)(gt.constant([3.0, 3.0])).tolist()
+    [0.5, 0.5]
     """
     return _logsumexp(x, axis=as_axis(axis, "logsumexp"), keepdims=bool(keepdims))
 
@@ -569,7 +704,8 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Returns
     -------
-    An integer tensor.
+    An integer tensor of the shape of ``x`` without the axis. Where there is nan, it is the index of
+    the first nan.
 
     Raises
     ------
@@ -577,6 +713,13 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
         If the axis is out of bounds.
     ValueError
         If there is no element to choose from.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.argmax(gt.constant([[1.0, 5.0], [7.0, 7.0]]), axis=1).tolist()
+    [1, 0]
     """
     return _argmax(x, axis=_one_axis(axis, "argmax"), keepdims=bool(keepdims))
 
@@ -586,8 +729,31 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Parameters
     ----------
-    x, axis, keepdims
-        As for :func:`argmax`.
+    x
+        A real tensor.
+    axis
+        The axis to search along; by default the index is that in the flattened tensor.
+    keepdims
+        Leave the axis in the result, with size 1.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x`` without the axis. Where there is nan, it is the index of
+    the first nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    ValueError
+        If there is no element to choose from.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.argmin(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=1).tolist()
+    [0, 1]
     """
     return _argmin(x, axis=_one_axis(axis, "argmin"), keepdims=bool(keepdims))
 
@@ -597,8 +763,30 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
 
     Parameters
     ----------
-    x, axis, keepdims, where
-        As for :func:`sum`.
+    x
+        A tensor of any shape and dtype; nan is true.
+    axis
+        The axis or axes to reduce; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A boolean tensor of the shape of ``x`` without the axes; of no elements it is false.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Examples
+    --------
+    >>> gt.any(gt.constant([[0.0, 2.0], [0.0, 0.0]]), axis=1).tolist()
+    [True, False]
     """
     if where is not None:
         x = counted(ops["cast"](x, dtype="bool"), None, where, False, "any")
@@ -610,8 +798,30 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
 
     Parameters
     ----------
-    x, axis, keepdims, where
-        As for :func:`sum`.
+    x
+        A tensor of any shape and dtype; nan is true.
+    axis
+        The axis or axes to reduce; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A boolean tensor of the shape of ``x`` without the axes; of no elements it is true.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Examples
+    --------
+    >>> gt.all(gt.constant([[1.0, 2.0], [0.0, 3.0]]), axis=1).tolist()
+    [True, False]
     """
     if where is not None:
         x = counted(ops["cast"](x, dtype="bool"), None, where, True, "all")
@@ -623,8 +833,28 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Parameters
     ----------
-    x, axis, keepdims
-        As for :func:`sum`.
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to count over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x`` without the axes.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+
+    Examples
+    --------
+    >>> gt.count_nonzero(gt.constant([[1.0, 0.0], [2.0, 3.0]]), axis=1).tolist()
+    [1, 2]
     """
     return _count_nonzero(x, axis=as_axis(axis, "count_nonzero"), keepdims=bool(keepdims))
 

@@ -17,10 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, named, op, reals, reduced_axes, standard
 from ..indexing.indexing import take_along_axis
@@ -168,7 +165,7 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of any shape.
+        A tensor of any shape and dtype.
     axis
         The axis to sum along; by default the flattened tensor is summed.
     dtype
@@ -176,18 +173,22 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape of ``x``, or one-dimensional if ``axis`` is None; small integers give
-    NumPy's default integer.
+    A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
+    give NumPy's default integer.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
     >>> gt.cumsum(gt.constant([1.0, 2.0, 3.0]))
     <Tensor shape=(3,) dtype=float32 value=[1., 3., 6.]>
+    >>> gt.cumsum(gt.constant([[1, 2], [3, 4]]), axis=0).tolist()
+    [[1, 2], [4, 6]]
     """
     return _run(_cumsum, x, axis, dtype)
 
@@ -199,7 +200,7 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of any shape.
+        A tensor of any shape and dtype.
     axis
         The axis to multiply along; by default the flattened tensor.
     dtype
@@ -207,13 +208,25 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Returns
     -------
-    A tensor of the shape of ``x``, or one-dimensional if ``axis`` is None. Its gradients are
-    right at zeros too, at every order.
+    A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
+    give NumPy's default integer.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Notes
+    -----
+    Gradients are computed by a linear recurrence, not by a division: they are right at zeros too,
+    at every order.
+
+    Examples
+    --------
+    >>> gt.cumprod(gt.constant([2.0, 3.0, 4.0])).tolist()
+    [2.0, 6.0, 24.0]
     """
     return _run(_cumprod, x, axis, dtype)
 
@@ -273,22 +286,60 @@ def cumulative_max(x: Any, axis: int = 0) -> Tensor:
     x
         A real tensor of at least one axis.
     axis
-        The axis to go along.
+        The axis to go along; the first by default.
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``. Gradients go to the elements found, to the first of
-    equal ones.
+    A tensor of the shape and dtype of ``x``; from the first nan on it is nan.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+    TypeError
+        If ``x`` is complex, or ``axis`` is no integer.
+
+    Notes
+    -----
+    Gradients go to the elements found, to the first of equal ones.
+
+    Examples
+    --------
+    >>> gt.cumulative_max(gt.constant([1.0, 3.0, 2.0, 4.0])).tolist()
+    [1.0, 3.0, 3.0, 4.0]
     """
     return _cumulative_extreme(x, axis, lowest=False)
 
 
 @named
 def cumulative_min(x: Any, axis: int = 0) -> Tensor:
-    """Return the smallest element so far: as :func:`cumulative_max`."""
+    """Return the smallest element so far: ``numpy.minimum.accumulate``.
+
+    Parameters
+    ----------
+    x
+        A real tensor of at least one axis.
+    axis
+        The axis to go along; the first by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``; from the first nan on it is nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``x`` is complex, or ``axis`` is no integer.
+
+    Notes
+    -----
+    Gradients go to the elements found, to the first of equal ones.
+
+    Examples
+    --------
+    >>> gt.cumulative_min(gt.constant([3.0, 4.0, 1.0, 2.0])).tolist()
+    [3.0, 3.0, 1.0, 1.0]
+    """
     return _cumulative_extreme(x, axis, lowest=True)

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.spec import as_shape
-from ....core.extend import broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import Tensor, among, as_shape, as_tensor, broadcast_shapes, ops
 from ..common.families import named, reduced_axes
 from ..common.ranks import known_rank, with_axes
 from .joining import concatenate, split
@@ -83,19 +80,83 @@ def _at_least(places: tuple[tuple[int, ...], ...], arrays: tuple[Any, ...]) -> A
 
 @named
 def atleast_1d(*arrays: Any) -> Any:
-    """Return tensors with one axis at least: a tuple of them, or one if one was given."""
+    """Return tensors with one axis at least: a tuple of them, or one if one was given.
+
+    Parameters
+    ----------
+    arrays
+        Tensors of any shape and dtype.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        Numbers become vectors of size 1; what has axes stays as it is.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.atleast_1d(gt.constant(3)).tolist()
+    [3]
+    """
     return _at_least(((0,),), arrays)
 
 
 @named
 def atleast_2d(*arrays: Any) -> Any:
-    """Return tensors with two axes at least, new ones first; a vector becomes a row."""
+    """Return tensors with two axes at least, new ones first; a vector becomes a row.
+
+    Parameters
+    ----------
+    arrays
+        Tensors of any shape and dtype.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        A tuple, or one tensor if one was given. A vector of size n has shape ``(1, n)``.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.atleast_2d(gt.constant([1, 2])).tolist()
+    [[1, 2]]
+    """
     return _at_least(((0, 1), (0,)), arrays)
 
 
 @named
 def atleast_3d(*arrays: Any) -> Any:
-    """Return tensors with three axes at least: a matrix gets a last one, a vector both others."""
+    """Return tensors with three axes at least: a matrix gets a last one, a vector both others.
+
+    Parameters
+    ----------
+    arrays
+        Tensors of any shape and dtype.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        A tuple, or one tensor if one was given. A vector of size n has shape ``(1, n, 1)``, a
+        matrix ``(m, n, 1)``.
+
+    Raises
+    ------
+    TypeError
+        If an argument does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.atleast_3d(gt.ones((2, 3))).shape
+    (2, 3, 1)
+    """
     return _at_least(((0, 1, 2), (0, 2), (2,)), arrays)
 
 
@@ -113,10 +174,28 @@ def _items(arrays: Any, name: str) -> list[Any]:
 def hstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors side by side: along axis 1, vectors along their only axis.
 
+    Parameters
+    ----------
+    arrays
+        Tensors of as many axes, equal in shape but for the joined axis; dtypes promote. A number is
+        a vector of size 1.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor.
+
     Raises
     ------
     ValueError
         If there are no arrays, or shapes differ elsewhere.
+
+    Examples
+    --------
+    >>> gt.hstack([gt.constant([1, 2]), gt.constant([3])]).tolist()
+    [1, 2, 3]
+    >>> gt.hstack([gt.ones((2, 1)), gt.zeros((2, 1))]).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
     """
     items = [atleast_1d(x) for x in _items(arrays, "hstack")]
     return concatenate(items, axis=0 if known_rank(items[0], "hstack") == 1 else 1)
@@ -126,10 +205,25 @@ def hstack(arrays: Sequence[Any]) -> Tensor:
 def vstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors on top of each other, along axis 0; vectors are rows.
 
+    Parameters
+    ----------
+    arrays
+        Tensors of as many axes, equal in shape but for axis 0; dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor, of two axes at least.
+
     Raises
     ------
     ValueError
         If there are no arrays, or shapes differ elsewhere.
+
+    Examples
+    --------
+    >>> gt.vstack([gt.constant([1, 2]), gt.constant([3, 4])]).tolist()
+    [[1, 2], [3, 4]]
     """
     return concatenate([atleast_2d(x) for x in _items(arrays, "vstack")], axis=0)
 
@@ -138,10 +232,26 @@ def vstack(arrays: Sequence[Any]) -> Tensor:
 def dstack(arrays: Sequence[Any]) -> Tensor:
     """Join tensors behind each other, along axis 2; matrices and vectors are layers.
 
+    Parameters
+    ----------
+    arrays
+        Tensors of as many axes, equal in shape but for axis 2; dtypes promote. A vector of size n
+        counts as shape ``(1, n, 1)``, a matrix as ``(m, n, 1)``.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor, of three axes at least.
+
     Raises
     ------
     ValueError
         If there are no arrays, or shapes differ elsewhere.
+
+    Examples
+    --------
+    >>> gt.dstack([gt.constant([1, 2]), gt.constant([3, 4])]).tolist()
+    [[[1, 3], [2, 4]]]
     """
     return concatenate([atleast_3d(x) for x in _items(arrays, "dstack")], axis=2)
 
@@ -150,10 +260,25 @@ def dstack(arrays: Sequence[Any]) -> Tensor:
 def column_stack(arrays: Sequence[Any]) -> Tensor:
     """Join vectors as the columns of a matrix; matrices are taken as they are.
 
+    Parameters
+    ----------
+    arrays
+        Vectors of size m, and matrices of m rows; dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        A matrix of m rows.
+
     Raises
     ------
     ValueError
         If there are no arrays, or they have different numbers of rows.
+
+    Examples
+    --------
+    >>> gt.column_stack([gt.constant([1, 2]), gt.constant([3, 4])]).tolist()
+    [[1, 3], [2, 4]]
     """
     items = _items(arrays, "column_stack")
     return concatenate([with_axes(x, ((0, 1), (1,))) for x in items], axis=1)
@@ -161,7 +286,34 @@ def column_stack(arrays: Sequence[Any]) -> Tensor:
 
 @named
 def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
-    """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened."""
+    """Return ``x`` with ``values`` joined at its end; without ``axis``, both are flattened.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    values
+        What to join to it: of its shape but for the size of ``axis``; dtypes promote.
+    axis
+        The axis to join along.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor; a vector without ``axis``.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ elsewhere than along ``axis``.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.append(gt.constant([1, 2]), [[3], [4]]).tolist()
+    [1, 2, 3, 4]
+    """
     return concatenate([x, values], axis=axis)
 
 
@@ -170,10 +322,27 @@ def block(arrays: Any) -> Tensor:
     """Join nested lists of tensors: the innermost along the last axis, their results along the
     one before it, and so on.
 
+    Parameters
+    ----------
+    arrays
+        Lists of lists (of any depth) of tensors; dtypes promote. Tensors of fewer axes than the
+        depth, or than the others, get axes of size 1 in front.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor, of as many axes as the lists are deep, or as a tensor has.
+
     Raises
     ------
     ValueError
         If the lists are nested to different depths, one is empty, or shapes do not fit.
+
+    Examples
+    --------
+    >>> a, b = gt.constant([[1, 2]]), gt.constant([[3]])
+    >>> gt.block([[a, b], [b, a]]).tolist()
+    [[1, 2, 3], [3, 1, 2]]
     """
     depth = _depth(arrays)
     leaves: list[Any] = []
@@ -224,10 +393,22 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     axis
         The axis to cut; for a number of parts its size must be known in a trace.
 
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
     Raises
     ------
     ValueError
         If the number of parts is below 1.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.array_split(gt.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
     """
     x = as_tensor(x)
     if np.ndim(indices_or_sections):
@@ -248,20 +429,91 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
 
 @named
 def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`."""
+    """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+    indices_or_sections
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has no axes, the parts would not be equal, or the indices do not ascend.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.hsplit(gt.constant([[1, 2], [3, 4]]), 2)]
+    [[[1], [3]], [[2], [4]]]
+    """
     x = _needs(x, 1, "hsplit")
     return split(x, indices_or_sections, axis=0 if known_rank(x, "hsplit") == 1 else 1)
 
 
 @named
 def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Cut a tensor of at least two axes along axis 0; as :func:`gradtape.split`."""
+    """Cut a tensor of at least two axes along axis 0; as :func:`gradtape.split`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices_or_sections
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has fewer than two axes, the parts would not be equal, or the indices do not
+        ascend.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.vsplit(gt.constant([[1, 2], [3, 4]]), 2)]
+    [[[1, 2]], [[3, 4]]]
+    """
     return split(_needs(x, 2, "vsplit"), indices_or_sections, axis=0)
 
 
 @named
 def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """Cut a tensor of at least three axes along axis 2; as :func:`gradtape.split`."""
+    """Cut a tensor of at least three axes along axis 2; as :func:`gradtape.split`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices_or_sections
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has fewer than three axes, the parts would not be equal, or the indices do not
+        ascend.
+
+    Examples
+    --------
+    >>> [part.shape for part in gt.dsplit(gt.ones((2, 3, 4)), [1])]
+    [(2, 3, 1), (2, 3, 3)]
+    """
     return split(_needs(x, 3, "dsplit"), indices_or_sections, axis=2)
 
 
@@ -270,13 +522,55 @@ def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
 
 @named
 def fliplr(x: Any) -> Tensor:
-    """Return ``x`` with the order of its columns (axis 1) reversed."""
+    """Return ``x`` with the order of its columns (axis 1) reversed.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least two axes.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has fewer than two axes.
+
+    Examples
+    --------
+    >>> gt.fliplr(gt.constant([[1, 2], [3, 4]])).tolist()
+    [[2, 1], [4, 3]]
+    """
     return ops["flip"](_needs(x, 2, "fliplr"), axis=1)
 
 
 @named
 def flipud(x: Any) -> Tensor:
-    """Return ``x`` with the order of its rows (axis 0) reversed."""
+    """Return ``x`` with the order of its rows (axis 0) reversed.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has no axes.
+
+    Examples
+    --------
+    >>> gt.flipud(gt.constant([[1, 2], [3, 4]])).tolist()
+    [[3, 4], [1, 2]]
+    """
     return ops["flip"](_needs(x, 1, "flipud"), axis=0)
 
 
@@ -291,12 +585,24 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     k
         How many right angles, from the first of the axes towards the second.
     axes
-        The two axes of the plane.
+        The two axes of the plane; the first two by default.
+
+    Returns
+    -------
+    Tensor
+        The turned tensor, of the dtype of ``x``; an odd ``k`` exchanges the sizes of the axes.
 
     Raises
     ------
     ValueError
         If there are not two different axes.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.rot90(gt.constant([[1, 2], [3, 4]])).tolist()
+    [[2, 4], [1, 3]]
     """
     x = as_tensor(x)
     plane = as_shape(axes, "rot90")
@@ -318,6 +624,30 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     """Return ``x`` with an axis moved back until it is before axis ``start``.
 
     :func:`gradtape.moveaxis` says the same more plainly.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis to move.
+    start
+        The axis that it comes to stand before; the first by default.
+
+    Returns
+    -------
+    Tensor
+        The tensor with its axes in the new order; the dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If ``axis`` or ``start`` is out of bounds.
+
+    Examples
+    --------
+    >>> gt.rollaxis(gt.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
     """
     x = as_tensor(x)
     rank = known_rank(x, "rollaxis")
@@ -337,10 +667,26 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
 def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """Return tensors broadcast to the shape that they have together.
 
+    Parameters
+    ----------
+    arrays
+        Tensors of any dtype, whose shapes broadcast.
+
+    Returns
+    -------
+    tuple of Tensor
+        The tensors, each of its own dtype, in the common shape.
+
     Raises
     ------
     ValueError
         If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> a, b = gt.broadcast_arrays(gt.constant([1, 2]), gt.constant([[3], [4]]))
+    >>> b.tolist()
+    [[3, 3], [4, 4]]
     """
     items = among(arrays if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays)))
     shape = broadcast_shapes(*(x.shape for x in items), op="broadcast_arrays")
@@ -367,17 +713,26 @@ def meshgrid(
     sparse
         Leave each result with size 1 along the other axes, to be broadcast.
     indexing
-        ``"ij"``: result axis i belongs to array i; ``"xy"``: the first two are exchanged, as in a
-        picture.
+        ``"ij"``: result axis i belongs to array i; ``"xy"`` (the default): the first two are
+        exchanged, as in a picture.
 
     Returns
     -------
-    A tuple of tensors, one per array.
+    tuple of Tensor
+        A tensor per array, of its dtype, with as many axes as there are arrays.
 
     Raises
     ------
     ValueError
         If ``indexing`` is another word.
+
+    Examples
+    --------
+    >>> x, y = gt.meshgrid(gt.arange(3), gt.arange(2))
+    >>> x.tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    >>> y.tolist()
+    [[0, 0, 0], [1, 1, 1]]
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.base.spec import as_shape
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators, Tensor
+from ....core.extend import Operators, Tensor, as_shape, as_tensor, beside, ops
 from ..common.families import SCALARS, named
 from ..indexing.indexing import diag
 from .arrangement import axis_of
@@ -81,12 +78,22 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     axis
         The axis; its size must be known. Without it, ``x`` is flattened.
 
+    Returns
+    -------
+    Tensor
+        The entries that are left, of the dtype of ``x``.
+
     Raises
     ------
     IndexError
-        If an index is out of bounds.
+        If an index is out of bounds, or holds neither integers nor booleans.
     ValueError
         If a boolean vector has another size than the axis.
+
+    Examples
+    --------
+    >>> gt.delete(gt.arange(5), [1, 3]).tolist()
+    [0, 2, 4]
     """
     x, along, size = _lines(as_tensor(x), axis, "delete")
     index = _on_host(obj, "delete")
@@ -111,12 +118,22 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     axis
         The axis; its size must be known. Without it, ``x`` is flattened.
 
+    Returns
+    -------
+    Tensor
+        A tensor of the dtype of ``x``, with more entries along the axis.
+
     Raises
     ------
     IndexError
-        If an index is out of bounds.
+        If an index is out of bounds, or holds neither integers nor booleans.
     ValueError
         If the values do not broadcast.
+
+    Examples
+    --------
+    >>> gt.insert(gt.constant([1, 2, 3]), 1, 9).tolist()
+    [1, 9, 2, 3]
     """
     x, along, size = _lines(as_tensor(x), axis, "insert")
     new = ops["cast_like"](beside(values, x), x)
@@ -156,10 +173,22 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     new_shape
         One size or a sequence of them.
 
+    Returns
+    -------
+    Tensor
+        A tensor of the new shape and the dtype of ``x``.
+
     Raises
     ------
     ValueError
         If a size is negative.
+    TypeError
+        If a size is not an integer.
+
+    Examples
+    --------
+    >>> gt.resize(gt.constant([1, 2, 3]), (2, 2)).tolist()
+    [[1, 2], [3, 1]]
     """
     shape = as_shape(new_shape, "resize")
     if min(shape, default=0) < 0:
@@ -175,7 +204,30 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
 
 @named
 def diagflat(v: Any, k: int = 0) -> Tensor:
-    """Return a matrix with the elements of the flattened ``v`` on diagonal ``k``, 0 elsewhere."""
+    """Return a matrix with the elements of the flattened ``v`` on diagonal ``k``, 0 elsewhere.
+
+    Parameters
+    ----------
+    v
+        A tensor of any shape and dtype, of n elements.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Tensor
+        A matrix of shape ``(n + abs(k), n + abs(k))`` and the dtype of ``v``.
+
+    Raises
+    ------
+    TypeError
+        If ``k`` is not an integer.
+
+    Examples
+    --------
+    >>> gt.diagflat(gt.constant([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
     return diag(ops["reshape"](as_tensor(v), shape=(-1,)), k)
 
 
@@ -188,9 +240,14 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     filt
         A tensor of known values: how many zeros there are decides the shape.
     trim
-        ``"f"`` for the front, ``"b"`` for the back, or both.
+        ``"f"`` for the front, ``"b"`` for the back, or both (the default).
     axis
         The axis or axes to shorten; all by default.
+
+    Returns
+    -------
+    Tensor
+        The part of ``filt`` between the first and the last element that is not 0.
 
     Raises
     ------
@@ -198,6 +255,11 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
         If ``trim`` holds another letter.
     TypeError
         In a trace, which knows no values.
+
+    Examples
+    --------
+    >>> gt.trim_zeros(gt.constant([0, 0, 1, 0, 2, 0])).tolist()
+    [1, 0, 2]
     """
     ends = trim.lower()
     if not ends or set(ends) - set("fb"):
@@ -227,17 +289,35 @@ def unwrap(
     Parameters
     ----------
     p
-        A real tensor of at least one axis; integers stay such with an integer period.
+        A real tensor of at least one axis, in radians by default. Integers stay such with an
+        integer period.
     discont
         Only jumps larger than this are taken out; half the period if that is more, or none given.
     axis
-        The axis along which angles follow each other.
+        The axis along which angles follow each other; the last by default.
     period
-        What is added or subtracted, any number of times.
+        What is added or subtracted, any number of times; ``2 * pi`` by default.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape of ``p``.
+
+    Raises
+    ------
+    TypeError
+        If ``p`` is complex.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
 
     Notes
     -----
     The gradient is that of ``p``: whole periods do not change with it.
+
+    Examples
+    --------
+    >>> gt.unwrap(gt.constant([0, 1, 2, 3, 0, 1]), period=4).tolist()
+    [0, 1, 2, 3, 4, 5]
     """
     x = as_tensor(p)
     along = axis_of(x, axis, "unwrap") % x.ndim
@@ -276,20 +356,30 @@ def apply_along_axis(
         The axis along which the vectors are.
     x
         A tensor of known shape, with at least one axis.
+    args, kwargs
+        What else ``func1d`` takes.
 
     Returns
     -------
-    A tensor with the results' axes in the place of ``axis``.
+    Tensor
+        A tensor with the results' axes in the place of ``axis``.
 
     Raises
     ------
     ValueError
-        If a size is unknown, or there are no vectors.
+        If a size is unknown, there are no vectors, or results differ in shape.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
 
     Notes
     -----
     The function is called once per vector; :func:`gradtape.vmap` is quicker where it is made of
     ops that know batches.
+
+    Examples
+    --------
+    >>> gt.apply_along_axis(lambda v: v[-1] - v[0], 1, gt.constant([[1, 2, 5], [3, 4, 4]])).tolist()
+    [4, 1]
     """
     x = as_tensor(x)
     along = axis_of(x, axis, "apply_along_axis") % x.ndim
@@ -323,15 +413,24 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         A function or number per condition, and perhaps one more for where none holds (0 else). A
         function is called with the vector of elements for which its condition holds, ``args`` and
         ``kw``; it is not called for none.
+    args, kw
+        What else the functions take.
 
     Returns
     -------
-    A tensor of the shape and dtype of ``x``.
+    Tensor
+        A tensor of the shape and dtype of ``x``.
 
     Raises
     ------
     ValueError
         If there are not as many functions as conditions, or one more.
+
+    Examples
+    --------
+    >>> x = gt.constant([-2.0, 0.0, 3.0])
+    >>> gt.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v * v]).tolist()
+    [2.0, 0.0, 9.0]
     """
     x = as_tensor(x)
     masks = [_mask(condition, x) for condition in _conditions(condlist, x)]

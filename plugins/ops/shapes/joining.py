@@ -8,10 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.spec import as_shape
-from ....core.extend import F, TensorSpec, broadcast_shapes, ops
-from ....core.tensors.convert import among, as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import F, Tensor, TensorSpec, among, as_shape, as_tensor, broadcast_shapes, ops
 from ..common.batching import along, stacked
 from ..common.families import SCALARS, cast_to, named, op, reduced_axes
 from .shape import one_axis
@@ -103,12 +100,30 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     arrays
         Tensors of equal shape but for the size of ``axis``; dtypes promote.
     axis
-        The axis; ``None`` joins the flattened arrays.
+        The axis; the first by default. ``None`` joins the flattened tensors.
+
+    Returns
+    -------
+    Tensor
+        A tensor whose size along ``axis`` is the sum of theirs.
 
     Raises
     ------
     ValueError
         If there are no arrays, or shapes differ elsewhere than along ``axis``.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    The gradient of each tensor is its part of the upstream gradient, in its own dtype.
+
+    Examples
+    --------
+    >>> gt.concatenate([gt.constant([1, 2]), gt.constant([3])]).tolist()
+    [1, 2, 3]
+    >>> gt.concatenate([gt.ones((2, 1)), gt.zeros((2, 1))], axis=1).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
     """
     parts = _sequence(arrays, "concatenate")
     if axis is None:
@@ -215,12 +230,24 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
     arrays
         Tensors of one shape; dtypes promote.
     axis
-        Where the new axis goes in the result.
+        Where the new axis goes in the result; first by default.
+
+    Returns
+    -------
+    Tensor
+        A tensor with one axis more, of size ``len(arrays)``.
 
     Raises
     ------
     ValueError
         If there are no arrays, or shapes differ.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds for the result.
+
+    Examples
+    --------
+    >>> gt.stack([gt.constant([1, 2]), gt.constant([3, 4])], axis=1).tolist()
+    [[1, 3], [2, 4]]
     """
     return _stack(*_sequence(arrays, "stack"), axis=one_axis(axis, "stack"))
 
@@ -229,7 +256,32 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
 def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
     """Return a list of tensors, one per index of ``axis``, without that axis.
 
-    ``num`` is the size of the axis; it is needed only where a trace does not know it.
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+    axis
+        The axis to take apart; the first by default.
+    num
+        The size of the axis; it is needed only where a trace does not know it.
+
+    Returns
+    -------
+    list of Tensor
+        Tensors of the dtype of ``x``, one axis less each.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    ValueError
+        If ``num`` is not the size of the axis, or is missing where the size is unknown.
+
+    Examples
+    --------
+    >>> a, b = gt.unstack(gt.constant([[1, 2], [3, 4]]))
+    >>> b.tolist()
+    [3, 4]
     """
     x = as_tensor(x)
     axis = one_axis(axis, "unstack")
@@ -298,16 +350,28 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
         The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2], x[2:5], x[5:]``.
         Negative places count from the end.
     axis
-        The axis to cut.
+        The axis to cut; the first by default.
 
     Returns
     -------
-    A list of tensors.
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
 
     Raises
     ------
     ValueError
         If the parts would not be equal, or the indices are not in ascending order.
+    TypeError
+        If an index is not an integer.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.split(gt.arange(6), 3)]
+    [[0, 1], [2, 3], [4, 5]]
+    >>> [part.tolist() for part in gt.split(gt.arange(6), [1, 4])]
+    [[0], [1, 2, 3], [4, 5]]
     """
     sections: Any = as_shape(indices_or_sections, "split")
     if np.ndim(indices_or_sections) == 0:

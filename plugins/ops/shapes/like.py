@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, UnaryOp, ops
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, UnaryOp, ops
 from ..common.batching import cast_rule, like_rule, size_rule, spread_rule
 from ..common.families import SCALARS, Axis, cast_to, named, op, reduced_axes
 
@@ -172,6 +171,16 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     Returns
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.zeros_like(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
     return _made_like(_zeros(x), dtype)
 
@@ -190,6 +199,16 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
     Returns
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.ones_like(gt.constant([2.0, 3.0]), dtype="int32").tolist()
+    [1, 1]
     """
     return _made_like(_ones(x), dtype)
 
@@ -203,13 +222,25 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     x
         A tensor, variable or array of any shape and dtype.
     fill_value
-        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it.
+        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it. It is cast
+        to the result's dtype.
     dtype
         The result's dtype; that of ``x`` if not given.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, not connected to it.
 
     Raises
     ------
     ValueError
         If ``fill_value`` does not broadcast to the shape of ``x``.
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.full_like(gt.constant([1.0, 2.0]), 7.5).tolist()
+    [7.5, 7.5]
     """
     return ops["broadcast_like"](fill_value, _made_like(_zeros(x), dtype))

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
 from ..common.batching import shape_only, widths_past
 from ..common.families import named, op, reduced_axes, standard
 from ..common.ranks import known_rank
@@ -320,6 +318,10 @@ def pad(
         For ``"reflect"`` and ``"symmetric"``: ``"odd"`` turns the mirror image upside down, around
         the value at the edge.
 
+    Returns
+    -------
+    A tensor of the dtype of ``x``, each axis longer by its two widths.
+
     Raises
     ------
     TypeError
@@ -327,10 +329,19 @@ def pad(
     ValueError
         If a width is negative, the pairs do not fit the axes, the mode is another, or an axis
         without elements should be padded with elements.
+    numpy.exceptions.AxisError
+        If a dictionary names an axis that is out of bounds.
 
     Notes
     -----
     Gradients go back to the elements that the padding was made of.
+
+    Examples
+    --------
+    >>> gt.pad(gt.constant([1.0, 2.0, 3.0]), (1, 2)).tolist()
+    [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]
+    >>> gt.pad(gt.constant([1.0, 2.0, 3.0]), 2, mode="reflect").tolist()
+    [3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]
     """
     if mode not in MODES:
         raise ValueError(f"pad: mode {mode!r} is not supported; modes are {', '.join(MODES)}")

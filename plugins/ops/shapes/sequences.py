@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.base.dtypes import as_dtype, default_dtype
-from ....core.extend import ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators, Tensor
+from ....core.extend import Operators, Tensor, as_dtype, as_tensor, beside, default_dtype, ops
 from ..common.families import named
 from .creation import linspace
 from .shape import moveaxis
@@ -24,7 +21,34 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
 
 @named
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
-    """Return an ``(N, M)`` matrix (square by default) with ones on diagonal ``k`` and below."""
+    """Return a matrix with ones on a diagonal and below, zeros above it.
+
+    Parameters
+    ----------
+    N
+        The number of rows.
+    M
+        The number of columns; ``N`` if not given.
+    k
+        Up to which diagonal there are ones: above the main one if positive, below it if negative; 0
+        by default.
+    dtype
+        The result's dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of shape ``(N, M)``.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.tri(3, dtype="int64").tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    """
     return as_tensor(np.tri(N, M, k, dtype=_dtype(dtype)))
 
 
@@ -51,19 +75,32 @@ def logspace(
     start, stop
         The first and last exponent: numbers or tensors, which broadcast.
     num
-        How many powers.
+        How many powers, 50 by default.
     endpoint
         Whether ``stop`` is the last exponent; else it is one step beyond.
     base
-        A positive number or tensor.
+        A positive number or tensor, 10 by default.
     dtype
         The result's dtype; the default dtype unless there are tensors.
     axis
-        Where the axis of size ``num`` is.
+        Where the axis of size ``num`` is; the first by default.
 
     Returns
     -------
-    A tensor. Gradients reach ``start``, ``stop`` and ``base`` if they are tensors.
+    A tensor of the shape of ``start`` and ``stop`` broadcast together, with the new axis. Gradients
+    reach ``start``, ``stop`` and ``base`` if they are tensors.
+
+    Raises
+    ------
+    ValueError
+        If ``num`` is negative, or ``start`` and ``stop`` do not broadcast.
+    numpy.exceptions.AxisError
+        If ``axis`` is out of bounds.
+
+    Examples
+    --------
+    >>> gt.logspace(0, 3, 4, base=2.0).tolist()
+    [1.0, 2.0, 4.0, 8.0]
     """
     if not any(isinstance(x, Operators) for x in (start, stop, base)):
         return as_tensor(np.logspace(start, stop, num, endpoint, base, _dtype(dtype), axis))
@@ -86,17 +123,37 @@ def geomspace(
     start, stop
         The first and last number, not 0: real ones of the same sign, or complex ones; they
         broadcast.
-    num, endpoint, dtype, axis
-        As for :func:`logspace`.
+    num
+        How many numbers, 50 by default.
+    endpoint
+        Whether ``stop`` is the last number; else it is one step beyond.
+    dtype
+        The result's dtype; if not given that of tensors that are floating or complex, the default
+        dtype for Python's real numbers.
+    axis
+        Where the axis of size ``num`` is; the first by default.
 
     Returns
     -------
-    A tensor. Gradients reach ``start`` and ``stop`` if they are tensors.
+    A tensor of the shape of ``start`` and ``stop`` broadcast together, with the new axis. Gradients
+    reach ``start`` and ``stop`` if they are tensors.
+
+    Raises
+    ------
+    ValueError
+        If ``num`` is negative or a Python number 0, or ``start`` and ``stop`` do not broadcast.
+    numpy.exceptions.AxisError
+        If ``axis`` is out of bounds.
 
     Notes
     -----
     ``start * (stop / start) ** share``, with shares evenly spaced from 0 to 1: complex numbers
     are on a spiral that turns by half a circle at most.
+
+    Examples
+    --------
+    >>> gt.geomspace(1, 8, 4).tolist()
+    [1.0, 2.0, 4.0, 8.0]
     """
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
         made = np.geomspace(start, stop, num, endpoint, dtype, axis)

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ....core.base.spec import as_shape
-from ....core.extend import NONDIFF, F, broadcast_shapes, ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import NONDIFF, F, Tensor, as_shape, as_tensor, beside, broadcast_shapes, ops
 from ..common.batching import (
     along,
     broadcast,
@@ -95,19 +92,52 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
     x
         A tensor of any shape and dtype.
     shape
-        The new shape; one dimension may be -1, and takes what is left.
+        The new shape, a size or a sequence of them; one may be -1, and takes what is left.
+
+    Returns
+    -------
+    Tensor
+        The elements of ``x`` in row-major order, in the new shape; the dtype of ``x``.
 
     Raises
     ------
     ValueError
-        If the elements do not fill the shape.
+        If the elements do not fill the shape, or more than one size is -1.
+    TypeError
+        If a size is not an integer.
+
+    Examples
+    --------
+    >>> gt.reshape(gt.arange(6), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
     """
     return _reshape(x, shape=as_shape(shape, "reshape"))
 
 
 @named
 def ravel(x: Any) -> Tensor:
-    """Return the elements of ``x`` along one axis."""
+    """Return the elements of ``x`` along one axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    Tensor
+        The elements in row-major order, of shape ``(x.size,)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.ravel(gt.constant([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
     return _reshape(x, shape=(-1,))
 
 
@@ -134,7 +164,36 @@ _broadcast_to = op(
 
 
 def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
-    """Return ``x`` repeated along new axes and axes of size 1, so that it has ``shape``."""
+    """Return ``x`` repeated along new axes and axes of size 1, so that it has ``shape``.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype whose shape broadcasts to ``shape``.
+    shape
+        The shape of the result: a size or a sequence of them.
+
+    Returns
+    -------
+    Tensor
+        A tensor of shape ``shape`` and the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If the shape of ``x`` does not broadcast to ``shape``.
+    TypeError
+        If a size is not an integer.
+
+    Notes
+    -----
+    The gradient is summed over the copies of each element.
+
+    Examples
+    --------
+    >>> gt.broadcast_to(gt.constant([1, 2]), (3, 2)).tolist()
+    [[1, 2], [1, 2], [1, 2]]
+    """
     return _broadcast_to(x, shape=as_shape(shape, "broadcast_to"))
 
 
@@ -186,17 +245,63 @@ _squeeze = op(
 
 
 def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
-    """Return ``x`` with axes of size 1 inserted at the positions ``axis`` of the result."""
+    """Return ``x`` with axes of size 1 inserted at the positions ``axis`` of the result.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        One position or several, as axes of the result; negative ones count from its end.
+
+    Returns
+    -------
+    Tensor
+        The elements of ``x``, with as many more axes as ``axis`` names; the dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If a position is out of bounds for the result.
+    ValueError
+        If a position is named twice, or the result would have more than 64 axes.
+
+    Examples
+    --------
+    >>> gt.expand_dims(gt.ones((2, 3)), axis=(0, -1)).shape
+    (1, 2, 3, 1)
+    """
     return _expand_dims(x, axis=as_axis(axis, "expand_dims"))
 
 
 def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` without axes of size 1: those of ``axis``, or all.
 
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to remove; by default all of size 1.
+
+    Returns
+    -------
+    Tensor
+        The elements of ``x`` with fewer axes; the dtype of ``x``.
+
     Raises
     ------
     ValueError
-        If an axis to remove has another size.
+        If an axis to remove has another size, or is named twice.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.squeeze(gt.ones((1, 3, 1))).shape
+    (3,)
+    >>> gt.squeeze(gt.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
     """
     return _squeeze(x, axis=as_axis(axis, "squeeze"))
 
@@ -238,13 +343,65 @@ _transpose = op(
 
 
 def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
-    """Return ``x`` with its axes in the order ``axes``; in reverse order by default."""
+    """Return ``x`` with its axes in the order ``axes``; in reverse order by default.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axes
+        Every axis of ``x`` once: axis ``i`` of the result is axis ``axes[i]`` of ``x``.
+
+    Returns
+    -------
+    Tensor
+        A tensor of shape ``tuple(x.shape[i] for i in axes)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``axes`` does not name every axis once.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.transpose(gt.ones((2, 3, 4))).shape
+    (4, 3, 2)
+    >>> gt.transpose(gt.ones((2, 3, 4)), (0, 2, 1)).shape
+    (2, 4, 3)
+    """
     return _transpose(x, axes=None if axes is None else as_shape(axes, "transpose"))
 
 
 @named
 def permute_dims(x: Any, axes: Sequence[int]) -> Tensor:
-    """Return ``x`` with its axes in the order ``axes``: the array API's name for transpose."""
+    """Return ``x`` with its axes in the order ``axes``: the array API's name for transpose.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axes
+        Every axis of ``x`` once: axis ``i`` of the result is axis ``axes[i]`` of ``x``.
+
+    Returns
+    -------
+    Tensor
+        A tensor of shape ``tuple(x.shape[i] for i in axes)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``axes`` does not name every axis once.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.permute_dims(gt.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     return _transpose(x, axes=as_shape(axes, "permute_dims"))
 
 
@@ -278,7 +435,34 @@ def _permuted(x: Any, order: Callable[[int], tuple[int, ...]]) -> tuple[Any, Any
 
 
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
-    """Return ``x`` with the axes ``source`` moved to the places ``destination``."""
+    """Return ``x`` with the axes ``source`` moved to the places ``destination``.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    source
+        The axis or axes to move; the others keep their order.
+    destination
+        Where each goes in the result; as many as in ``source``.
+
+    Returns
+    -------
+    Tensor
+        The tensor with its axes in the new order; the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many places as axes, or one is named twice.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.moveaxis(gt.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     return _moveaxis(
         x, source=as_shape(source, "moveaxis"), destination=as_shape(destination, "moveaxis")
     )
@@ -304,13 +488,59 @@ _swapaxes = op(
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
-    """Return ``x`` with two axes exchanged."""
+    """Return ``x`` with two axes exchanged.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    axis1, axis2
+        The axes to exchange.
+
+    Returns
+    -------
+    Tensor
+        The tensor with the two axes in each other's place; the dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    TypeError
+        If an axis is not an integer.
+
+    Examples
+    --------
+    >>> gt.swapaxes(gt.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     return _swapaxes(x, axis1=one_axis(axis1, "swapaxes"), axis2=one_axis(axis2, "swapaxes"))
 
 
 @named
 def matrix_transpose(x: Any) -> Tensor:
-    """Return ``x`` with its last two axes exchanged."""
+    """Return ``x`` with its last two axes exchanged.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+
+    Returns
+    -------
+    Tensor
+        The transposed matrices, of shape ``(..., n, m)``; complex elements are not conjugated.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If ``x`` has fewer than two axes.
+
+    Examples
+    --------
+    >>> gt.matrix_transpose(gt.constant([[1, 2], [3, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    """
     return _swapaxes(x, axis1=-1, axis2=-2)
 
 
@@ -342,7 +572,32 @@ _flip = op(
 
 
 def flip(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
-    """Return ``x`` with the order of elements reversed along ``axis`` (all axes by default)."""
+    """Return ``x`` with the order of elements reversed along ``axis`` (all axes by default).
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to reverse.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is named twice.
+
+    Examples
+    --------
+    >>> gt.flip(gt.constant([[1, 2], [3, 4]]), axis=1).tolist()
+    [[2, 1], [4, 3]]
+    """
     return _flip(x, axis=as_axis(axis, "flip"))
 
 
@@ -372,7 +627,32 @@ def _negative(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
 def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
     """Return ``x`` shifted along ``axis``; what leaves at the end comes back at the start.
 
-    Without ``axis``, the flattened array is shifted, and keeps its shape.
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    shift
+        How many places elements move towards higher indices: one number, or one for each axis.
+    axis
+        The axis or axes to shift along. Without it, the flattened tensor is shifted, and keeps its
+        shape.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    TypeError
+        If a shift or an axis is not an integer.
+
+    Examples
+    --------
+    >>> gt.roll(gt.arange(5), 2).tolist()
+    [3, 4, 0, 1, 2]
     """
     return _roll(x, shift=as_axis(shift, "roll"), axis=as_axis(axis, "roll"))
 
@@ -393,13 +673,59 @@ for _name in ("tril", "triu"):
 
 @named
 def tril(x: Any, k: int = 0) -> Tensor:
-    """Return matrices (the last two axes) without what is above diagonal ``k``."""
+    """Return matrices (the last two axes) without what is above diagonal ``k``.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``, with 0 above the diagonal.
+
+    Raises
+    ------
+    TypeError
+        If ``k`` is not an integer.
+
+    Examples
+    --------
+    >>> gt.tril(gt.ones((3, 3))).tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
     return ops["tril"](x, k=operator.index(k))
 
 
 @named
 def triu(x: Any, k: int = 0) -> Tensor:
-    """Return matrices (the last two axes) without what is below diagonal ``k``."""
+    """Return matrices (the last two axes) without what is below diagonal ``k``.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``, with 0 below the diagonal.
+
+    Raises
+    ------
+    TypeError
+        If ``k`` is not an integer.
+
+    Examples
+    --------
+    >>> gt.triu(gt.ones((2, 3)), k=1).tolist()
+    [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
+    """
     return ops["triu"](x, k=operator.index(k))
 
 
@@ -453,7 +779,37 @@ op(
 
 
 def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
-    """Return copies of ``x`` side by side: ``reps`` of them along each of the last axes."""
+    """Return copies of ``x`` side by side: ``reps`` of them along each of the last axes.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    reps
+        The number of copies: one for the last axis, or one for each of the last axes. If there are
+        more than axes, ``x`` gets axes of size 1 in front.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the dtype of ``x``, each axis as many times longer.
+
+    Raises
+    ------
+    TypeError
+        If a number of copies is not an integer.
+    ValueError
+        If a number of copies is negative.
+
+    Notes
+    -----
+    The gradient is summed over the copies.
+
+    Examples
+    --------
+    >>> gt.tile(gt.constant([1, 2]), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
     return _tile(x, reps=as_shape(reps, "tile"))
 
 
@@ -514,7 +870,12 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
     repeats
         One integer; or one for each entry along ``axis``, as a list or an array of known value.
     axis
-        The axis to repeat along; without it, the flattened array is repeated.
+        The axis to repeat along; without it, the flattened tensor is repeated.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the dtype of ``x``; the size of the axis is the sum of the repeats.
 
     Raises
     ------
@@ -522,6 +883,19 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
         If ``repeats`` does not hold integers.
     ValueError
         If one is negative, or their number is not the size of the axis.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    The gradient is summed over the copies of each element.
+
+    Examples
+    --------
+    >>> gt.repeat(gt.constant([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
+    >>> gt.repeat(gt.constant([1, 2]), [0, 3]).tolist()
+    [2, 2, 2]
     """
     along = as_axis(axis, "repeat")
     counts = np.asarray(repeats)

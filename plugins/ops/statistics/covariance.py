@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import broadcast_shapes, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import Tensor, as_tensor, beside, broadcast_shapes, is_transformed, ops
 from ..analysis.calculus import floated
 from ..common.families import as_axis, named, reduced_axes
 from ..common.ranks import known_rank, with_axes
@@ -28,27 +25,42 @@ def average(
     Parameters
     ----------
     x
-        A tensor of any shape.
-    axis, keepdims
-        As for :func:`gradtape.sum`.
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to average over; all by default.
     weights
         Of the shape of ``x``, or of its sizes along ``axis``; without them, as
         :func:`gradtape.mean`. Gradients reach them.
     returned
         Return the sum of the weights, too.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the promotion of the dtypes; ``float64`` for
+    integers. With ``returned`` a pair of it and the sums of the weights, of the same shape.
 
     Raises
     ------
     TypeError
         If the weights have another shape than ``x``, and no axis is given.
     ValueError
-        If their shape is not that of ``x`` along ``axis``.
+        If their shape is not that of ``x`` along ``axis``, or an axis is given twice.
     ZeroDivisionError
         If weights sum to 0.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
 
     Notes
     -----
-    A trace does not know the sum of the weights: where it is 0, the result is infinite or nan.
+    The mean is ``sum(weights * x) / sum(weights)``. A trace does not know the sum of the weights:
+    where it is 0, the result is infinite or nan.
+
+    Examples
+    --------
+    >>> gt.average(gt.constant([1.0, 3.0]), weights=gt.constant([1.0, 3.0])).item()
+    2.5
     """
     x = as_tensor(x)
     along = as_axis(axis, "average")
@@ -130,8 +142,8 @@ def cov(
     Raises
     ------
     ValueError
-        If ``m`` has more than two axes, there are other weights than observations, or one is
-        negative.
+        If ``m`` or ``y`` has more than two axes, they have different numbers of observations, there
+        are other weights than observations, or one is negative.
     TypeError
         If ``fweights`` are no integers.
 
@@ -139,6 +151,11 @@ def cov(
     -----
     With weights ``w = fweights * aweights`` the sum of squares is divided by
     ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy.
+
+    Examples
+    --------
+    >>> gt.cov(gt.constant([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])).tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
     """
     x = _variables(m, rowvar, "cov", dtype)
     if y is not None:
@@ -199,7 +216,36 @@ def _variables(m: Any, rowvar: bool, name: str, dtype: Any = None) -> Any:
 
 @named
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
-    """Return the correlation coefficients of variables: see :func:`cov` for the arguments."""
+    """Return the matrix of the correlation coefficients of variables.
+
+    Parameters
+    ----------
+    x
+        Observations: a row per variable, or a vector of one.
+    y
+        More variables, of the same form.
+    rowvar
+        Whether variables are rows (else columns).
+
+    Returns
+    -------
+    A matrix of ``float64`` or ``complex128``; of one variable a tensor without axes.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` or ``y`` has more than two axes, or they have different numbers of observations.
+
+    Notes
+    -----
+    The coefficients are ``c[i, j] / sqrt(c[i, i] * c[j, j])`` for ``c = cov(x, y)``: nan for a
+    variable that does not vary.
+
+    Examples
+    --------
+    >>> gt.corrcoef(gt.constant([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])).numpy().round(4).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
     known_rank(as_tensor(x), "corrcoef")
     c = cov(x, y, rowvar)
     if c.shape == ():

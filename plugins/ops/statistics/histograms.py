@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from ....core.batches.batched import row_of
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, ops
-from ....core.ops.op import is_transformed
-from ....core.tensors.convert import among, as_tensor, beside
-from ....core.tensors.tensor import Tensor
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    among,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+    row_of,
+)
 from ..common.batching import refused
 from ..common.families import cast_to, kind_of, named, op
 from ..indexing.selection import isin, searchsorted, unique
@@ -118,18 +125,27 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 
     Returns
     -------
-    A vector of size ``max(x) + 1``: ``int64`` counts, or ``float64`` sums of weights.
+    A vector of size ``max(x) + 1``, or ``minlength`` if that is more: ``int64`` counts, or
+    ``float64`` sums of weights.
 
     Raises
     ------
     TypeError
         If ``x`` holds no integers, or weights are complex.
     ValueError
-        If a number is negative, ``x`` is no vector, or there are not as many weights.
+        If a number or ``minlength`` is negative, ``x`` is no vector, or there are not as many
+        weights.
 
     Notes
     -----
     Its size depends on the values; :func:`gradtape.nn.segment_sum` takes the size.
+
+    Examples
+    --------
+    >>> gt.bincount(gt.constant([0, 2, 2])).tolist()
+    [1, 0, 2]
+    >>> gt.bincount(gt.constant([0, 2, 2]), weights=gt.constant([0.5, 1.0, 2.0])).tolist()
+    [0.5, 0.0, 3.0]
     """
     least = operator.index(minlength)
     if least < 0:
@@ -176,7 +192,33 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
 
 @named
 def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
-    """Return the edges of a histogram's bins; see :func:`histogram`."""
+    """Return the edges of a histogram's bins; see :func:`histogram`.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    bins
+        How many bins of equal width, 10 by default; or their edges, increasing; or the name of one
+        of NumPy's rules to choose them, such as ``"auto"``, for known values.
+    range
+        The outer edges of bins of equal width; those of the values by default.
+
+    Returns
+    -------
+    A vector with one element more than there are bins, of the dtype of ``x`` if that is floating.
+    It gets no gradient.
+
+    Raises
+    ------
+    ValueError
+        If there is no bin, the edges or the range do not increase, or the rule is unknown.
+
+    Examples
+    --------
+    >>> gt.histogram_bin_edges(gt.constant([1.0, 2.0, 2.0, 5.0]), bins=4).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
     x = ops["reshape"](ops["stop_gradient"](as_tensor(x)), shape=(-1,))
     return _edges(x, bins, range)
 
@@ -192,8 +234,8 @@ def histogram(
     x
         A real tensor of any shape.
     bins
-        How many bins of equal width; or their edges, increasing; or the name of one of NumPy's
-        rules to choose them, for known values.
+        How many bins of equal width, 10 by default; or their edges, increasing; or the name of one
+        of NumPy's rules to choose them, such as ``"auto"``, for known values.
     range
         The outer edges of bins of equal width; those of the values by default. Elements outside
         are not counted.
@@ -201,7 +243,7 @@ def histogram(
         Divide so that the histogram's integral is 1.
     weights
         A tensor of the shape of ``x``: sum these instead of counting. Gradients reach them; there
-        is none by ``x``, of which counts are piecewise constant.
+        is none with respect to ``x``: counts are piecewise constant.
 
     Returns
     -------
@@ -213,7 +255,16 @@ def histogram(
     Raises
     ------
     ValueError
-        If the bins or their range are no increasing numbers, or shapes differ.
+        If there is no bin, the edges or the range do not increase, the rule is unknown, or the
+        shapes of ``x`` and ``weights`` differ.
+    TypeError
+        If ``x`` is complex.
+
+    Examples
+    --------
+    >>> counts, edges = gt.histogram(gt.constant([1.0, 2.0, 2.0, 4.0]), bins=2)
+    >>> counts.tolist(), edges.tolist()
+    ([3, 1], [1.0, 2.5, 4.0])
     """
     x = as_tensor(x)
     if x.dtype.kind == "c":
@@ -259,7 +310,27 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 @named
 def union1d(x: Any, y: Any) -> Tensor:
-    """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient."""
+    """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+
+    Returns
+    -------
+    A vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.union1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
+    [1, 2, 3]
+    """
     return unique(ops["concatenate"](*_pair(x, y), axis=0))
 
 
@@ -270,11 +341,26 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     Parameters
     ----------
     x, y
-        Tensors of any shapes, which are flattened.
+        Tensors of any shapes, which are flattened; their dtypes promote.
     assume_unique
         Only for NumPy's signature: the result is the same for values that are unique.
     return_indices
         Return the indices of their first occurrences in ``x`` and in ``y`` too.
+
+    Returns
+    -------
+    A vector; with ``return_indices`` a tuple of it and two integer vectors. Their size depends on
+    the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.intersect1d(gt.constant([1, 2, 3]), gt.constant([3, 2, 5])).tolist()
+    [2, 3]
     """
     x, y = _pair(x, y)
     values, places = unique(x, return_index=True)
@@ -289,7 +375,28 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
 def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
 
-    With ``assume_unique``, they stay in the order of ``x``.
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+    assume_unique
+        Keep every such element, in the order of ``x``.
+
+    Returns
+    -------
+    A vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.setdiff1d(gt.constant([3, 1, 2, 3]), gt.constant([2])).tolist()
+    [1, 3]
+    >>> gt.setdiff1d(gt.constant([3, 1, 2]), gt.constant([2]), assume_unique=True).tolist()
+    [3, 1]
     """
     x, y = _pair(x, y)
     values = x if assume_unique else unique(x)
@@ -298,7 +405,29 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
 
 @named
 def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
-    """Return the values that occur in one of two tensors only, in ascending order; no gradient."""
+    """Return the values that occur in one of two tensors only, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+    assume_unique
+        Only for NumPy's signature: the result is the same for values that are unique.
+
+    Returns
+    -------
+    A vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.setxor1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
+    [1, 3]
+    """
     x, y = _pair(x, y)
     parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]
     return unique(ops["concatenate"](*parts, axis=0))

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, ops
-from ....core.tensors.convert import as_tensor, beside
-from ....core.tensors.tensor import Operators, Tensor
+from ....core.extend import NONDIFF, F, Operators, Tensor, as_tensor, beside, ops
 from ..common.batching import leading, shape_only
 from ..common.families import Axis, as_axis, named, op, reduced_axes
 from ..common.ranks import known_rank
@@ -212,17 +210,33 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor; complex numbers are in the order of their real parts, then imaginary parts.
-    axis, keepdims
-        As for :func:`gradtape.sum`.
+    axis
+        The axis or axes to reduce; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; nan if there is nan, or nothing.
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers. It is nan if there is nan, or nothing.
 
     Raises
     ------
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+    ValueError
+        If an axis is given twice.
+
+    Notes
+    -----
+    Gradients go to the element in the middle, or half to each of the two in the middle.
+
+    Examples
+    --------
+    >>> gt.median(gt.constant([7.0, 1.0, 3.0])).item()
+    3.0
+    >>> gt.median(gt.constant([[4, 1], [2, 8]]), axis=0).tolist()
+    [3.0, 4.5]
     """
     half = np.asarray(0.5)
     return quantiles(x, half, as_axis(axis, "median"), keepdims, "median", "linear", halves=True)
@@ -241,22 +255,46 @@ def quantile(
     q
         A number from 0 to 1, or an array of them, of known value. Gradients reach a tensor, with
         the method ``"linear"``.
-    axis, keepdims
-        As for :func:`gradtape.sum`.
+    axis
+        The axis or axes to reduce; all by default.
     method
-        How to choose between two elements, by NumPy's names.
+        How to choose between two elements, by NumPy's names: ``"linear"`` (the default),
+        ``"lower"``, ``"higher"``, ``"midpoint"``, ``"nearest"``, and the nine of Hyndman and Fan,
+        which are ``"inverted_cdf"``, ``"averaged_inverted_cdf"``, ``"closest_observation"``,
+        ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"linear"``,
+        ``"median_unbiased"`` and ``"normal_unbiased"``.
+    keepdims
+        Leave the axes in the result, with size 1.
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
-    nan if there is nan.
+    A tensor of the dtype of ``x``; of integers ``float64``, but an element itself by a method that
+    does not interpolate. The axes of ``q`` come first. It is nan if there is nan.
 
     Raises
     ------
     ValueError
         If ``q`` is out of range, the method is unknown, or there are no elements.
+    TypeError
+        If ``x`` is complex.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
+
+    Notes
+    -----
+    Gradients go to the elements that a quantile is interpolated from. With respect to ``q`` the
+    slope on an element is that towards the next one.
+
+    References
+    ----------
+    Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
+
+    Examples
+    --------
+    >>> gt.quantile(gt.constant([0.0, 2.0, 4.0]), 0.25).item()
+    1.0
+    >>> gt.quantile(gt.constant([0.0, 2.0, 4.0]), [0.5, 1.0]).tolist()
+    [2.0, 4.0]
     """
     values, along = fractions(q, "quantile"), as_axis(axis, "quantile")
     moving = q if isinstance(q, Operators) else None
@@ -267,7 +305,45 @@ def quantile(
 def percentile(
     x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """Return the values below which ``q`` percent of the elements are: see :func:`quantile`."""
+    """Return the values below which ``q`` percent of the elements are.
+
+    Parameters
+    ----------
+    x
+        A real tensor.
+    q
+        A number from 0 to 100, or an array of them, of known value. Gradients reach a tensor, with
+        the method ``"linear"``.
+    axis
+        The axis or axes to reduce; all by default.
+    method
+        How to choose between two elements, by NumPy's names; see :func:`quantile`.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``; of integers ``float64``, but an element itself by a method that
+    does not interpolate. The axes of ``q`` come first. It is nan if there is nan.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is out of range, the method is unknown, or there are no elements.
+    TypeError
+        If ``x`` is complex.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    References
+    ----------
+    Hyndman and Fan, "Sample quantiles in statistical packages", The American Statistician 50, 1996.
+
+    Examples
+    --------
+    >>> gt.percentile(gt.constant([0.0, 2.0, 4.0]), 75).item()
+    3.0
+    """
     values, along = fractions(q, "percentile", 100.0), as_axis(axis, "percentile")
     moving = q / 100.0 if isinstance(q, Operators) else None
     return quantiles(x, values, along, keepdims, "percentile", method, moving=moving)
@@ -275,7 +351,39 @@ def percentile(
 
 @named
 def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the range ("peak to peak"): the largest element less the smallest."""
+    """Return the range ("peak to peak"): the largest element less the smallest.
+
+    Parameters
+    ----------
+    x
+        A tensor of numbers, of any shape.
+    axis
+        The axis or axes to reduce; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If there are no elements, or an axis is given twice.
+    TypeError
+        If ``x`` is boolean.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Notes
+    -----
+    Elements that tie for an extreme share its gradient evenly.
+
+    Examples
+    --------
+    >>> gt.ptp(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=1).tolist()
+    [4.0, 4.0]
+    """
     along = as_axis(axis, "ptp")
     return ops["max"](x, axis=along, keepdims=keepdims) - ops["min"](
         x, axis=along, keepdims=keepdims

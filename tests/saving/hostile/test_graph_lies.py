@@ -9,22 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forge import forged, function, good, graph, node, put
+from forge import forged, function, graph, node, put
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, UnsafeFile
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return good(tmp_path_factory.mktemp("good") / "good.h5").read_bytes()
-
-
-@pytest.fixture
-def path(template: bytes, tmp_path: Path) -> Path:
-    (tmp_path / "victim.h5").write_bytes(template)
-    return tmp_path / "victim.h5"
-
 
 CUSTOM = "custom_gradient"
 GRAPHS: dict[str, tuple[Any, type[LoadError]]] = {

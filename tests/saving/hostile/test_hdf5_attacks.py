@@ -11,24 +11,13 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from forge import array_digest, behaviour, forged, good, put_text, seal
+from forge import array_digest, behaviour, forged, put_text, seal
 from h5py import h5d, h5p, h5s, h5t
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, UnsafeFile
 
 W = "/variables/w"
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return good(tmp_path_factory.mktemp("good") / "good.h5").read_bytes()
-
-
-@pytest.fixture
-def path(template: bytes, tmp_path: Path) -> Path:
-    (tmp_path / "victim.h5").write_bytes(template)
-    return tmp_path / "victim.h5"
 
 
 def refused(path: Path, kind: type[LoadError] = UnsafeFile, match: str | None = None) -> None:

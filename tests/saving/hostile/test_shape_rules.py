@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import gradtape as gt
-from gradtape.core.base.context import tracing_into
-from gradtape.core.graphs.graph import Graph
+from gradtape.core.extend import Graph, tracing_into
 
 HUGE = 2**45
 PARAMETERS: tuple[Any, ...] = (

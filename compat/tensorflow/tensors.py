@@ -1,0 +1,305 @@
+"""Tensors, variables and shapes as TensorFlow makes them: Python integers become int32."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+import gradtape
+
+from ...core.extend import is_transformed
+from .dtypes import as_dtype, int32, int64, string
+from .names import adapts
+
+__all__ = [
+    "TensorShape",
+    "Variable",
+    "constant",
+    "convert_to_tensor",
+    "get_static_value",
+    "is_tensor",
+]
+
+_INT32 = np.iinfo(np.int32)
+
+
+class TensorShape(tuple[Any, ...]):
+    """A shape that is made by hand; tensors' own shapes are plain tuples, and equal to it.
+
+    Parameters
+    ----------
+    dims
+        Sizes, None for one that is unknown.
+    """
+
+    def __new__(cls, dims: Any = ()) -> TensorShape:
+        """Make one of a size or of a sequence of sizes."""
+        if dims is None:
+            raise ValueError("TensorShape: a shape of unknown rank is not supported")
+        sizes = (dims,) if hasattr(dims, "__index__") else dims
+        return super().__new__(cls, (None if n is None else operator.index(n) for n in sizes))
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self)
+
+    ndims = rank
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes as a list."""
+        return list(self)
+
+    def num_elements(self) -> int | None:
+        """Return the number of elements, None if a size is unknown."""
+        return None if None in self else int(np.prod(self))
+
+    def is_fully_defined(self) -> bool:
+        """Return whether every size is known."""
+        return None not in self
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    __str__ = tuple.__repr__
+
+
+# -- tensors ---------------------------------------------------------------------------------------
+
+
+@adapts("constant")
+def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+    """Return a tensor; see :func:`gradtape.constant`.
+
+    Parameters
+    ----------
+    value
+        Numbers in nested lists, an array, or a tensor. Python integers become int32, those that do
+        not fit int64. Text becomes a tensor of dtype ``tf.string``, which no op takes.
+    dtype, shape
+        If given, those of the result.
+    name
+        Ignored.
+    """
+    if dtype is None:
+        if _is_text(value):
+            dtype = string
+        elif _is_made_of(int, value):
+            dtype = _integer_dtype(value)
+    if dtype is not None and as_dtype(dtype) == string:
+        encoded = np.vectorize(_encoded, otypes=[object])(np.array(value, object))
+        return gradtape.Tensor(np.asarray(encoded, object))
+    shape = None if shape is None else sizes(shape, "constant")
+    return gradtape.constant(value, dtype, shape)
+
+
+@adapts("as_tensor")
+def convert_to_tensor(
+    value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
+) -> Any:
+    """Return ``value`` as a tensor, itself if it is one; see :func:`constant`."""
+    if type(value) is gradtape.Tensor and dtype is None:
+        return value
+    if isinstance(value, (gradtape.Variable, np.ndarray, np.generic)) and dtype is None:
+        return gradtape.as_tensor(value)
+    return constant(value, dtype)
+
+
+@adapts("Tensor", "Variable")
+def is_tensor(x: Any) -> bool:
+    """Return whether ``x`` is a tensor or a variable."""
+    return isinstance(x, (gradtape.Tensor, gradtape.Variable))
+
+
+@adapts("Tensor.numpy")
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """Return the value as a NumPy array, None where a trace does not know it."""
+    try:
+        return np.asarray(convert_to_tensor(tensor).numpy())
+    except TypeError:
+        return None
+
+
+def _is_text(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(_is_text(item) for item in value)
+    return isinstance(value, (str, bytes)) or getattr(
+        getattr(value, "dtype", None), "kind", ""
+    ) in ("U", "S", "O")
+
+
+def _encoded(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def _is_made_of(kind: type, value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(_is_made_of(kind, item) for item in value)
+    return type(value) is kind
+
+
+def _integer_dtype(value: Any) -> np.dtype[Any]:
+    array = np.asarray(value)
+    if array.dtype == object or array.size == 0:
+        return int64
+    return int32 if _INT32.min <= array.min() and array.max() <= _INT32.max else int64
+
+
+# -- arguments -------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return a tensor of integers (a shape, an axis, sizes) as Python's integers or lists."""
+    if isinstance(value, (gradtape.Tensor, gradtape.Variable, np.ndarray, np.generic)):
+        return np.asarray(value).tolist()
+    return value
+
+
+def sizes(shape: Any, op: str) -> tuple[int, ...]:
+    """Return a shape, a tensor or a sequence of sizes (tensors too), as a tuple."""
+    parts = shape if isinstance(shape, (list, tuple)) else [shape]
+    if any(isinstance(n, gradtape.Tensor) and is_transformed(n.array) for n in parts):
+        raise TypeError(
+            f"{op}: a shape is a sequence of integers, and a size that is computed in a traced "
+            "function has no value yet; "
+            + (
+                "let -1 stand for it"
+                if op == "reshape"
+                else "make the result from what has that size (tf.zeros_like, tf.ones_like, "
+                "c + tf.zeros_like(x)), or trace with known sizes (docs/migration.md)"
+            )
+        )
+    shape = plain(shape)
+    if hasattr(shape, "__index__"):
+        return (operator.index(shape),)
+    try:
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise TypeError(f"{op}: a shape is a sequence of integers, got {shape!r}") from None
+
+
+def axes(axis: Any) -> Any:
+    """Return an axis argument (an integer, a sequence or a tensor of them) for gradtape."""
+    if axis is None or type(axis) is int:
+        return axis
+    axis = plain(axis)
+    return tuple(operator.index(n) for n in axis) if isinstance(axis, (list, tuple)) else axis
+
+
+# -- variables -------------------------------------------------------------------------------------
+
+_scope: ContextVar[str] = ContextVar("gradtape_name_scope", default="")
+
+
+@contextmanager
+def scope(name: str) -> Iterator[str]:
+    """Put ``name/`` before the names of variables that are made in a block."""
+    token = _scope.set(f"{_scope.get()}{name}/")
+    try:
+        yield _scope.get()
+    finally:
+        _scope.reset(token)
+
+
+class Standing(type):
+    """A class that adapts one of gradtape's: every instance of that is one of it too.
+
+    So ``isinstance(v, tf.Variable)`` holds for the variables of any layer.
+    """
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        stands_for = cls.__dict__.get("stands_for")
+        if stands_for is not None:
+            return isinstance(instance, stands_for)
+        return super().__instancecheck__(instance)
+
+
+@adapts("Variable")
+class Variable(gradtape.Variable, metaclass=Standing):
+    """A :class:`gradtape.Variable` made with TensorFlow's arguments.
+
+    Parameters
+    ----------
+    initial_value
+        Anything that :func:`constant` takes, or a function of no arguments that returns it.
+    trainable
+        Whether tapes watch it; true by default.
+    name
+        A name, to which the open name scopes are added; ``"Variable"`` by default.
+    dtype
+        The dtype, if not the value's own.
+    shape
+        If given, the shape that the initial value must have. Shapes with unknown sizes are not
+        supported.
+    validate_shape, caching_device, variable_def, import_scope, synchronization, aggregation
+        Ignored.
+    constraint
+        Not supported.
+
+    Raises
+    ------
+    ValueError
+        If the initial value is missing, or not of the shape.
+    """
+
+    __slots__ = ()
+    stands_for = gradtape.Variable
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: bool | None = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        import_scope: Any = None,
+        constraint: Any = None,
+        synchronization: Any = None,
+        aggregation: Any = None,
+        shape: Any = None,
+    ) -> None:
+        if initial_value is None:
+            raise ValueError("Variable: give it an initial_value")
+        if constraint is not None:
+            raise ValueError("Variable: constraint is not supported; project after each step")
+        if isinstance(shape, (list, tuple)) and None in shape:
+            raise ValueError(
+                f"Variable: shape={shape} has unknown sizes, but a variable keeps its shape; leave "
+                "it away, and make a new variable for another shape"
+            )
+        value = initial_value() if callable(initial_value) else initial_value
+        super().__init__(
+            constant(value, dtype),
+            trainable is None or trainable,
+            _scope.get() + ("Variable" if name is None else name),
+        )
+        if shape is not None:
+            wanted = gradtape.TensorSpec(shape, self.dtype)
+            if not wanted.admits(self.shape):
+                raise ValueError(f"Variable: shape={shape}, but the value has shape {self.shape}")
+
+    # ``read_value=False`` saves TensorFlow a read; here a variable costs nothing to return
+    def assign(
+        self, value: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Replace the value; see :meth:`gradtape.Variable.assign`. The options are ignored."""
+        return super().assign(value)
+
+    def assign_add(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Add to the value. The options are ignored."""
+        return super().assign_add(delta)
+
+    def assign_sub(
+        self, delta: Any, use_locking: bool = False, name: Any = None, read_value: bool = True
+    ) -> Any:
+        """Subtract from the value. The options are ignored."""
+        return super().assign_sub(delta)

@@ -1,0 +1,18 @@
+"""What stands directly under ``tf``, by theme; ``tf`` itself has all of it."""
+
+from __future__ import annotations
+
+from . import arrays, clipping, control, functions, indexing
+from .arrays import *
+from .clipping import *
+from .control import *
+from .functions import *
+from .indexing import *
+
+__all__ = [
+    *arrays.__all__,
+    *clipping.__all__,
+    *control.__all__,
+    *functions.__all__,
+    *indexing.__all__,
+]

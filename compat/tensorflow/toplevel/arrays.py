@@ -1,0 +1,382 @@
+"""What stands directly under ``tf`` for creation, shapes, joining and parting."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+import gradtape
+
+from ..dtypes import as_dtype, cast, float32, int32
+from ..names import adapts
+from ..tensors import axes, convert_to_tensor, plain, sizes
+
+__all__ = [
+    "broadcast_to",
+    "concat",
+    "ensure_shape",
+    "expand_dims",
+    "fill",
+    "identity_n",
+    "linspace",
+    "meshgrid",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "pad",
+    "range",
+    "rank",
+    "repeat",
+    "reshape",
+    "reverse",
+    "roll",
+    "sequence_mask",
+    "shape",
+    "size",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "tile",
+    "transpose",
+    "unstack",
+    "zeros",
+    "zeros_like",
+]
+
+_slice = slice  # TensorFlow's names below hide Python's
+_range = range
+
+
+# -- creation --------------------------------------------------------------------------------------
+
+
+@adapts("zeros")
+def zeros(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
+    """Return zeros."""
+    return gradtape.zeros(sizes(shape, "zeros"), as_dtype(dtype))
+
+
+@adapts("ones")
+def ones(shape: Any, dtype: Any = float32, name: str | None = None, layout: Any = None) -> Any:
+    """Return ones."""
+    return gradtape.ones(sizes(shape, "ones"), as_dtype(dtype))
+
+
+@adapts("zeros_like")
+def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+    """Return zeros of the shape and dtype of ``input``; a constant to every tape."""
+    return gradtape.zeros_like(convert_to_tensor(input), None if dtype is None else as_dtype(dtype))
+
+
+@adapts("ones_like")
+def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+    """Return ones of the shape and dtype of ``input``; a constant to every tape."""
+    return gradtape.ones_like(convert_to_tensor(input), None if dtype is None else as_dtype(dtype))
+
+
+@adapts("full")
+def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
+    """Return one value in every place; gradients reach it."""
+    return gradtape.broadcast_to(convert_to_tensor(value), sizes(dims, "fill"))
+
+
+@adapts("arange")
+def range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
+) -> Any:
+    """Return the numbers from ``start`` up to ``limit`` by ``delta``; from 0, if one is given."""
+    if limit is None:
+        start, limit = 0, start
+    if dtype is None:
+        known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
+        floats = any(isinstance(x, float) for x in (start, limit, delta))
+        dtype = np.result_type(*known) if known else float32 if floats else int32
+    return gradtape.arange(plain(start), plain(limit), plain(delta), as_dtype(dtype))
+
+
+@adapts("linspace")
+def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
+    """Return ``num`` evenly spaced numbers, both ends included.
+
+    ``start`` and ``stop`` may be tensors of one shape; the numbers then run along a new ``axis``.
+    """
+    start, stop = convert_to_tensor(start), convert_to_tensor(stop)
+    if start.dtype.kind in "iu":
+        start, stop = cast(start, "float64"), cast(stop, "float64")
+    if start.shape == () and stop.shape == ():
+        steps = gradtape.linspace(0.0, 1.0, operator.index(num), dtype=start.dtype)
+        # each end exactly, as both are weighted by 0 or 1
+        return start * (1.0 - steps) + stop * steps
+    rank = len(start.shape) + 1
+    along = [1] * rank
+    along[axis] = -1
+    steps = gradtape.reshape(
+        gradtape.linspace(0.0, 1.0, operator.index(num), dtype=start.dtype), along
+    )
+    place = axis % rank
+    start, stop = gradtape.expand_dims(start, place), gradtape.expand_dims(stop, place)
+    return start * (1.0 - steps) + stop * steps
+
+
+@adapts("one_hot")
+def one_hot(
+    indices: Any,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: int | None = None,
+    dtype: Any = None,
+    name: str | None = None,
+) -> Any:
+    """Return ``on_value`` at each index of an axis of ``depth``, and ``off_value`` elsewhere.
+
+    Parameters
+    ----------
+    indices
+        Integers; one out of range gives ``off_value`` everywhere.
+    depth
+        The size of the new axis.
+    on_value, off_value
+        Numbers, 1 and 0 by default.
+    axis
+        Where the new axis is; the last by default.
+    dtype
+        By default that of the values, else float32.
+    """
+    if dtype is None:
+        given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
+        dtype = given[0] if given else float32
+    hot = gradtape.one_hot(convert_to_tensor(indices), operator.index(depth), as_dtype(dtype))
+    if on_value is not None or off_value is not None:
+        on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
+        hot = cast(gradtape.where(gradtape.equal(hot, 1), on, off), dtype)
+    return hot if axis in (None, -1) else gradtape.moveaxis(hot, -1, axis)
+
+
+@adapts("meshgrid")
+def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Any]:
+    """Return grids of coordinates."""
+    return list(gradtape.meshgrid(*[convert_to_tensor(x) for x in args], indexing=indexing))
+
+
+@adapts("less")
+def sequence_mask(
+    lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
+) -> Any:
+    """Return for each length a row that is true up to it."""
+    lengths = convert_to_tensor(lengths)
+    longest = gradtape.max(lengths).item() if maxlen is None else plain(maxlen)
+    return cast(gradtape.arange(int(longest)) < gradtape.expand_dims(lengths, -1), dtype)
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+@adapts("Tensor.shape")
+def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
+    """Return the shape as a tensor of integers, of sizes unknown in a trace too.
+
+    Such a size can be computed with, but not given to an op that takes a shape: there, let -1 stand
+    for it.
+    """
+    x = convert_to_tensor(input)
+    if x.shape is None:
+        raise ValueError("shape: the rank of the input is unknown in this trace")
+    if None not in x.shape:
+        return gradtape.constant(np.array(x.shape, out_type))
+    counts = [_count(x, axis) if n is None else n for axis, n in enumerate(x.shape)]
+    return gradtape.stack([gradtape.cast(gradtape.as_tensor(n), out_type) for n in counts])
+
+
+def _count(x: Any, axis: int) -> Any:
+    # the other axes are cut to one element: what is left to sum is a one per place of this axis
+    cut = tuple(_slice(None) if i == axis else _slice(0, 1) for i in _range(x.ndim))
+    return gradtape.max(gradtape.sum(gradtape.ones_like(x[cut], dtype="int64"), axis=axis))
+
+
+@adapts("Tensor.size")
+def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
+    """Return the number of elements as a tensor."""
+    x = convert_to_tensor(input)
+    return cast(gradtape.sum(gradtape.ones_like(x, dtype="int64")), out_type)
+
+
+@adapts("Tensor.ndim")
+def rank(input: Any, name: str | None = None) -> Any:
+    """Return the number of axes as a tensor."""
+    return gradtape.constant(np.int32(convert_to_tensor(input).ndim))
+
+
+@adapts("reshape")
+def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+    """Return the elements in another shape, a sequence or a tensor of sizes; -1 is what is left."""
+    return gradtape.reshape(convert_to_tensor(tensor), sizes(shape, "reshape"))
+
+
+@adapts("expand_dims")
+def expand_dims(input: Any, axis: Any, name: str | None = None) -> Any:
+    """Return ``input`` with an axis of size 1 more."""
+    return gradtape.expand_dims(convert_to_tensor(input), axes(axis))
+
+
+@adapts("squeeze")
+def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+    """Return ``input`` without axes of size 1: those given, or all of them."""
+    return gradtape.squeeze(convert_to_tensor(input), axes(axis))
+
+
+@adapts("broadcast_to")
+def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
+    """Return ``input`` repeated to fill a shape."""
+    return gradtape.broadcast_to(convert_to_tensor(input), sizes(shape, "broadcast_to"))
+
+
+@adapts("TensorSpec.admits")
+def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
+    """Return ``x``, if its shape is ``shape`` (None: any size); else raise ``ValueError``."""
+    x = convert_to_tensor(x)
+    if not gradtape.TensorSpec(shape, x.dtype).admits(x.shape):
+        raise ValueError(f"ensure_shape: expected shape {tuple(shape)}, got {x.shape}")
+    return gradtape.identity(x)
+
+
+@adapts("transpose")
+def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "transpose") -> Any:
+    """Return the axes in another order, reversed by default."""
+    turned = gradtape.transpose(convert_to_tensor(a), None if perm is None else sizes(perm, "perm"))
+    return gradtape.conj(turned) if conjugate else turned
+
+
+@adapts("flip")
+def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+    """Return the elements in reverse along each ``axis``."""
+    return gradtape.flip(convert_to_tensor(tensor), axes(axis))
+
+
+@adapts("roll")
+def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
+    """Return the elements moved along ``axis``; what leaves at the end comes in at the start."""
+    return gradtape.roll(convert_to_tensor(input), axes(shift), axes(axis))
+
+
+@adapts("tile")
+def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+    """Return copies of ``input`` side by side."""
+    return gradtape.tile(convert_to_tensor(input), sizes(multiples, "tile"))
+
+
+@adapts("repeat")
+def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
+    """Return each element ``repeats`` times; each its own number, if these are several."""
+    return gradtape.repeat(convert_to_tensor(input), plain(repeats), plain(axis))
+
+
+@adapts("pad")
+def pad(
+    tensor: Any,
+    paddings: Any,
+    mode: str = "CONSTANT",
+    constant_values: Any = 0,
+    name: str | None = None,
+) -> Any:
+    """Return ``tensor`` with a border.
+
+    Parameters
+    ----------
+    tensor, paddings
+        A tensor, and for each of its axes how much to add before and after.
+    mode
+        ``"CONSTANT"``, ``"REFLECT"`` or ``"SYMMETRIC"``, in any case.
+    constant_values
+        What the border holds, with the first mode.
+
+    Raises
+    ------
+    ValueError
+        If the mode is another.
+    """
+    known = ("constant", "reflect", "symmetric")
+    if mode.lower() not in known:
+        raise ValueError(f"pad: mode must be one of {known}, got {mode!r}")
+    tensor, paddings = convert_to_tensor(tensor), [sizes(pair, "pad") for pair in plain(paddings)]
+    if mode.lower() != "constant":
+        return gradtape.pad(tensor, paddings, mode=mode.lower())
+    return gradtape.pad(tensor, paddings, constant_values=constant_values)
+
+
+# -- joining and parting ---------------------------------------------------------------------------
+
+
+def _tensors(values: Any) -> Any:
+    """Return a list of tensors; integers beside floating tensors become floating."""
+    if isinstance(values, (list, tuple)):
+        known = [v.dtype for v in values if hasattr(v, "dtype")]
+        return [v if hasattr(v, "dtype") else _beside(v, known) for v in values]
+    return convert_to_tensor(values)
+
+
+def _beside(value: Any, known: list[Any]) -> Any:
+    return convert_to_tensor(value, known[0] if known else None)
+
+
+@adapts("concat")
+def concat(values: Any, axis: Any, name: str = "concat") -> Any:
+    """Return the tensors one after another along an axis that they have."""
+    return gradtape.concatenate(_tensors(values), operator.index(plain(axis)))
+
+
+@adapts("stack")
+def stack(values: Any, axis: Any = 0, name: str = "stack") -> Any:
+    """Return the tensors one after another along a new axis."""
+    return gradtape.stack(_tensors(values), plain(axis))
+
+
+@adapts("unstack")
+def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Any]:
+    """Return the parts of ``value`` along ``axis``, without that axis."""
+    return list(gradtape.unstack(convert_to_tensor(value), axis, num))
+
+
+@adapts("split")
+def split(
+    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
+) -> list[Any]:
+    """Return parts of ``value`` along ``axis``: a number of equal ones, or parts of given sizes.
+
+    One of the sizes may be -1, for what the others leave.
+
+    Raises
+    ------
+    ValueError
+        If the parts are not the whole.
+    """
+    value, axis = convert_to_tensor(value), operator.index(plain(axis))
+    parts = plain(num_or_size_splits)
+    if not isinstance(parts, (list, tuple)):
+        return list(gradtape.split(value, operator.index(parts), axis))
+    parts = [operator.index(n) for n in parts]
+    whole = value.shape[axis]
+    if -1 in parts:
+        parts[parts.index(-1)] = whole - sum(parts) - 1
+    if sum(parts) != whole or min(parts, default=0) < 0:
+        raise ValueError(f"split: sizes {parts} of axis {axis} of shape {value.shape}")
+    return list(gradtape.split(value, list(accumulate(parts))[:-1], axis))
+
+
+@adapts("Tensor.__getitem__")
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+    """Return a part that starts at ``begin`` and is of ``size``; -1 is what is left."""
+    starts, lengths = sizes(begin, "slice"), sizes(size, "slice")
+    ends = [None if n < 0 else b + n for b, n in zip(starts, lengths, strict=True)]
+    return convert_to_tensor(input_)[tuple(map(_slice, starts, ends))]
+
+
+@adapts("identity")
+def identity_n(input: Sequence[Any], name: str | None = None) -> list[Any]:
+    """Return new tensors with the values of these."""
+    return [gradtape.identity(x) for x in input]

@@ -1,0 +1,177 @@
+"""Functions, modules and gradient registration, with TensorFlow's arguments."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gradtape
+
+from ....core.extend import Function, active_graph, snake_case
+from ..names import adapts
+from ..tensors import Standing, scope
+
+__all__ = [
+    "Module",
+    "RegisterGradient",
+    "enable_eager_execution",
+    "executing_eagerly",
+    "function",
+    "name_scope",
+    "vectorized_map",
+]
+
+
+@adapts("function")
+def function(
+    func: Callable[..., Any] | None = None,
+    input_signature: Sequence[Any] | None = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: str | None = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+) -> Any:
+    """Trace a Python function into a graph; see :func:`gradtape.function`.
+
+    Parameters
+    ----------
+    func
+        The function; without it, a decorator is returned.
+    input_signature
+        A ``tf.TensorSpec`` per argument.
+    autograph
+        Ignored: Python's ``if`` and ``while`` on tensors are never rewritten.
+    jit_compile, reduce_retracing, experimental_implements, experimental_autograph_options
+        Ignored.
+    experimental_attributes
+        Ignored.
+    """
+    if func is None:
+        return functools.partial(function, input_signature=input_signature)
+    return Function(func, input_signature)
+
+
+@adapts("Module")
+class Module(gradtape.Module, metaclass=Standing):
+    """A :class:`gradtape.Module` with name scopes; variables come in tuples.
+
+    Parameters
+    ----------
+    name
+        A Python identifier; the class name in snake case by default.
+    """
+
+    stands_for = gradtape.Module
+
+    @property
+    def non_trainable_variables(self) -> tuple[Any, ...]:
+        """The variables that do not train."""
+        return tuple(v for v in self.variables if not v.trainable)
+
+    @property
+    def name_scope(self) -> Any:
+        """A context that puts the module's name before the names of variables made in it."""
+        return scope(self.name)
+
+    @classmethod
+    def with_name_scope(cls, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate a method to run in the module's :attr:`name_scope`."""
+
+        @functools.wraps(method)
+        def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with self.name_scope:
+                return method(self, *args, **kwargs)
+
+        return wrapper
+
+
+@adapts()
+def name_scope(name: str) -> Any:
+    """Return a context that puts ``name/`` before the names of variables made in it."""
+    return scope(name)
+
+
+class _Called:
+    """What a gradient function of ``tf.RegisterGradient`` is told of the op's call."""
+
+    def __init__(self, op: Any, known: dict[str, Any]) -> None:
+        self.type = self.name = op.name
+        self.inputs = [known[name] for name in op.inputs]
+        self.outputs = [known["out"]]
+        self._params = {name: known[name] for name in op.defaults}
+
+    def get_attr(self, name: str) -> Any:
+        """Return a parameter of the op."""
+        if name not in self._params:
+            raise ValueError(
+                f"op {self.name!r} has no attribute {name!r}; it has {list(self._params)}"
+            )
+        return self._params[name]
+
+
+@adapts("register_gradient")
+class RegisterGradient:
+    """Decorate ``f(op, grad)`` to make it the gradient rule of an op that has none.
+
+    ``op.inputs``, ``op.outputs`` and ``op.get_attr(name)`` tell of the call; ``f`` returns a
+    gradient (or None) per input. The registry is global.
+
+    Parameters
+    ----------
+    op_type
+        The op, by gradtape's name for it (``"floor_divide"``), in capitals too (``"FloorDivide"``).
+
+    Raises
+    ------
+    LookupError
+        If there is no such op.
+    gradtape.core.errors.PluginError
+        If the op has a gradient; :func:`gradtape.register_gradient` can override it.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        known = gradtape.registry()
+        self._op = known.op(op_type if op_type in known.ops else snake_case(op_type))
+
+    def __call__(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """Register ``f``."""
+        op = self._op
+
+        def rule(g: Any, **known: Any) -> Any:
+            grads = f(_Called(op, known), g)
+            return tuple(grads) if isinstance(grads, (list, tuple)) else grads
+
+        # the registry learns from a rule's parameters what to hand it: here, everything
+        names = ["g", *op.inputs, "out", *op.defaults]
+        rule.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        )
+        gradtape.register_gradient(op.name)(rule)
+        return f
+
+
+@adapts("vmap")
+def vectorized_map(
+    fn: Callable[..., Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True
+) -> Any:
+    """Apply ``fn`` to every element along the first axis of ``elems``, all at once.
+
+    ``elems`` is a tensor or a nested container of tensors, which ``fn`` takes as one argument.
+    Random numbers differ from element to element.
+    """
+    return gradtape.vmap(fn, randomness="different")(elems)
+
+
+@adapts()
+def executing_eagerly() -> bool:
+    """Return whether ops run when they are called: everywhere but in a function being traced."""
+    return active_graph.get() is None
+
+
+@adapts()
+def enable_eager_execution() -> None:
+    """Do nothing: execution is always eager."""

@@ -1,0 +1,45 @@
+"""``Handle``: an array and its identity, all that those below tensors know of them."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any, Self
+
+__all__ = ["Handle", "next_id"]
+
+#: Identities on tapes, in the order of creation; 0 is nobody's.
+next_id = count(1).__next__
+
+
+class Handle:
+    """An array of any type, and the number by which tapes know it."""
+
+    __slots__ = ("__weakref__", "array", "id")
+
+    array: Any
+    id: int
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.id = next_id()
+
+    @classmethod
+    def with_id(cls, array: Any, id: int) -> Self:
+        """Return a handle with a given identity on tapes: a variable's, or 0 for none.
+
+        Parameters
+        ----------
+        array
+            An array of a backend or of a trace.
+        id
+            The identity.
+
+        Returns
+        -------
+        Tensor
+            A handle of the array.
+        """
+        handle = object.__new__(cls)  # without an identity of its own, which would be thrown away
+        handle.array = array
+        handle.id = id
+        return handle

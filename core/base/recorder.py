@@ -1,0 +1,65 @@
+"""``Recorder``: the base of all that hear of ops while they run, gradient tapes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..tensors.op import Op
+    from ..tensors.tensor import Tensor
+    from ..tensors.variable import Variable
+
+__all__ = ["Everything", "Recorder"]
+
+
+class Everything(dict[int, Any]):
+    """The records of a recorder to which every tensor matters."""
+
+    def __contains__(self, id: object) -> bool:
+        return True
+
+
+class Recorder:
+    """Hears of ops, variables and broken gradient paths while it is active; ignores all of it.
+
+    Attributes
+    ----------
+    records
+        What is followed, by the id of its tensor. An op tells a recorder only if one of its inputs
+        is in here.
+    wants_ops
+        Whether every such op must be told by :meth:`record`. Where not, quick ops add the record of
+        the commonest case to ``records`` themselves.
+    asks_where
+        Whether it wants to know at which record a backward pass is (``context.running``).
+    """
+
+    records: dict[int, Any]
+    wants_ops = True
+    asks_where = False
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        """Hear of a run of ``op`` with one output."""
+
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        """Hear of a run of an op with several outputs, or with one rule for all inputs."""
+
+    def record_call(
+        self,
+        name: str,
+        inputs: list[Tensor],
+        outputs: list[Tensor],
+        backward: Callable[[list[Any]], Sequence[Any]],
+    ) -> None:
+        """Hear of a computation whose gradient is the function ``backward``."""
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Hear that gradients stop here, and why."""
+
+    def accessed(self, variable: Variable) -> None:
+        """Hear that a trainable variable was read."""

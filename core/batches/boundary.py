@@ -1,0 +1,188 @@
+"""Into a batch and out of it: ``HIDE`` and ``UNHIDE``, the ops that move the examples' axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.context import active_batches, active_graph
+from ..base.table import F, ops
+from ..ops.dispatch import is_transformed
+from ..tensors.convert import as_tensor
+from ..tensors.op import Op
+from ..tensors.tensor import Tensor
+from .batched import Batched, as_batched, has_level, row_of
+
+__all__ = [
+    "HIDE",
+    "UNHIDE",
+    "InBatch",
+    "check_randomness",
+    "in_trace",
+    "key_for_examples",
+    "leave",
+    "over_examples",
+]
+
+
+class _Boundary(Op):
+    """An op that works on arrays of every type without computing anything."""
+
+    __slots__ = ("apply",)
+
+    def __init__(self, name: str, apply: Callable[..., Any], **record: Any) -> None:
+        super().__init__(name, lambda xp: None, **record)
+        self.apply = apply
+
+    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+        if any(type(x) is Tensor for x in arrays):
+            return super().resolve(arrays)
+        self._kernels[tuple(map(type, arrays))] = self.apply
+        return self.apply
+
+
+def _hide(x: Any, *, level: int) -> Any:
+    if type(x) is Batched and x.level > level:  # stays the outermost; its axis must stay first
+        return Batched(_hide(F.swapaxes(x.array, axis1=0, axis2=1), level=level), x.level)
+    return Batched(x, level)
+
+
+def _unhide(x: Any, like: Any, *, level: int) -> Any:
+    if type(x) is not Batched or x.level < level:
+        return as_batched(x, like)
+    if x.level == level:
+        return x.array
+    inner, beside = x.array, like
+    if type(like) is Batched and like.level == x.level:
+        beside = row_of(like.array)
+    if not has_level(inner, level):
+        return Batched(F.swapaxes(as_batched(inner, beside), axis1=0, axis2=1), x.level)
+    return Batched(F.swapaxes(_unhide(inner, beside, level=level), axis1=0, axis2=1), x.level)
+
+
+class _Hide(_Boundary):
+    """In a trace, what becomes a batch joins the graph first.
+
+    What is computed from it is then a part of the graph, and not of a trace's constants, which
+    tapes could not follow through batches that have ended when the graph runs.
+    """
+
+    __slots__ = ()
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        if active_graph.get() is not None:
+            inputs = tuple(_ENTER(x) for x in inputs)
+        return super().__call__(*inputs, **params)
+
+
+def in_trace(array: Any) -> Any:
+    """Return an array as a value of the graph that is traced; itself, if there is none."""
+    graph = active_graph.get()
+    return array if graph is None or is_transformed(array) else graph.adopt(array)
+
+
+def _enter(x: Any) -> Any:
+    graph = active_graph.get()
+    if graph is None or is_transformed(x):
+        return x
+    return graph.add(ops["identity"], (x,), {})
+
+
+_ENTER: Op = _Boundary(
+    "vmap_enter", _enter, inputs=("x",), jvp="linear", gradients={"x": lambda g: g}
+)
+
+#: Make the first axis of an array the hidden one of a level.
+HIDE: Op = _Hide(
+    "vmap_hide",
+    _hide,
+    inputs=("x",),
+    params={"level": 0},
+    jvp="linear",
+    gradients={"x": lambda g, x_like, level: UNHIDE.raw(g, x_like, level=level)},
+)
+#: Make the hidden axis of a level the first one; ``like`` says how long it is.
+UNHIDE: Op = _Boundary(
+    "vmap_unhide",
+    _unhide,
+    inputs=("x", "like"),
+    params={"level": 0},
+    jvp="linear",
+    gradients={"x": lambda g, level: HIDE.raw(g, level=level), "like": None},
+)
+
+
+def over_examples(g: Any, level: int) -> Any:
+    """Return a gradient (array or tensor) summed over the hidden axis of a level."""
+    if not has_level(g.array if type(g) is Tensor else g, level):
+        return g  # zeros, of which there is one for all
+    return F.sum(UNHIDE.raw(g, g, level=level), axis=0, keepdims=False)
+
+
+class InBatch:
+    """A gradient function of one example as one of all examples of a level.
+
+    Attributes
+    ----------
+    inputs, results
+        The arrays that it goes between, with the hidden axis first; an input that all examples
+        share has none, and its gradient is their sum.
+    """
+
+    def __init__(self, backward: Any, inputs: list[Any], results: list[Any], level: int) -> None:
+        like = next(x.array for x in (*inputs, *results) if type(x) is Batched and x.level == level)
+        self.backward = backward
+        self.grad_fn = backward.grad_fn
+        self.level = level
+        self.batched = [has_level(x, level) for x in inputs]
+        self.inputs = [x.array if b else x for x, b in zip(inputs, self.batched, strict=True)]
+        self.results = [UNHIDE.raw(y, like, level=level) for y in results]
+        self.specs = [(x.shape, x.dtype) for x in self.inputs]
+
+    def __call__(self, upstream: Sequence[Tensor]) -> list[Tensor | None]:
+        """Return the gradient of each input."""
+        level = self.level
+        grads = self.backward([HIDE(g, level=level) for g in upstream])
+        return [
+            None
+            if g is None
+            else UNHIDE(g, upstream[0], level=level)
+            if batched and has_level(g.array, level)
+            else Tensor(as_batched(g.array, upstream[0].array))
+            if batched
+            else over_examples(g, level)
+            for g, batched in zip(grads, self.batched, strict=True)
+        ]
+
+
+def leave(x: Any, like: Tensor, level: int) -> Tensor:
+    """Return ``x`` with the hidden axis of a level first; repeated, if it has none."""
+    x = as_tensor(x)
+    if has_level(x.array, level):
+        return UNHIDE(x, like, level=level)
+    result: Tensor = ops["spread_like"](x, like)
+    return result
+
+
+def check_randomness() -> None:
+    """Raise ``RuntimeError`` if nobody has said what random numbers do in a batch around."""
+    if any(batch.randomness == "error" for batch in active_batches.get()):
+        raise RuntimeError(
+            "random numbers are drawn inside vmap: say whether each example has its own, "
+            'vmap(..., randomness="different"), or all have the same, randomness="same"'
+        )
+
+
+def key_for_examples(key: Tensor) -> Tensor:
+    """Return a key of random numbers as the batches around want it: for each example, or for all.
+
+    Raises
+    ------
+    RuntimeError
+        If nobody has said which.
+    """
+    check_randomness()
+    for level, like, randomness in active_batches.get():
+        if randomness == "different":
+            key = HIDE(ops["random_split"](key, like), level=level)
+    return key

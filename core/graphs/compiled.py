@@ -1,0 +1,38 @@
+"""``compiled``: a graph as a function of raw arrays, by the executor that is selected."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.table import registry
+from ..tensors.tensor import Tensor
+from .graph import Graph
+from .replay import replay
+
+__all__ = ["Run", "compiled"]
+
+Run = Callable[[Sequence[Any]], list[Any]]
+
+_compiled: weakref.WeakKeyDictionary[Graph, Run] = weakref.WeakKeyDictionary()
+
+
+def compiled(graph: Graph) -> Run:
+    """Return what runs a graph, made by the selected executor on first use."""
+    run = _compiled.get(graph)
+    if run is None:
+        run = _compiled[graph] = _naming(graph, registry().executor()(graph))
+    return run
+
+
+def _naming(graph: Graph, execute: Run) -> Run:
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        try:
+            return execute(arrays)
+        except (IndexError, TypeError, ValueError):
+            # one op at a time, the failing one names itself; nothing is assigned on this way
+            replay(graph.without_updates(), [Tensor(x) for x in arrays])
+            raise
+
+    return run

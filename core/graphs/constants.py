@@ -1,0 +1,33 @@
+"""A graph's constants on the backend where it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ops.backend import backend_for_type
+from ..ops.dispatch import is_transformed
+from .graph import Graph
+from .nodes import Symbol
+
+__all__ = ["local_constants"]
+
+
+def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
+    """Return a graph's constants on the backend and device that its inputs or variables are on."""
+    constants = graph.constants
+    if not constants:
+        return constants
+    candidates = [*arrays, *(variable.array for variable in graph.variables)]
+    for array in candidates:
+        if is_transformed(array):
+            continue
+        here = backend_for_type(type(array))
+        moved = {}
+        for symbol, constant in constants.items():
+            owner = backend_for_type(type(constant))
+            if owner is not here:
+                constant = here.asarray(owner.to_numpy(constant), device=here.device(array))
+            moved[symbol] = constant
+        return moved
+    return constants

@@ -1,0 +1,169 @@
+"""What graphs are made of: symbols, which stand for values, and nodes, the steps between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.operators import ArrayOperators
+from ..base.spec import Shape, describe
+from ..tensors.op import Op
+
+if TYPE_CHECKING:
+    from ..tensors.variable import Variable
+
+__all__ = [
+    "BaseGraph",
+    "CustomGradient",
+    "Node",
+    "NotSaved",
+    "Read",
+    "Refusal",
+    "Symbol",
+    "Written",
+]
+
+
+class BaseGraph:
+    """A graph, as far as its parts know it: nodes may hold graphs of their own."""
+
+    name: str
+    inputs: list[Symbol]
+    nodes: list[Node]
+    outputs: list[Symbol]
+    constants: dict[Symbol, Any]
+
+
+class Symbol(ArrayOperators):
+    """One value of a graph: an array type whose ops append nodes instead of computing.
+
+    Parameters
+    ----------
+    graph
+        The graph that it belongs to.
+    shape
+        A tuple of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+    dtype
+        The dtype.
+    name
+        Its name in the printed graph.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
+    traced = True
+
+    def __init__(self, graph: BaseGraph, shape: Shape, dtype: Any, name: str | None = None) -> None:
+        self.graph = graph
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self.name = name
+
+    def why_unknown(self) -> str:
+        return (
+            f"while a function is traced ({self!r}). "
+            "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "
+            "gradtape.while_loop to repeat, gradtape.stop_gradient to stop gradients), or call "
+            "this outside gradtape.function."
+        )
+
+    def __repr__(self) -> str:
+        return f"symbol {self.name or '?'}: {describe(self.shape, self.dtype)}"
+
+
+class Read:
+    """The node kind that reads a variable's value on entry to the graph."""
+
+    __slots__ = ("variable",)
+    name = "read"
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = variable
+
+
+class Written(Read):
+    """The node kind for a variable read after an assignment: its input is the value assigned."""
+
+    __slots__ = ()
+    name = "written"
+
+
+class Refusal:
+    """Why a backward function could not be traced."""
+
+    __slots__ = ("function", "line", "reason")
+
+    def __init__(self, function: str, line: str, reason: str) -> None:
+        self.function = function
+        self.line = line
+        self.reason = reason
+
+    def __str__(self) -> str:
+        reason = self.reason.rstrip(".")  # what to do follows, in a sentence of its own
+        return f"the gradient of {self.function!r} ({self.line}) cannot be traced: {reason}"
+
+
+class NotSaved(Refusal):
+    """The backward function is not there: the file was saved without custom gradients."""
+
+    __slots__ = ()
+
+    def __init__(self, function: str) -> None:
+        super().__init__(function, "", "")
+
+    def __str__(self) -> str:
+        return f"no gradient is defined for {self.function!r}: its file was saved without it"
+
+
+class CustomGradient:
+    """The node kind that replaces a gradient.
+
+    Inputs are ``results + arguments + saved``. Outputs are the results, unchanged; gradients reach
+    the arguments through ``backward``, a graph from ``saved + upstream`` to a gradient for each
+    argument that has one (``connected`` says which).
+    """
+
+    __slots__ = ("arguments", "backward", "connected", "label", "results")
+    name = "custom_gradient"
+
+    def __init__(
+        self,
+        label: str,
+        results: int,
+        arguments: int,
+        backward: Any,
+        connected: tuple[bool, ...],
+    ) -> None:
+        self.label = label
+        self.results = results
+        self.arguments = arguments
+        self.backward = backward
+        self.connected = connected
+
+
+class Node:
+    """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
+
+    __slots__ = ("inputs", "op", "outputs", "params", "several")
+
+    def __init__(
+        self,
+        op: Op | Read | CustomGradient,
+        inputs: tuple[Any, ...],
+        params: dict[str, Any],
+        outputs: tuple[Symbol, ...],
+        several: bool = False,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.params = params
+        self.outputs = outputs
+        # whether the kernel returns a sequence, which may have a single item
+        self.several = several
+
+    @property
+    def graphs(self) -> list[Any]:
+        """The graphs inside: a custom gradient's backward, or those that an op runs."""
+        if isinstance(self.op, CustomGradient):
+            return [self.op.backward] if isinstance(self.op.backward, BaseGraph) else []
+        return [value for value in self.params.values() if isinstance(value, BaseGraph)]

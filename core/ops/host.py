@@ -1,0 +1,276 @@
+"""The plugins of this process: found by entry point, registered by hand, left out on request."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..base import table
+from ..errors import PluginError
+from . import backend as backends
+from . import hookspecs
+from .registry import DISABLE, KINDS, PluginInfo, Registry
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    import pluggy
+
+__all__ = [
+    "PluginHost",
+    "disable_plugin",
+    "register_plugin",
+    "registry",
+    "unregister_plugin",
+]
+
+
+class PluginHost:
+    """Holds the registry, and makes another when plugins come or go."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._registry: Registry | None = None
+        self._by_hand: dict[str, Any] = {}
+        self._disabled: set[str] = set()
+
+    def registry(self, strict: bool = True) -> Registry:
+        """Return the registry; see :func:`registry`."""
+        found = self._registry or self._discovered()
+        if strict:
+            for info in found.plugins:
+                if info.clash:
+                    raise PluginError(info.problem)
+        return found
+
+    def register(self, plugin: Any, name: str) -> None:
+        """Register a plugin by hand; see :func:`register_plugin`."""
+        if name in self._by_hand:
+            raise PluginError(f"a plugin called {name!r} is registered already")
+        self._by_hand[name] = plugin
+        self.forget()
+        found = self._discovered(quiet=name)  # its problem is raised, not warned of
+        info = next(info for info in found.plugins if info.name == name)
+        if info.problem:
+            self.unregister(name)
+            raise PluginError(info.problem)
+
+    def unregister(self, name: str) -> None:
+        """Take back a plugin registered by hand; see :func:`unregister_plugin`."""
+        if name not in self._by_hand:
+            raise PluginError(f"no plugin called {name!r} was registered by hand")
+        del self._by_hand[name]
+        self.forget()
+
+    def disable(self, name: str, disabled: bool) -> None:
+        """Leave a plugin out, or take it in again; see :func:`disable_plugin`."""
+        (self._disabled.add if disabled else self._disabled.discard)(name)
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the registry: plugins are discovered anew on the next call."""
+        with self._lock:
+            old, self._registry = self._registry, None
+            table.forget()
+            backends.forget()
+            if old is not None:
+                old.give_back()
+
+    def _discovered(self, quiet: str = "") -> Registry:
+        """Discover plugins if that is to be done; warn of broken ones but ``quiet``."""
+        with self._lock:
+            if self._registry is not None:
+                return self._registry
+            found = self._registry = self._discover()
+        for info in found.plugins:
+            problem = info.problem and not info.clash and info.problem != "disabled"
+            if problem and info.name != quiet:
+                warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=5)
+        return found
+
+    def _discover(self) -> Registry:
+        import pluggy  # slow to import, and needed once
+
+        result = Registry()
+        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        manager.add_hookspecs(hookspecs.marked(pluggy))
+        loaded: list[tuple[PluginInfo, Any]] = []
+        for info, load in self._candidates():
+            result.plugins.append(info)
+            if info.problem:
+                continue
+            try:
+                plugin = load()
+                manager.register(plugin, name=f"{info.distribution}:{info.name}")
+                manager.check_pending()
+                loaded.append((info, plugin))
+            except Exception as error:  # a broken plugin must not take the others down
+                info.problem = _cause(info, error)
+        # rules and kernels may be for ops of any plugin: providers of ops go first
+        loaded.sort(key=lambda pair: not hasattr(pair[1], "gradtape_ops"))
+        for info, plugin in loaded:
+            try:
+                result.add(info, _provided(manager, plugin))
+            except PluginError as error:
+                info.problem = str(error)
+            except Exception as error:
+                info.problem = _cause(info, error)
+        return result
+
+    def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
+        """Return the plugins that there are, with what loads each; one left out has a problem."""
+        import importlib.metadata  # slow to import, and needed once
+
+        found: list[tuple[PluginInfo, Callable[[], Any]]] = []
+        # the built-in plugins come first, by our own declaration and not by name
+        entry_points = sorted(
+            importlib.metadata.entry_points(group=hookspecs.PROJECT),
+            key=lambda point: (_distribution(point)[0] != table.PACKAGE, point.name),
+        )
+        seen: set[tuple[str, str]] = set()
+        for point in entry_points:
+            if (point.name, point.value) not in seen:  # an editable install may list itself twice
+                seen.add((point.name, point.value))
+                found.append((PluginInfo(point.name, *_distribution(point)), point.load))
+        found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
+        named = {name.strip() for name in os.environ.get(DISABLE, "").split(",")}
+        for info, _ in found:
+            if info.name in self._disabled | named:
+                info.problem = "disabled"
+        return found
+
+
+def _same(plugin: Any) -> Any:
+    return plugin
+
+
+def _provided(manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
+    """Return what one plugin's implementations of the hooks return, by hook."""
+    provided: dict[str, Any] = dict.fromkeys(kind.hook for kind in KINDS)
+    for hook in provided:
+        for implementation in getattr(manager.hook, f"gradtape_{hook}").get_hookimpls():
+            if implementation.plugin is plugin:
+                provided[hook] = implementation.function()
+    return provided
+
+
+def _distribution(point: EntryPoint) -> tuple[str, str]:
+    return (point.dist.name, point.dist.version) if point.dist is not None else ("", "")
+
+
+def _cause(info: PluginInfo, error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{info}: {type(error).__name__}: {error} (at {place.filename}:{place.lineno})"
+
+
+#: The one of this process.
+HOST = PluginHost()
+
+
+def registry(strict: bool = True) -> Registry:
+    """Return the registry; plugins are discovered on the first call.
+
+    Parameters
+    ----------
+    strict
+        Whether a clash of plugins is an error (the default), or only noted in ``plugins``.
+
+    Returns
+    -------
+    Registry
+        What all plugins provide: ``ops``, ``backends``, ``modules`` and more, by name.
+
+    Raises
+    ------
+    PluginError
+        If two plugins provide the same thing, unless not ``strict``.
+
+    Examples
+    --------
+    >>> "matmul" in gt.registry().ops
+    True
+    >>> str(gt.registry().owner("op", "matmul")).startswith("plugin 'ops' (gradtape")
+    True
+    """
+    return HOST.registry(strict)
+
+
+def register_plugin(plugin: Any, name: str) -> None:
+    """Register a plugin by hand: a module or object with hook implementations.
+
+    Parameters
+    ----------
+    plugin
+        What has the functions marked with :func:`gradtape.hookimpl`.
+    name
+        A name to speak of it by, and to take it back with :func:`gradtape.unregister_plugin`.
+
+    Raises
+    ------
+    PluginError
+        If it clashes with another plugin, or cannot be used; it is then not registered.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from gradtape.core.extend import Op
+    >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
+    >>> gt.register_plugin(plugin, "example")
+    >>> gt.grad(twice)(1.0).item()
+    2.0
+    >>> gt.unregister_plugin("example")
+    """
+    HOST.register(plugin, name)
+
+
+def unregister_plugin(name: str) -> None:
+    """Take back a plugin registered by hand.
+
+    Parameters
+    ----------
+    name
+        The name that it was registered under.
+
+    Raises
+    ------
+    PluginError
+        If no plugin of that name was registered by hand.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [])), "example")
+    >>> gt.unregister_plugin("example")
+    >>> any(info.name == "example" for info in gt.registry().plugins)
+    False
+    """
+    HOST.unregister(name)
+
+
+def disable_plugin(name: str, disabled: bool = True) -> None:
+    """Leave out the plugin called ``name`` from now on (or take it in again).
+
+    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, names with commas between them, does the
+    same from the start.
+
+    Parameters
+    ----------
+    name
+        The plugin's name, as ``gradtape plugins`` lists it; one that is not installed does no harm.
+    disabled
+        False takes it in again.
+
+    Examples
+    --------
+    >>> gt.disable_plugin("cupy")
+    >>> "cupy" in gt.registry().backends
+    False
+    >>> gt.disable_plugin("cupy", disabled=False)
+    """
+    HOST.disable(name, disabled)

@@ -1,0 +1,360 @@
+"""``Primitive``: an op on arrays, with its kernel, its rules and how it finds what to run.
+
+An op dispatches on the types of the arrays that it is given. A backend's arrays run a kernel; every
+other array type (a traced symbol, a batch, the tensor handle itself) has registered what to do.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from ..base.dtypes import SCALARS
+from ..base.table import late, ops, registry
+from ..errors import BackendMismatch, PluginError
+from .backend import Backend, backend_for_type, shape_witness
+from .dispatch import ScalarTable, scalar_tables, transforms
+from .rule import BatchRule, ForwardRule, Rule
+
+__all__ = ["Primitive"]
+
+
+class _Text:
+    """``__doc__``: the class's text on a class of ops, and the op's own on an op."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
+        return self.text if op is None else late("core.ops.docstrings").docstring_of(op)
+
+
+class _Signature:
+    """``__signature__``: None on a class of ops, which Python reads itself; of an op, its own."""
+
+    __slots__ = ()
+
+    def __get__(self, op: Primitive | None, owner: type | None = None) -> inspect.Signature | None:
+        return None if op is None else late("core.ops.docstrings").signature_of(op)
+
+
+class Primitive:
+    """An op on arrays: its record, and how it finds what to run.
+
+    Users meet it as :class:`Op`, which is called on tensors; parameters are described there.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_kernels",
+        "_rules",
+        "_shapes_only",
+        "batch",
+        "broadcasts",
+        "defaults",
+        "doc",
+        "holomorphic",
+        "infer",
+        "inputs",
+        "jvp",
+        "kernel",
+        "name",
+        "provider",
+        "quick",
+        "rules_provider",
+        "variadic",
+        "vjp",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kernel: str | Callable[..., Any],
+        *,
+        inputs: Sequence[str] | None = None,
+        gradients: Mapping[str, Callable[..., Any] | None] | None = None,
+        vjp: Callable[..., Any] | None = None,
+        shapes_only: Sequence[str] = (),
+        infer: Callable[..., Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+        broadcasts: bool = False,
+        holomorphic: bool = False,
+        batch: BatchRule | None = None,
+        jvp: ForwardRule | None = None,
+        doc: str = "",
+    ) -> None:
+        self.name = name
+        self.kernel = kernel
+        self.inputs, self.defaults = _signature(name, kernel, inputs, params)
+        self.variadic = any(name.startswith("*") for name in self.inputs)
+        self.vjp = vjp
+        self._shapes_only = (vjp, frozenset(shapes_only))  # another's rule may read values
+        self.infer = infer
+        self.broadcasts = broadcasts
+        self.holomorphic = holomorphic
+        self.batch = _known(batch, ("elementwise",), name, "batch")
+        self.jvp = _known(jvp, ("linear", "multilinear"), name, "jvp")
+        self.doc = doc
+        self.provider: Any = None
+        self.rules_provider: Any = None
+        self.rules = None
+        # by the types of the arrays; a unary op has entries by the type alone as well
+        self._kernels: dict[Any, Callable[..., Any]] = {}
+        if gradients is not None:
+            self.set_gradients(gradients)
+
+    def set_gradients(self, gradients: Mapping[str, Callable[..., Any] | None]) -> None:
+        """Give the op its gradient rules, by input name.
+
+        Parameters
+        ----------
+        gradients
+            A rule for each input, ``NONDIFF`` where there is none; see :class:`Rule`.
+
+        Raises
+        ------
+        PluginError
+            If an input is missing or unknown, or a rule asks for what the op does not have.
+        """
+        unknown = sorted(set(gradients) - set(self.inputs))
+        missing = [name for name in self.inputs if name not in gradients]
+        if unknown or missing:
+            raise PluginError(
+                f"op {self.name!r}: gradients must name each of its inputs {self.inputs}; "
+                f"unknown: {unknown}, missing: {missing} (write NONDIFF for an input without one)"
+            )
+        rules = []
+        for name in self.inputs:
+            fn = gradients[name]
+            rules.append(None if fn is None else Rule(self, name, fn))
+        self.rules = tuple(rules)
+
+    def replace_rules(self, rules: Mapping[str, Any] | Callable[..., Any]) -> None:
+        """Take other gradient rules: by input name, or one function written by parameter names."""
+        if isinstance(rules, Mapping):
+            self.set_gradients(rules)
+        else:
+            self.vjp, self.rules = self.joint_rule(rules), None
+
+    def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a user's rule, which is given tensors, as a ``vjp`` of this op."""
+        raise NotImplementedError
+
+    def replace_vjp(self, vjp: Callable[..., Any]) -> None:
+        """Put another function, which reads the same of inputs and outputs, in ``vjp``'s place."""
+        known, names = self._shapes_only
+        self._shapes_only = (vjp if known is self.vjp else known, names)
+        self.vjp = vjp
+
+    @property
+    def rules(self) -> tuple[Rule | None, ...] | None:
+        """The gradient rules by input, or None if there are none or ``vjp`` serves all inputs."""
+        return self._rules
+
+    @rules.setter
+    def rules(self, rules: tuple[Rule | None, ...] | None) -> None:
+        self._rules = rules
+        for rule in rules or ():
+            if rule is not None:
+                rule.belongs_to(self.name)
+        # per input, what the quick paths need of a rule: which one value it reads, and its function
+        self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
+            (rule.single, rule.fn) if rule is not None and rule.single is not None else None
+            for rule in rules or (None,) * len(self.inputs)
+        )
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether any input has a gradient rule."""
+        return self.vjp is not None or bool(self.rules and any(self.rules))
+
+    def for_vjp(
+        self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return what ``vjp`` will be given, with values that it does not read let go.
+
+        Parameters
+        ----------
+        inputs, outputs
+            The tensors that went in and came out.
+
+        Returns
+        -------
+        inputs, outputs : tuple
+            The same, stand-ins of equal shape and dtype in the place of some.
+        """
+        vjp, names = self._shapes_only
+        if not names or vjp is not self.vjp:
+            return inputs, outputs
+        last = len(self.inputs) - 1
+        kept = [
+            shape_witness(x) if self.inputs[min(i, last)] in names else x
+            for i, x in enumerate(inputs)
+        ]
+        if "out" in names:
+            outputs = tuple(shape_witness(y) for y in outputs)
+        return tuple(kept), outputs
+
+    __signature__ = _Signature()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.__doc__ = _Text(vars(cls).get("__doc__"))  # type: ignore[assignment]
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        arguments = [*self.inputs, *(f"{k}={v!r}" for k, v in self.defaults.items())]
+        return f"<op {self.name}({', '.join(arguments)})>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ops.__getitem__, (self.name,))
+
+    def raw(self, *arrays: Any, **params: Any) -> Any:
+        """Run the op on arrays of any one type, and return arrays of that type.
+
+        Parameters
+        ----------
+        arrays
+            Arrays of a backend, a trace or a batch, and weak Python scalars.
+        params
+            The op's parameters.
+
+        Returns
+        -------
+        array or sequence of arrays
+            The results; no tape hears of them.
+
+        Raises
+        ------
+        TypeError
+            If the number of arrays is wrong, or one is none of any backend's.
+        BackendMismatch
+            If arrays are of two backends.
+        """
+        try:
+            kernel = self._kernels[tuple(map(type, arrays))]
+        except KeyError:
+            kernel = self.resolve(arrays)
+        return kernel(*arrays, **params)
+
+    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+        """Find, and remember, what runs this op for arrays of these types.
+
+        Parameters
+        ----------
+        arrays
+            What the op is called with.
+
+        Returns
+        -------
+        callable
+            A function of the arrays and the op's parameters.
+
+        Raises
+        ------
+        TypeError
+            If the number of arrays is wrong, or one is none of any backend's.
+        BackendMismatch
+            If arrays are of two backends.
+        """
+        if len(arrays) != len(self.inputs) and not self.variadic:
+            raise TypeError(
+                f"{self.name}: expected {len(self.inputs)} arrays ({', '.join(self.inputs)}), "
+                f"got {len(arrays)}"
+            )
+        types = tuple(map(type, arrays))
+        found = [transforms[kind] for kind in types if kind in transforms]
+        if found:
+            kernel = max(found, key=itemgetter(0))[1](self)
+        else:
+            owners = {}
+            for kind in types:
+                if kind not in SCALARS:
+                    backend = backend_for_type(kind, self.name)
+                    owners[backend.name] = backend
+            if len(owners) > 1:
+                raise BackendMismatch(
+                    f"{self.name}: the inputs are on backends {' and '.join(sorted(owners))}; "
+                    f"move one with tensor.to({sorted(owners)[0]!r})"
+                )
+            if not owners:
+                raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
+            (backend,) = owners.values()
+            kernel = self.kernel_for(backend)
+            if backend.scalar_array_type in types:
+                for tables in scalar_tables.values():
+                    tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
+        self._kernels[types] = kernel
+        return kernel
+
+    def kernel_for(self, backend: Backend) -> Callable[..., Any]:
+        """Return the kernel that computes this op on a backend's arrays.
+
+        Parameters
+        ----------
+        backend
+            The backend.
+
+        Returns
+        -------
+        callable
+            A function of the backend's arrays and the op's parameters.
+
+        Raises
+        ------
+        UnknownOp
+            If the op is not registered, or the backend has no kernel for it.
+        """
+        return registry().kernel(self, backend)
+
+    def forget_kernels(self) -> None:
+        """Drop remembered kernels, after the registry changed."""
+        self._kernels.clear()
+
+
+Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
+
+
+def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
+    if isinstance(rule, str) and rule not in words:
+        raise PluginError(
+            f"op {op!r}: {argument} is a function or {' or '.join(map(repr, words))}, got {rule!r}"
+        )
+    return rule
+
+
+def _signature(
+    name: str,
+    kernel: str | Callable[..., Any],
+    inputs: Sequence[str] | None,
+    params: Mapping[str, Any] | None,
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the names of a kernel's arrays, and its parameters with their defaults."""
+    if isinstance(kernel, str):
+        if inputs is None:
+            raise PluginError(f"op {name!r}: name its inputs, the kernel {kernel!r} is only a name")
+        return tuple(inputs), dict(params or {})
+    arrays: list[str] = []
+    defaults: dict[str, Any] = {}
+    for parameter in list(inspect.signature(kernel).parameters.values())[1:]:
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            defaults[parameter.name] = parameter.default
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            arrays.append("*" + parameter.name)
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            raise PluginError(f"op {name!r}: its kernel takes **{parameter.name}; name parameters")
+        elif parameter.default is not parameter.empty:
+            raise PluginError(
+                f"op {name!r}: {parameter.name!r} has a default but is positional; arrays are "
+                "positional, parameters keyword-only"
+            )
+        else:
+            arrays.append(parameter.name)
+    return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}

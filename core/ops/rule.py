@@ -1,0 +1,163 @@
+"""The rules of an op: ``Rule``, the gradient of one input; how it batches; how it goes forward."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
+
+from ..base.table import F
+from ..errors import PluginError
+from .backend import shape_witness
+
+if TYPE_CHECKING:
+    from .primitive import Primitive
+
+__all__ = ["NONDIFF", "NOTHING", "BatchRule", "Composed", "ForwardRule", "Rule", "op_of"]
+
+#: In :attr:`Rule.single`: the rule needs no value.
+NOTHING = -1
+#: Marks an input that has no gradient, on purpose.
+NONDIFF = None
+
+
+class Rule:
+    """The gradient rule of one input: ``fn(g, *picked, **keywords)`` is that input's gradient.
+
+    The names of the function's parameters say what it needs: inputs, ``out``, an input's shape and
+    dtype alone (``x_like``), parameters of the op. A tape keeps alive no more than that.
+
+    Attributes
+    ----------
+    fn, fn_complex
+        The function, for real and for complex results.
+    pick
+        Takes what the function needs from the tuple of the op's inputs and its output.
+    single
+        The place in that tuple of the one value that the function needs, ``NOTHING`` if it needs
+        none; None if it needs anything else.
+    keywords
+        The op's parameters that it needs.
+    broadcasts
+        Whether what it returns is still to be summed to the shape of the input.
+    """
+
+    __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "pick", "single")
+
+    def __init__(self, op: Primitive, target: str, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.fn_complex = _conjugated(fn) if op.holomorphic else fn
+        self.broadcasts = op.broadcasts
+        self.checked = False
+        slots: list[int] = []
+        likes: set[int] = set()
+        keywords: list[str] = []
+        for name in _argument_names(fn)[1:]:
+            stem = name.removesuffix("_like")
+            if name in op.inputs:
+                slots.append(op.inputs.index(name))
+            elif name == "out":
+                slots.append(len(op.inputs))
+            elif stem in op.inputs:
+                likes.add(len(slots))
+                slots.append(op.inputs.index(stem))
+            elif name in op.defaults:
+                keywords.append(name)
+            else:
+                raise PluginError(
+                    f"op {op.name!r}: the gradient rule of {target!r} asks for {name!r}; it "
+                    f"may ask for inputs {op.inputs}, 'out', '<input>_like' or parameters "
+                    f"{tuple(op.defaults)}"
+                )
+        self.keywords = tuple(keywords)
+        self.pick = _picker(slots, likes)
+        simple = len(slots) <= 1 and not likes and not keywords
+        self.single: int | None = (slots[0] if slots else NOTHING) if simple else None
+
+    def apply(
+        self, g: Any, values: tuple[Any, ...], params: Mapping[str, Any], complex_: bool = False
+    ) -> Any:
+        """Return the input's gradient, given the op's inputs and output and all parameters."""
+        fn = self.fn_complex if complex_ else self.fn
+        return fn(g, *self.pick(values), **self.settings(params))
+
+    def belongs_to(self, op: str) -> None:
+        """Remember the op's name for its functions, which are all that tapes keep."""
+        for fn in (self.fn, self.fn_complex):
+            with suppress(TypeError):  # it cannot be referred to weakly
+                _op_names[fn] = op
+
+    def settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of an op's parameters that the rule takes."""
+        return {name: params[name] for name in self.keywords}
+
+
+# by a rule's function
+_op_names: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+
+
+def op_of(fn: Callable[..., Any]) -> str:
+    """Return the name of the op that a rule's function belongs to."""
+    return _op_names.get(fn) or str(getattr(fn, "__qualname__", repr(fn)))
+
+
+class Composed:
+    """A batching rule in other words: the op as a function of other ops, ``fn(*arrays, **params)``.
+
+    Its arrays are those of one example, as in a gradient rule.
+    """
+
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+
+#: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
+#: inside, which of them are batched, and the parameters. It returns the results, their first axis
+#: the hidden one.
+BatchRule = (
+    Literal["elementwise"]
+    | Composed
+    | Callable[["Primitive", list[Any], list[bool], dict[str, Any]], Any]
+)
+#: How tangents go forward: what the op is linear in, or
+#: ``rule(tangents, inputs, outputs, **params)``.
+ForwardRule = Literal["linear", "multilinear"] | Callable[..., Any]
+
+
+def _argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's positional parameters."""
+    code = getattr(fn, "__code__", None)
+    if code is not None:  # a hundred times quicker than inspect, for hundreds of rules
+        return tuple(code.co_varnames[: code.co_argcount])
+    return tuple(inspect.signature(fn).parameters)
+
+
+def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a holomorphic function's rule for complex values: the conjugate of the derivative."""
+
+    def rule(g: Any, *args: Any, **params: Any) -> Any:
+        return F.conj(fn(F.conj(g), *args, **params))
+
+    return rule
+
+
+def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Return what takes a rule's tensors from the tuple of an op's inputs and its output."""
+    if not slots:
+        return lambda values: ()
+    # itemgetter gives a bare item for one index, and a tuple for a slice
+    getter = itemgetter(*slots) if len(slots) > 1 else itemgetter(slice(slots[0], slots[0] + 1))
+    if not likes:
+        return getter
+    wanted = [(slot, i in likes) for i, slot in enumerate(slots)]
+
+    def pick(values: tuple[Any, ...]) -> tuple[Any, ...]:
+        # a list first: half the cost of a generator
+        return tuple([shape_witness(values[i]) if like else values[i] for i, like in wanted])
+
+    return pick

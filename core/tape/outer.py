@@ -1,0 +1,164 @@
+"""``OuterTape``: how a tape that was opened outside a batch records what runs inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..base.context import Batching, active_batches, active_tapes, recording_to
+from ..base.recorder import Recorder
+from ..base.table import F
+from ..batches.batched import has_level, levels_of
+from ..batches.boundary import HIDE, UNHIDE, over_examples
+from ..ops.backend import shape_witness
+from ..tensors.op import Op
+from ..tensors.tensor import Tensor, is_raw
+from .recording import RecordingTape
+from .records import Edge, MultiOutputRecord, edges, of_edges
+
+__all__ = ["OuterTape", "batching"]
+
+
+class OuterTape(Recorder):
+    """Stands for a tape where values may differ from example to example of batches inside it.
+
+    What all examples share has one gradient for the tape, the sum over the examples; a tape opened
+    for one example keeps them apart. So where an op joins a batched input and a shared one, the
+    shared one's gradient is summed over the hidden axis here.
+    """
+
+    def __init__(self, tape: RecordingTape) -> None:
+        self.root = tape
+
+    @property
+    def records(self) -> dict[int, Any]:  # type: ignore[override]
+        """The tape's own."""
+        return self.root.records
+
+    @classmethod
+    def of(cls, recorder: Recorder) -> Recorder:
+        """Return what stands for a recorder; itself, if it is no tape."""
+        return cls(recorder) if isinstance(recorder, RecordingTape) else recorder
+
+    def accessed(self, variable: Any) -> None:
+        self.root.accessed(variable)
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        self.root.record(op, inputs, output, params)
+        if op is not HIDE:  # whose input is all examples
+            self._sum_shared(inputs, [output])
+
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self.root.record_joint(op, inputs, outputs, params)
+        self._sum_shared(inputs, outputs)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        self.root.record_call(name, inputs, outputs, backward)
+        self._sum_shared(inputs, outputs)
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        self.root.record_break(inputs, outputs, why)
+
+    def _sum_shared(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
+        levels = frozenset().union(*(levels_of(y.array) for y in outputs)) - self.root.levels
+        if not levels:
+            return
+        self.root.batched = True
+        records = self.root.records
+        shared: dict[int, list[int]] = {}  # id -> the levels over which its gradient is summed
+        for x in inputs:
+            if type(x) is Tensor and x.id in records:
+                missing = sorted(levels - levels_of(x.array), reverse=True)
+                if missing:
+                    shared[x.id] = missing
+        if not shared:
+            return
+        for y in outputs:
+            record = records.get(y.id)
+            if record is None:
+                continue
+            if type(record) is MultiOutputRecord:
+                records[y.id] = _summed_outputs(record, shared, outputs, levels)
+                continue
+            records[y.id] = of_edges(
+                [_summed(e, shared[e.input]) if e.input in shared else e for e in edges(record)]
+            )
+
+
+def _summed(edge: Edge, levels: list[int]) -> Edge:
+    """Return an edge with the gradient summed over the examples of levels."""
+    rule, values, like = edge.rule, edge.values, edge.like
+    n = len(values)
+
+    def summed(g: Any, *given: Any, **settings: Any) -> Any:
+        gx = rule(g, *given[:n], **settings)
+        if like is not None:
+            gx = F.unbroadcast_like(gx, given[n])
+        return _over(gx, levels)
+
+    read = values if like is None else (*values, like)
+    return Edge(edge.input, summed, read, edge.keywords, None)
+
+
+def _over(g: Any, levels: Sequence[int]) -> Any:
+    for level in levels:
+        g = over_examples(g, level)
+    return g
+
+
+def _summed_outputs(
+    record: MultiOutputRecord, shared: dict[int, list[int]], results: Sequence[Tensor], levels: Any
+) -> MultiOutputRecord:
+    outputs, inputs, backward, name = record
+    # for each level a result that has it, and which results do not
+    spread = [
+        (
+            level,
+            next(shape_witness(y) for y in results if has_level(y.array, level)),
+            [not has_level(y.array, level) for y in results],
+        )
+        for level in sorted(levels)
+    ]
+
+    def summed(gs: list[Any]) -> list[Any]:
+        raw = is_raw(gs)
+        for level, like, alike in spread:
+            # the upstream gradient of a result that all examples share is shared out among them
+            gs = [
+                _share(g, like, level, raw) if every and g is not None else g
+                for g, every in zip(gs, alike, strict=True)
+            ]
+        return [
+            _over(gx, shared[id]) if id in shared and gx is not None else gx
+            for id, gx in zip(inputs, backward(gs), strict=True)
+        ]
+
+    return MultiOutputRecord(outputs, inputs, summed, name)
+
+
+def _share(g: Any, like: Tensor, level: int, raw: bool) -> Any:
+    """Return a gradient as a batch whose examples sum to it."""
+    rows = UNHIDE.raw(*((like.array, like.array) if raw else (like, like)), level=level)
+    return HIDE.raw(F.spread_like(g / F.size_over(rows, axis=0), rows), level=level)
+
+
+@contextmanager
+def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
+    """Run a block for one example of a batch; tapes from outside sum over the examples."""
+    tapes = tuple(OuterTape.of(tape) for tape in active_tapes.get())
+    for tape in tapes:
+        if type(tape) is OuterTape:
+            tape.root.batched = True
+    token = active_batches.set((*active_batches.get(), Batching(level, like, randomness)))
+    try:
+        with recording_to(tapes):
+            yield
+    finally:
+        active_batches.reset(token)

@@ -1,0 +1,154 @@
+"""What a tape keeps: one record for each tensor that it follows, by the tensor's id.
+
+Records are plain tuples and lists, since they are made for every op that runs. The quick ops,
+``RecordingTape.record`` and the backward pass unpack them by hand, and so do the loops over whole
+tapes in here; all others ask :func:`edges`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, cast
+
+from ..ops.rule import op_of
+from ..tensors.op import Op
+from ..tensors.tensor import Tensor
+
+__all__ = [
+    "ELSEWHERE",
+    "Break",
+    "Edge",
+    "MultiOutputRecord",
+    "Record",
+    "SingleRecord",
+    "edges",
+    "of_edges",
+    "outputs_of",
+    "pieces",
+    "reachable",
+    "saved_tensors",
+]
+
+
+class Edge(NamedTuple):
+    """From an output back to an input, whose gradient is ``rule(g, *values, **keywords)``."""
+
+    input: int
+    rule: Callable[..., Any]
+    #: What the rule reads.
+    values: tuple[Any, ...]
+    #: None where the rule takes no parameters of the op.
+    keywords: dict[str, Any] | None
+    #: To whose shape the gradient is summed, because inputs broadcast; None if that is not needed.
+    like: Tensor | None
+
+
+class MultiOutputRecord(NamedTuple):
+    """A record of several outputs, or of a rule that serves all inputs at once."""
+
+    outputs: tuple[int, ...]
+    #: None for an input that is not followed.
+    inputs: tuple[int | None, ...]
+    #: From upstream gradients (None for zero) to a gradient or None per input, in tensors if it is
+    #: given tensors, and in arrays if it is given arrays.
+    backward: Callable[[list[Any]], Sequence[Any]]
+    name: str
+
+
+#: The commonest record, of one input and at most one value that the rule reads: (input, rule, value
+#: or None, like).
+SingleRecord = tuple[int, Callable[..., Any], Any, Tensor | None]
+#: None stands for a tensor that is watched, and for the further outputs of the
+#: :class:`MultiOutputRecord` before it. A list holds the fields of an :class:`Edge` per input; with
+#: ``keywords`` None, the one value that the rule reads (or None) stands in the place of ``values``.
+Record = SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | None
+
+#: Stands for the outputs of what no tape sees; no tensor has this id.
+ELSEWHERE = 0
+
+
+class Break(NamedTuple):
+    """Where a gradient path ended: an op that does not pass gradients on."""
+
+    output: int
+    input: int
+    why: Op | str  # an op that has no rule for the input, or a reason in words
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        op = self.why
+        if isinstance(op, str):
+            return op
+        if op.rules is None and op.vjp is None:
+            return f"op {op.name!r} has no gradient rule"
+        return f"op {op.name!r} does not pass gradients to this input"
+
+
+def edges(record: Record) -> Iterator[Edge]:
+    """Yield what a record says of each of its inputs; a multi-output record has no edges."""
+    if type(record) is tuple:
+        input, rule, value, like = cast("SingleRecord", record)
+        yield _edge(input, rule, value, None, like)
+    elif type(record) is list:
+        for fields in record:
+            yield _edge(*fields)
+
+
+def _edge(
+    input: int, rule: Any, value: Any, keywords: dict[str, Any] | None, like: Tensor | None
+) -> Edge:
+    if keywords is not None:
+        return Edge(input, rule, value, keywords, like)
+    return Edge(input, rule, () if value is None else (value,), None, like)
+
+
+def of_edges(found: Sequence[Edge]) -> Record:
+    """Return the record of some edges."""
+    return [(e.input, e.rule, e.values, e.keywords or {}, e.like) for e in found]
+
+
+def pieces(record: Record) -> Iterator[tuple[int, str, Record]]:
+    """Yield ``(input, name of the op, a record of that input alone)`` for each input."""
+    if type(record) is MultiOutputRecord:
+        yield from ((id, record.name, record) for id in record.inputs if id is not None)
+    else:
+        yield from ((e.input, op_of(e.rule), of_edges([e])) for e in edges(record))
+
+
+def outputs_of(output: int, record: Record) -> tuple[int, ...]:
+    """Return the outputs of a record that is kept under ``output``."""
+    return record.outputs if type(record) is MultiOutputRecord else (output,)
+
+
+def reachable(records: dict[int, Any], sources: set[int]) -> set[int]:
+    """Return the ids of all tensors that the sources influence."""
+    reached = set(sources)
+    for output, record in records.items():
+        if type(record) is tuple:  # by hand, since this runs over whole tapes
+            if record[0] in reached:
+                reached.add(output)
+        elif type(record) is MultiOutputRecord:
+            if not reached.isdisjoint(record.inputs):
+                reached.update(record.outputs)
+        elif record is not None:
+            for edge in record:
+                if edge[0] in reached:
+                    reached.add(output)
+                    break
+    return reached
+
+
+def saved_tensors(records: dict[int, Any]) -> list[Tensor]:
+    """Return the tensors that records keep for rules."""
+    found = []
+    for record in records.values():  # by hand, since this runs over whole tapes
+        if type(record) is tuple:
+            found.append(record[2])
+        elif type(record) is list:
+            for edge in record:
+                if edge[3] is None:
+                    found.append(edge[2])
+                else:
+                    found += edge[2]
+    return [value for value in found if type(value) is Tensor]

@@ -1,0 +1,185 @@
+"""``Op``: an op as users call it, on tensors, recorded by tapes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.context import active_tapes
+from ..base.dtypes import SCALARS
+from ..base.spec import describe
+from ..base.table import F
+from ..errors import GradientError, GradtapeError, PluginError
+from ..ops.dispatch import register_array_type
+from ..ops.primitive import Primitive
+from .convert import operand
+from .tensor import Tensor
+
+__all__ = ["Op"]
+
+
+class Op(Primitive):
+    """A differentiable primitive.
+
+    Parameters
+    ----------
+    name
+        NumPy's or the array API's name; ``"distribution::name"`` for ops of other packages.
+    kernel
+        The name of a function in the array's namespace, or ``kernel(xp, *arrays, **params)``.
+        Arrays are positional, parameters keyword-only and made of Python values (so that they can
+        be saved).
+    inputs
+        The arrays' names; read from the kernel's signature if that is a function. ``("*arrays",)``
+        stands for any number.
+    gradients
+        One gradient rule per input name (``NONDIFF`` where there is none); see :class:`Rule`.
+    vjp
+        Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
+        ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
+    shapes_only
+        The inputs (and ``"out"``) of which ``vjp`` reads shape and dtype alone: tapes then do not
+        keep their values alive.
+    infer
+        The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
+        A weak Python scalar comes as itself.
+    params
+        Parameters with their defaults, beside those that the kernel's signature names.
+    broadcasts
+        Whether inputs broadcast, so that gradients are summed back to each input's shape.
+    holomorphic
+        Whether the rules are derivatives of a holomorphic function, multiplied by ``g``: for
+        complex values gradtape then takes the conjugates that TensorFlow's convention asks for.
+    batch
+        The batching rule, used by ``vmap``: ``"elementwise"``, or ``rule(op, arrays, batched,
+        params)``, which returns the result with the hidden axis first; ``batched`` says which of
+        the arrays have it. Without one, ``vmap`` runs the op once per example, and warns.
+    jvp
+        The forward rule: ``"linear"`` in all differentiable inputs together, ``"multilinear"`` (in
+        each of them), or ``jvp(tangents, inputs, outputs, **params)``, which is given None for a
+        tangent of zero and returns the tangent of the output, or one per output. By default it is
+        derived from the gradient rules.
+    doc
+        The docstring, in numpydoc's form. The sections ``Parameters``, ``Returns`` and ``Raises``
+        are made from the record if they are not given.
+
+    Raises
+    ------
+    PluginError
+        If the kernel's signature is not of that form, or the rules do not fit the inputs.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import Op
+    >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
+    <op example::cube(x)>
+    """
+
+    __slots__ = ()
+
+    # an op with several outputs returns a list of tensors; nearly all have one
+    def __call__(self, *inputs: Any, **params: Any) -> Tensor:
+        """Run the op on tensors (or what converts to them) and let the active tapes record it."""
+        arrays = []
+        for x in inputs:
+            kind = type(x)
+            if kind is Tensor:
+                arrays.append(x.array)
+            elif kind in SCALARS and len(inputs) > 1:
+                arrays.append(x)
+            else:
+                inputs, arrays = self._coerce(inputs)
+                break
+        try:
+            kernel = self._kernels[tuple(map(type, arrays))]
+        except KeyError:
+            if all(type(x) in SCALARS for x in inputs):
+                inputs, arrays = self._coerce(inputs, scalars=True)
+            kernel = self.resolve(arrays)
+        try:
+            result = kernel(*arrays, **params)
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
+            name_op(self, arrays, error)
+            raise
+        if type(result) is tuple or type(result) is list:
+            outputs = [Tensor(array) for array in result]
+            for tape in active_tapes.get():
+                tape.record_joint(self, inputs, outputs, params)
+            return outputs  # type: ignore[return-value]
+        output = Tensor(result)
+        for tape in active_tapes.get():
+            tape.record(self, inputs, output, params)
+        return output
+
+    def _coerce(
+        self, inputs: tuple[Any, ...], scalars: bool = False
+    ) -> tuple[tuple[Any, ...], list[Any]]:
+        """Turn what users pass (variables, arrays, lists) into tensors; keep weak scalars weak."""
+        if len(inputs) == 1:
+            scalars = True
+        handles = []
+        for position, x in enumerate(inputs):
+            if type(x) is Tensor or (type(x) in SCALARS and not scalars):
+                handles.append(x)
+            else:
+                handles.append(operand(x, self, position, inputs))
+        return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
+
+    def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a rule written by parameter names as one that takes all inputs and outputs."""
+        names = list(inspect.signature(fn).parameters)[1:]
+        known = (*self.inputs, "out", *self.defaults)
+        for name in names:
+            if name not in known:
+                raise PluginError(
+                    f"op {self.name!r}: the gradient rule {fn.__name__!r} asks for {name!r}; it "
+                    f"may ask for {known}"
+                )
+
+        def vjp(
+            gs: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], needed: Any, **params: Any
+        ) -> list[Any]:
+            given = {**dict(zip(self.inputs, inputs, strict=False)), "out": outputs[0]}
+            # user code is written with public ops, so it is given tensors whatever the pass runs on
+            tensors = type(gs[0]) is Tensor
+            if not tensors:
+                given = {name: _wrapped(x) for name, x in given.items()}
+            given.update(params)
+            g = gs[0] if tensors else Tensor(gs[0])
+            grads = fn(g, **{name: given[name] for name in names})
+            listed = list(grads) if isinstance(grads, tuple) else [grads]
+            if len(listed) != len(inputs):
+                raise GradientError(
+                    f"op {self.name!r}: its gradient rule {fn.__name__!r} returned {len(listed)} "
+                    f"gradients for {len(inputs)} inputs"
+                )
+            found = [x.array if type(x) is Tensor and not tensors else x for x in listed]
+            if not self.broadcasts:
+                return found
+            return [
+                F.unbroadcast_like(gx, x) if wanted and gx is not None else gx
+                for gx, x, wanted in zip(found, inputs, needed, strict=True)
+            ]
+
+        return vjp
+
+
+def _wrapped(value: Any) -> Any:
+    return value if type(value) in SCALARS else Tensor(value)
+
+
+def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
+    """Raise a kernel's error with the op's name and what it was given; return if it has a name."""
+    if isinstance(error, GradtapeError) or str(error).startswith(op.name):
+        return
+    given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in arrays]
+    text = f"{op.name}: {error} (given {', '.join(given)})"
+    try:
+        named = type(error)(text)
+    except TypeError:  # NumPy has error types of its own that are not made from a message
+        named = TypeError(text)
+    raise named from error
+
+
+register_array_type(Tensor, 100, lambda op: op)

@@ -1,0 +1,123 @@
+"""Unary and binary ops without parameters: what ``Op`` does, without the cost of the general case.
+
+Most of a small model's time is spent here, so these paths are written out: they dispatch, and
+record the commonest case into the tapes themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.context import active_tapes
+from ..base.spec import unsure
+from ..ops.dispatch import scalar_tables
+from .op import Op, name_op
+from .tensor import Tensor
+
+__all__ = ["BinaryOp", "UnaryOp"]
+
+_NO_PARAMS: dict[str, Any] = {}
+
+
+class UnaryOp(Op):
+    """An op of one array and no parameters: the same, without the cost of the general case."""
+
+    __slots__ = ()
+
+    # TensorFlow's programs label ops; a label changes nothing here
+    def __call__(self, x: Any, name: str | None = None) -> Tensor:
+        if type(x) is not Tensor:
+            return Op.__call__(self, x)
+        array = x.array
+        kernel = self._kernels.get(type(array)) or self.resolve((array,))
+        try:
+            result = kernel(array)
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
+            name_op(self, (array,), error)
+            raise
+        output = Tensor(result)
+        for tape in active_tapes.get():
+            records = tape.records
+            if x.id in records:
+                quick = self.quick[0]
+                if quick is None or result.dtype.kind == "c" or tape.wants_ops:
+                    tape.record(self, (x,), output, _NO_PARAMS)
+                    continue
+                place, fn = quick
+                saved = x if place == 0 else output if place == 1 else None
+                records[output.id] = (x.id, fn, saved, None)
+        return output
+
+    def raw(self, x: Any) -> Any:
+        return (self._kernels.get(type(x)) or self.resolve((x,)))(x)
+
+    def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+        kernel = self._kernels[type(arrays[0])] = super().resolve(arrays)
+        return kernel
+
+
+class BinaryOp(Op):
+    """An op of two arrays and no parameters: the same, without the cost of the general case."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, y: Any, name: str | None = None) -> Tensor:
+        table = None
+        try:
+            if type(x) is Tensor:
+                a = x.array
+                if type(y) is Tensor:
+                    b = y.array
+                elif (tables := scalar_tables.get(type(y))) is not None:
+                    table = tables.get(type(a))
+                    b = y = y if table is None else table[y, a.dtype]
+                else:
+                    return Op.__call__(self, x, y)
+            elif type(y) is Tensor and (tables := scalar_tables.get(type(x))) is not None:
+                b = y.array
+                table = tables.get(type(b))
+                a = x = x if table is None else table[x, b.dtype]
+            else:
+                return Op.__call__(self, x, y)
+        except OverflowError as error:  # a Python integer that the dtype does not hold
+            name_op(self, [getattr(v, "array", v) for v in (x, y)], error)
+            raise
+        kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
+        try:
+            result = kernel(a, b)
+        except (IndexError, OverflowError, TypeError, ValueError) as error:
+            name_op(self, (a, b), error)
+            raise
+        output = Tensor(result)
+        for tape in active_tapes.get():
+            records = tape.records
+            x_live = x is not a and x.id in records
+            y_live = y is not b and y.id in records
+            if x_live is y_live:
+                if x_live:
+                    tape.record(self, (x, y), output, _NO_PARAMS)
+                continue
+            # one watched operand of the result's own shape and dtype is by far the commonest case
+            if x_live:
+                source, array, quick = x, a, self.quick[0]
+            else:
+                source, array, quick = y, b, self.quick[1]
+            dtype = array.dtype
+            if (
+                quick is None
+                or dtype is not result.dtype
+                or dtype.kind == "c"
+                or tape.wants_ops
+                # beside a scalar a shape stays what it is
+                or (table is None and (array.shape != result.shape or unsure(array.shape)))
+            ):
+                tape.record(self, (x, y), output, _NO_PARAMS)
+                continue
+            place, fn = quick
+            saved = None if place < 0 else x if place == 0 else y if place == 1 else output
+            records[output.id] = (source.id, fn, saved, None)
+        return output
+
+    def raw(self, x: Any, y: Any) -> Any:
+        return (self._kernels.get((type(x), type(y))) or self.resolve((x, y)))(x, y)

@@ -1,0 +1,78 @@
+"""Telling tapes of what is no op: a computation whose gradient is a function; a move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.context import active_tapes
+from ..base.table import F, registry
+from ..ops.backend import backend_of, parse_place, shape_witness
+from .tensor import Tensor, is_raw
+
+__all__ = ["record_custom", "record_identity", "transfer"]
+
+
+def record_custom(
+    name: str,
+    inputs: list[Tensor],
+    outputs: list[Tensor],
+    backward: Callable[[Sequence[Tensor]], Sequence[Tensor | None]],
+) -> None:
+    """Record a computation with the gradient function ``backward`` on the active tapes."""
+    tapes = active_tapes.get()
+    if not tapes:
+        return
+    shapes = [shape_witness(y) for y in outputs]
+
+    def run(gs: list[Any]) -> list[Any]:
+        raw = is_raw(gs)
+        upstream = [
+            Tensor(F.zeros_like(y.array)) if g is None else Tensor(g) if raw else g
+            for g, y in zip(gs, shapes, strict=True)
+        ]
+        grads = backward(upstream)
+        return [g.array if raw and g is not None else g for g in grads]
+
+    for tape in tapes:
+        tape.record_call(name, inputs, outputs, run)
+
+
+def record_identity(
+    name: str, x: Tensor, array: Any, gradient: Callable[[Tensor], Tensor]
+) -> Tensor:
+    """Return a tensor of ``array``, whose gradient goes to ``x`` through ``gradient``."""
+    output = Tensor(array)
+    record_custom(name, [x], [output], lambda gs: [gradient(gs[0])])
+    return output
+
+
+def transfer(tensor: Tensor, backend: str) -> Tensor:
+    """Return the tensor on another backend or device; gradients come back the same way.
+
+    Parameters
+    ----------
+    backend
+        ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the same value; itself if it is there already.
+
+    Raises
+    ------
+    LookupError
+        If no plugin provides the backend.
+    BackendUnavailable
+        If the backend cannot be used here.
+    """
+    name, device = parse_place(backend)
+    owner = backend_of(tensor.array)
+    if owner.name == name and device in (None, owner.device(tensor.array)):
+        return tensor
+    target = registry().backend(name)
+    value = owner.to_numpy(tensor.array) if owner.name != name else tensor.array
+    moved = target.asarray(value, device=device)
+    source = f"{owner.name}:{owner.device(tensor.array)}"
+    return record_identity("to", tensor, moved, lambda g: transfer(g, source))

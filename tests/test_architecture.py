@@ -1,0 +1,178 @@
+"""How the package is put together: what is installed, and what is imported where."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gradtape as gt
+
+CHECKOUT = Path(__file__).parents[1]
+INSTALLED = Path(gt.__file__).parent
+NOT_PACKAGED = {"build", "dist", "docs", "tests"}
+
+# Why something is imported when a function runs, and not with the module: "who: what", by reason.
+# An import that is not here belongs at the top of its module; an entry that is stale goes.
+IMPORTS_IN_FUNCTIONS = {
+    "it is slow to import, and may not be wanted": """
+        cli: cli.demo
+        cli: cli.plugins
+        cli: saving
+        cli: saving.verify
+        core.debug: core.replay
+        core.graph: core.graph_text
+        core.tape: core.explain
+        core.tape: core.jacobian
+        core.tape: core.outside
+        core.tensor: core.numpy_protocols
+        core.tensor: core.standard
+        datasets.digits: h5py
+        gradtape: (by name)
+        training.fitting: tqdm.auto
+    """,
+    "it need not be installed": """
+        cli.curves: matplotlib.figure
+        cli.curves: matplotlib.ticker
+        plot.jacobians: matplotlib
+        plot.jacobians: matplotlib.ticker
+        plugins.cupy_backend: cupy
+        plugins.ops.special: (by name)
+    """,
+    "it is looked up by its public name, whoever provides it": """
+        compat.tensorflow.names: (by name)
+        core.methods: gradtape
+        core.numpy_protocols: gradtape
+        core.standard: gradtape
+        layers.initializers: gradtape
+    """,
+    "the registry is asked on use: it discovers plugins, which import what asks": """
+        core.backend: core.registry
+        core.custom: core.registry
+        core.explain: core.registry
+        core.forward: core.registry
+        core.function: core.registry
+        core.numpy_protocols: core.registry
+        core.op: core.registry
+        core.program: core.registry
+        core.registry: core.custom
+        core.table: core.registry
+        layers.plugin: layers
+        training.plugin: training.optimizers
+    """,
+    "each is made of the other: arrays, ops, tensors, variables, graphs": """
+        core.arrays: core.graph
+        core.backend: core.custom
+        core.backend: core.graph
+        core.convert: core.op
+        core.convert: core.table
+        core.convert: core.variable
+        core.custom: core.replay
+        core.graph_text: core.backend
+        core.methods: core.indexing
+        core.numpy_protocols: core.convert
+        core.numpy_protocols: core.tensor
+        core.op: core.backend
+        core.op: core.convert
+        core.op: core.table
+        core.tensor: core.backend
+        core.tensor: core.graph
+        core.tensor: core.indexing
+        core.variable: core.backend
+        core.variable: core.graph
+    """,
+    "one function alone needs it": """
+        core.module: core.backend
+        core.module: core.tree
+        layers.layer: core.backend
+        plugins.ops.blocks: plugins.ops.random
+        plugins.ops.padding: plugins.ops.statistics
+    """,
+}
+
+
+def modules(root: Path) -> Iterator[Path]:
+    """Give the package's modules in a folder, which may be the repository's root."""
+    yield from root.glob("*.py")
+    for folder in root.iterdir():
+        hidden = folder.name.startswith((".", "__")) or (folder / "pyvenv.cfg").exists()
+        if folder.is_dir() and not hidden and folder.name not in NOT_PACKAGED:
+            yield from folder.rglob("*.py")
+
+
+# -- what is installed -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def settings() -> dict[str, object]:
+    """What pyproject.toml says, where the sources are beside the tests."""
+    path = CHECKOUT / "pyproject.toml"
+    if not path.exists():
+        pytest.skip("the tests are not beside the sources")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_installed_package_holds_every_module(settings) -> None:
+    missing = [
+        str(path.relative_to(CHECKOUT))
+        for path in modules(CHECKOUT)
+        if not (INSTALLED / path.relative_to(CHECKOUT)).exists()
+    ]
+    assert not missing, "list their folders in pyproject.toml, tool.setuptools.packages"
+
+
+def test_every_folder_with_modules_is_a_package_that_is_listed(settings) -> None:
+    # an editable install finds all folders, so that only a wheel would lack one
+    folders = {path.parent.relative_to(CHECKOUT) for path in modules(CHECKOUT)}
+    names = {".".join(("gradtape", *folder.parts)) for folder in folders}
+    assert sorted(names) == settings["tool"]["setuptools"]["packages"]
+
+
+# -- imports in functions --------------------------------------------------------------------------
+
+
+def dotted(path: Path) -> str:
+    """Return a module's name without the package's: ``core.tape``; the package is ``gradtape``."""
+    name = ".".join(path.relative_to(INSTALLED).parts)
+    return name.removesuffix("__init__").rstrip(".") or "gradtape"
+
+
+def imported(node: ast.AST, path: Path) -> Iterator[str]:
+    """Give the names of the modules that a statement or call imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        yield node.module or ""
+    elif isinstance(node, ast.ImportFrom):
+        folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+        for alias in node.names:
+            inside = folder / alias.name
+            is_module = inside.is_dir() or inside.with_suffix(".py").exists()
+            yield dotted(inside if is_module else folder)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "import_module":
+        yield "(by name)"
+
+
+def imports_in_functions() -> Iterator[tuple[str, str]]:
+    """Give pairs of a module and what functions in it import, but for the standard library's."""
+    for path in modules(INSTALLED):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        for function in [x for x in ast.walk(tree) if isinstance(x, functions)]:
+            for node in ast.walk(function):
+                for name in imported(node, path):
+                    if name.partition(".")[0] not in sys.stdlib_module_names:
+                        yield dotted(path.with_suffix("")), name
+
+
+def test_imports_in_functions_have_a_reason() -> None:
+    found = {f"{who}: {what}" for who, what in imports_in_functions()}
+    listed = [line.strip() for text in IMPORTS_IN_FUNCTIONS.values() for line in text.split("\n")]
+    allowed = [line for line in listed if line]
+    assert sorted(found - set(allowed)) == [], "import them with the module, or say why not"
+    assert sorted(set(allowed) - found) == [], "they are gone: take them from the list"
+    assert len(allowed) == len(set(allowed)), "an import has one reason"

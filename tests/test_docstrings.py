@@ -1,0 +1,241 @@
+"""Every public function and class explains itself: sections, each parameter, examples that run.
+
+``python tests/test_docstrings.py`` lists the names that fall short, with what each of them lacks.
+"""
+
+from __future__ import annotations
+
+import doctest
+import enum
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+MODULES = (
+    "",
+    "datasets",
+    "debug",
+    "fft",
+    "layers",
+    "linalg",
+    "nn",
+    "plot",
+    "random",
+    "saving",
+    "testing",
+    "training",
+)
+
+#: What takes arguments and refuses none of them. What takes no arguments need not be named.
+CANNOT_RAISE = frozenset(
+    {"GradientTape", "hookimpl", "recompute_grad", "saving.Report", "testing.Sample"}
+)
+
+#: Names whose docstrings are still to be written: python tests/test_docstrings.py | cut -d: -f1
+_UNFINISHED = frozenset(
+    """
+    Tensor TensorSpec UnconnectedGradients Variable all amax amin any append apply_along_axis arange
+    argmax argmin argpartition argsort argwhere array_split as_tensor asarray astype atleast_1d
+    atleast_2d atleast_3d average backend bincount block broadcast_arrays broadcast_shapes
+    broadcast_to choose column_stack compress concat constant convolve copy corrcoef correlate
+    count_nonzero cov cross cumprod cumulative_max cumulative_min cumulative_prod cumulative_sum
+    debug.nan_guard default_dtype delete diag diagflat diagonal diff disable_plugin dot dsplit
+    dstack ediff1d einsum empty empty_like expand_dims extract eye fft.fft fft.fft2 fft.fftfreq
+    fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+    fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn flatnonzero flip fliplr flipud
+    from_dlpack full full_like gather geomspace grad gradient hessian histogram histogram_bin_edges
+    hookimpl hsplit hstack hvp init_scope inner insert interp intersect1d isin jacfwd jacobian jvp
+    kron layers.Activation layers.Dropout layers.Flatten layers.Layer linalg.cholesky linalg.cond
+    linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.expm
+    linalg.inv linalg.lstsq linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
+    linalg.multi_dot linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve
+    linalg.solve_triangular linalg.svd linalg.svdvals linalg.tensorinv linalg.tensorsolve
+    linalg.trace linalg.vector_norm linearize linspace load logspace logsumexp map matmul
+    matrix_transpose matvec mean median meshgrid moveaxis nanargmax nanargmin nancumprod nancumsum
+    nanmax nanmean nanmedian nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar nonzero
+    ones ones_like outer pad partition percentile permute_dims piecewise poly polyadd polyder
+    polydiv polyfit polyint polymul polysub polyval prod ptp put_along_axis quantile
+    random.Generator random.bernoulli random.categorical random.choice random.exponential
+    random.gamma random.normal random.permutation random.randint random.set_seed random.shuffle
+    random.truncated_normal random.uniform ravel register_gradient register_plugin registry repeat
+    reshape resize roll rollaxis roots rot90 save saving.Report saving.inspect_text saving.verify
+    searchsorted select set_default_dtype setdiff1d setxor1d sort split squeeze stack std swapaxes
+    take take_along_axis tensordot testing.Sample testing.check_op tile trace training.Adam
+    training.History training.Optimizer training.SGD training.accuracy training.evaluate
+    training.mean_squared_error training.predict training.sparse_categorical_crossentropy
+    training.sparse_categorical_crossentropy_from_logits transpose trapezoid tri tril trim_zeros
+    triu union1d unique unique_all unique_counts unique_inverse unique_values unregister_plugin
+    unstack unwrap vander var vdot vecdot vecmat vjp vsplit vstack zeros zeros_like
+    """.split()
+)
+
+
+def public() -> dict[str, Any]:
+    """Return gradtape's own functions and classes, by public name; each of them once."""
+    found: dict[int, tuple[str, Any]] = {}
+    for path in MODULES:
+        module = getattr(gt, path) if path else gt
+        for name in dir(module) if module is gt else module.__all__:
+            thing = getattr(module, name)
+            ours = str(getattr(thing, "__module__", "")).startswith("gradtape")
+            error = isinstance(thing, type) and issubclass(thing, BaseException)
+            if ours and callable(thing) and not error and not name.startswith("_"):
+                found.setdefault(id(thing), (f"{path}.{name}".lstrip("."), thing))
+    return dict(sorted(found.values(), key=lambda pair: pair[0]))
+
+
+# -- what is demanded ------------------------------------------------------------------------------
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """Return the sections of a docstring by title; what comes before them is ``""``."""
+    parts = re.split(r"^(\S.*)\n-{3,}$", text, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def described(section: str) -> set[str]:
+    """Return the names that a section describes: those at the left margin."""
+    heads = (line.partition(" : ")[0] for line in section.splitlines() if line[:1].strip())
+    return {name.strip("* ") for head in heads for name in head.split(",")}
+
+
+def parameters_of(thing: Any) -> list[inspect.Parameter]:
+    if isinstance(thing, type) and issubclass(thing, enum.Enum):
+        return []
+    return list(inspect.signature(thing).parameters.values())
+
+
+def returns_something(thing: Any) -> bool:
+    annotation = None if isinstance(thing, type) else inspect.signature(thing).return_annotation
+    return annotation not in (None, "None")
+
+
+def faults_of(name: str, thing: Any) -> Iterator[str]:
+    """Give what a docstring lacks, in words."""
+    text = inspect.getdoc(thing) or ""
+    sections = sections_of(text)
+    if not re.match(r"\S.*\.(\n\n|\n?$)", sections[""]):
+        yield "no summary of one line that ends with a full stop"
+    parameters = parameters_of(thing)
+    told = described(sections.get("Parameters", ""))
+    if isinstance(thing, type):  # what is not made by users may tell what it holds
+        told |= described(sections.get("Attributes", ""))
+    missing = [p.name for p in parameters if p.name not in told]
+    if missing:
+        yield f"parameters that are not described: {', '.join(missing)}"
+    if returns_something(thing) and not {"Returns", "Yields"} & set(sections):
+        yield "no section Returns"
+    if parameters and "Raises" not in sections and name not in CANNOT_RAISE:
+        yield "no section Raises"
+    yield from faults_of_examples(name, sections.get("Examples", ""))
+
+
+def faults_of_examples(name: str, section: str) -> Iterator[str]:
+    test = doctest.DocTestParser().get_doctest(section, {"gt": gt, "np": np}, name, None, 0)
+    if not test.examples:
+        yield "no examples"
+    told: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=told.append)
+    yield from told
+
+
+# -- the tests -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what an example changes from other tests: files, numbers drawn, dtype, rules."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    dtype = gt.default_dtype()
+    changeable = ("vjp", "rules", "rules_provider", "jvp")
+    rules = [(op, {x: getattr(op, x) for x in changeable}) for op in gt.registry().ops.values()]
+    gt.random.set_seed(0)
+    yield
+    gt.random.set_seed(0)
+    gt.set_default_dtype(dtype)
+    for op, known in rules:
+        for x, value in known.items():
+            if getattr(op, x) is not value:
+                setattr(op, x, value)
+
+
+@pytest.mark.parametrize("name", [name for name in public() if name not in _UNFINISHED])
+def test_a_public_name_explains_itself(name: str) -> None:
+    faults = list(faults_of(name, public()[name]))
+    assert not faults, "\n".join((name, *faults))
+
+
+def test_names_in_the_list_are_public() -> None:
+    assert public().keys() >= CANNOT_RAISE
+
+
+def good(x: Any, axis: int = 0) -> Any:
+    """Return ``x``.
+
+    Parameters
+    ----------
+    x, axis
+        Anything.
+
+    Returns
+    -------
+    The same.
+
+    Raises
+    ------
+    TypeError
+        Never.
+
+    Examples
+    --------
+    >>> gt.sum(gt.constant([1.0, 2.0])).item()
+    3.0
+    """
+    return x
+
+
+def variant(old: str, new: str) -> Callable[..., Any]:
+    """Return ``good`` with another docstring."""
+
+    def changed(x: Any, axis: int = 0) -> Any:
+        return x
+
+    changed.__doc__ = inspect.getdoc(good).replace(old, new)
+    return changed
+
+
+def test_a_full_docstring_has_no_faults() -> None:
+    assert not list(faults_of("good", good))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("Return ``x``.", "", "no summary"),
+        ("Return ``x``.", "Return ``x``\nas it is.", "no summary"),
+        ("x, axis\n", "x\n", "not described: axis"),
+        ("Parameters\n----------\n", "", "not described: x, axis"),
+        ("Returns\n-------\n", "", "no section Returns"),
+        ("Raises\n------\n", "", "no section Raises"),
+        (">>> ", "", "no examples"),
+        ("3.0", "3.5", "Got:\n    3.0"),
+        (".item()", ".nothing", "AttributeError"),
+    ],
+)
+def test_each_fault_is_found(old: str, new: str, fault: str) -> None:
+    assert fault in "\n".join(faults_of("bad", variant(old, new)))
+
+
+if __name__ == "__main__":
+    for public_name, public_thing in public().items():
+        lacking = "; ".join(faults_of(public_name, public_thing))
+        if lacking:
+            print(f"{public_name}: {' '.join(lacking.split())}")

@@ -1,0 +1,127 @@
+"""Gradients cut to size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import nn  # by its public name: training does not know which plugin provides it
+from ..core.extend import Tensor, as_tensor, constant, ops
+
+__all__ = [
+    "CLIPPING",
+    "check_clipping",
+    "clip_by_global_norm",
+    "clipped",
+    "global_norm",
+]
+
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Clipping(TypedDict, total=False):
+        """The same, for the signatures that hand them on."""
+
+        clipnorm: float | None
+        clipvalue: float | None
+        global_clipnorm: float | None
+
+
+#: The optimizers' arguments for clipping.
+CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
+
+
+def global_norm(tensors: Sequence[Any]) -> Tensor:
+    """Return the Euclidean norm of all elements of several tensors.
+
+    Parameters
+    ----------
+    tensors
+        Tensors of any shapes; entries that are ``None`` are skipped.
+
+    Returns
+    -------
+    A scalar, 0 if there are no tensors.
+
+    Examples
+    --------
+    >>> gt.training.global_norm([[3.0], None, [[4.0]]]).item()
+    5.0
+    """
+    squares = [
+        ops["sum"](ops["square"](ops["abs"](as_tensor(t)))) for t in tensors if t is not None
+    ]
+    if not squares:
+        return constant(0.0)
+    total = squares[0]
+    for square in squares[1:]:
+        total = total + square
+    return ops["sqrt"](total)
+
+
+def clip_by_global_norm(
+    tensors: Sequence[Any], clip_norm: Any, norm: Any = None
+) -> tuple[list[Any], Tensor]:
+    """Return tensors scaled down together, where needed, to a norm of at most ``clip_norm``.
+
+    Parameters
+    ----------
+    tensors
+        Tensors of any shapes; entries that are ``None`` stay so.
+    clip_norm
+        The largest norm, above 0.
+    norm
+        Their :func:`global_norm`, if it is known.
+
+    Returns
+    -------
+    The scaled tensors in a list, and the norm that they had.
+
+    References
+    ----------
+    R. Pascanu, T. Mikolov and Y. Bengio, "On the difficulty of training recurrent neural networks",
+    ICML 2013.
+
+    Examples
+    --------
+    >>> parts, norm = gt.training.clip_by_global_norm([[3.0], [4.0]], 1.0)
+    >>> [round(part.item(), 3) for part in parts], norm.item()
+    ([0.6, 0.8], 5.0)
+    """
+    size = global_norm(tensors) if norm is None else as_tensor(norm)
+    scale = clip_norm / ops["maximum"](size, clip_norm)
+    return [None if t is None else t * scale.astype(as_tensor(t).dtype) for t in tensors], size
+
+
+def check_clipping(optimizer: str, *sizes: float | None) -> dict[str, float]:
+    """Return those of the arguments :data:`CLIPPING` that are given, by name.
+
+    Raises
+    ------
+    ValueError
+        If they are several, or a size is not above 0.
+    """
+    given = {option: x for option, x in zip(CLIPPING, sizes, strict=True) if x is not None}
+    if len(given) > 1 or not all(size > 0 for size in given.values()):
+        raise ValueError(
+            f"{optimizer}: gradients are clipped in one of the ways {CLIPPING}, to a size above 0, "
+            f"got {given}"
+        )
+    return {option: float(size) for option, size in given.items()}
+
+
+def clipped(
+    gradients: Sequence[Any],
+    clipnorm: float | None,
+    clipvalue: float | None,
+    global_clipnorm: float | None,
+) -> list[Any]:
+    """Return gradients, clipped in the way that has a size."""
+    if clipnorm is not None:
+        return [nn.clip_by_norm(g, clipnorm) for g in gradients]
+    if clipvalue is not None:
+        return [ops["clip"](g, -clipvalue, clipvalue) for g in gradients]
+    if global_clipnorm is not None:
+        return clip_by_global_norm(gradients, global_clipnorm)[0]
+    return list(gradients)

@@ -1,0 +1,67 @@
+"""Losses of labels and predictions, with Keras' names and formulas.
+
+Functions have one value per example; objects hold settings and reduce these to a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import crossentropies, errors, objects
+from .crossentropies import *
+from .errors import *
+from .objects import *
+
+__all__ = ["get"]
+__all__ += crossentropies.__all__
+__all__ += errors.__all__
+__all__ += objects.__all__
+
+_FUNCTIONS = {
+    name: getattr(module, name) for module in (errors, crossentropies) for name in module.__all__
+}
+
+#: Names that are in use for some of the functions.
+SHORT_NAMES = {
+    "bce": "binary_crossentropy",
+    "kld": "kl_divergence",
+    "logcosh": "log_cosh",
+    "mae": "mean_absolute_error",
+    "mape": "mean_absolute_percentage_error",
+    "mse": "mean_squared_error",
+    "msle": "mean_squared_logarithmic_error",
+}
+
+
+def function_named(name: Any) -> Callable[..., Any] | None:
+    """Return the function of a name or a short name, ``None`` if there is none."""
+    return _FUNCTIONS.get(SHORT_NAMES.get(name, name))
+
+
+def get(loss: Any) -> Any:
+    """Return the loss for a name, or the callable itself.
+
+    Parameters
+    ----------
+    loss
+        The name of a function (``"huber"``), one of :data:`SHORT_NAMES` (``"mse"``) or the name of
+        a class (``"Huber"``), for an object with its defaults; or a function of labels and
+        predictions.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown.
+    """
+    if callable(loss):
+        return loss
+    function = function_named(loss)
+    if function is not None:
+        return function
+    if loss in objects.__all__ and loss != "Loss":
+        return getattr(objects, loss)()
+    raise ValueError(
+        f"unknown loss {loss!r}; known: {', '.join([*_FUNCTIONS, *SHORT_NAMES])}, or "
+        "pass a function of labels and predictions"
+    )

@@ -1,0 +1,193 @@
+"""Cross-entropies of labels and predicted classes, one value per example.
+
+They take logits unless told otherwise: a loss of logits is exact, where one of probabilities is cut
+off. Names and formulas are otherwise Keras'.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import nn  # by its public name: training does not know which plugin provides it
+from ...core.extend import Tensor, as_tensor, ops
+from ..shapes import EPSILON, alike, column_dropped, mean_of
+
+__all__ = [
+    "binary_crossentropy",
+    "categorical_crossentropy",
+    "sparse_categorical_crossentropy",
+    "sparse_categorical_crossentropy_from_logits",
+]
+
+
+def binary_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = True,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Return the mean over ``axis`` of the cross-entropies of yes-or-no labels and predictions.
+
+    Parameters
+    ----------
+    y_true
+        Labels, 0 and 1, or probabilities.
+    y_pred
+        Logits; or probabilities, which are kept 1e-7 away from 0 and 1. The same shape.
+    from_logits
+        Whether ``y_pred`` are logits (the default; in Keras it is not).
+    label_smoothing
+        How far labels are moved towards 1/2: ``y * (1 - s) + s / 2``, in ``[0, 1]``.
+    axis
+        The axis of the mean.
+
+    Returns
+    -------
+    A tensor without that axis.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    ``-y * log(p) - (1 - y) * log(1 - p)``, where ``p`` is the sigmoid of the logits.
+
+    References
+    ----------
+    C. Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016,
+    section 7 (label smoothing).
+
+    Examples
+    --------
+    >>> loss = gt.training.losses.binary_crossentropy([[1.0]], [[0.0]])
+    >>> [round(x, 4) for x in loss.tolist()]
+    [0.6931]
+    """
+    y_true, y_pred = alike("binary_crossentropy", y_true, y_pred)
+    if label_smoothing:
+        y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
+    if from_logits:
+        values = nn.sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
+    else:
+        values = nn.binary_cross_entropy(labels=y_true, probabilities=y_pred, epsilon=EPSILON)
+    return mean_of(values, axis)
+
+
+def categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = True,
+    label_smoothing: float = 0.0,
+    axis: int = -1,
+) -> Tensor:
+    """Return the cross-entropies of label distributions (one-hot, say) and predicted classes.
+
+    Parameters
+    ----------
+    y_true
+        Distributions over the classes.
+    y_pred
+        Logits; or probabilities, which are made to sum to 1 and kept 1e-7 away from 0 and 1. The
+        same shape.
+    from_logits
+        Whether ``y_pred`` are logits (the default; in Keras it is not).
+    label_smoothing
+        How far labels are moved towards the uniform distribution: ``y * (1 - s) + s / classes``.
+    axis
+        The axis of the classes.
+
+    Returns
+    -------
+    A tensor without that axis.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    ``-sum(y * log(p))``, where ``p`` is the softmax of the logits.
+
+    References
+    ----------
+    C. Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016,
+    section 7 (label smoothing).
+
+    Examples
+    --------
+    >>> loss = gt.training.losses.categorical_crossentropy([[0.0, 1.0]], [[0.0, 0.0]])
+    >>> [round(x, 4) for x in loss.tolist()]
+    [0.6931]
+    """
+    y_true, y_pred = alike("categorical_crossentropy", y_true, y_pred)
+    if label_smoothing:
+        classes = ops["sum"](ops["ones_like"](y_true), axis=axis, keepdims=True)
+        y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
+    if from_logits:
+        return nn.softmax_cross_entropy_with_logits(labels=y_true, logits=y_pred, axis=axis)
+    p = y_pred / ops["sum"](y_pred, axis=axis, keepdims=True)
+    return nn.categorical_cross_entropy(labels=y_true, probabilities=p, axis=axis, epsilon=EPSILON)
+
+
+def sparse_categorical_crossentropy(
+    y_true: Any,
+    y_pred: Any,
+    from_logits: bool = True,
+    ignore_class: int | None = None,
+    axis: int = -1,
+) -> Tensor:
+    """Return the cross-entropy of integer labels and predicted classes.
+
+    Parameters
+    ----------
+    y_true
+        Integer labels, shape ``(...)``.
+    y_pred
+        Logits, shape ``(..., classes)``; or probabilities.
+    from_logits
+        Whether ``y_pred`` are logits (the default; in Keras it is not).
+    ignore_class
+        A label that costs nothing, whatever is predicted; it need not be a class.
+    axis
+        The axis of the classes.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or a label is not in ``[0, classes)``.
+
+    Examples
+    --------
+    >>> loss = gt.training.losses.sparse_categorical_crossentropy(
+    ...     [1, -1], [[0.0, 0.0], [0.0, 0.0]], ignore_class=-1
+    ... )
+    >>> [round(x, 4) for x in loss.tolist()]
+    [0.6931, 0.0]
+    """
+    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    if axis != -1:
+        y_pred = ops["moveaxis"](y_pred, source=axis, destination=-1)
+    y_true = column_dropped(y_true, y_pred.shape and y_pred.shape[:-1])
+    if y_true.dtype.kind == "f":
+        y_true = y_true.astype("int64")
+    if not from_logits:
+        # softmax(log p) is p where p sums to 1; the floor keeps log(0) out
+        y_pred = ops["log"](ops["maximum"](y_pred, EPSILON))
+    if ignore_class is None:
+        return ops["sparse_softmax_cross_entropy"](y_pred, y_true)
+    kept = ops["not_equal"](y_true, ignore_class)
+    values = ops["sparse_softmax_cross_entropy"](y_pred, ops["where"](kept, y_true, 0))
+    return ops["where"](kept, values, 0.0)
+
+
+def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Tensor:
+    """Return :func:`sparse_categorical_crossentropy` of integer labels and logits."""
+    return sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)

@@ -1,0 +1,337 @@
+"""Losses of numbers, one value per example; names and formulas are Keras'."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import nn  # by its public name: training does not know which plugin provides it
+from ...core.extend import Tensor, ops
+from ..shapes import EPSILON, alike, mean_of
+
+__all__ = [
+    "cosine_similarity",
+    "hinge",
+    "huber",
+    "kl_divergence",
+    "log_cosh",
+    "mean_absolute_error",
+    "mean_absolute_percentage_error",
+    "mean_squared_error",
+    "mean_squared_logarithmic_error",
+    "poisson",
+]
+
+
+def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``(y_true - y_pred)**2``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape ``(..., n)``. A last axis of size 1 that only one of them has is
+        dropped, so that a column of predictions meets a vector of labels.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ otherwise: broadcasting here would be a mistake.
+
+    Examples
+    --------
+    >>> gt.training.losses.mean_squared_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
+    [2.0]
+    """
+    y_true, y_pred = alike("mean_squared_error", y_true, y_pred)
+    difference = y_pred - y_true
+    return mean_of(difference * difference)
+
+
+def mean_absolute_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``|y_true - y_pred|``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> gt.training.losses.mean_absolute_error([[1.0, 2.0]], [[1.0, 4.0]]).tolist()
+    [1.0]
+    """
+    y_true, y_pred = alike("mean_absolute_error", y_true, y_pred)
+    return mean_of(ops["abs"](y_true - y_pred))
+
+
+def mean_absolute_percentage_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``100 * |y_true - y_pred| / |y_true|``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``, in per cent.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    Labels count as at least 1e-7 in size, where they are divided by.
+
+    Examples
+    --------
+    >>> gt.training.losses.mean_absolute_percentage_error([[1.0, 2.0]], [[1.5, 2.0]]).tolist()
+    [25.0]
+    """
+    y_true, y_pred = alike("mean_absolute_percentage_error", y_true, y_pred)
+    whole = ops["maximum"](ops["abs"](y_true), EPSILON)
+    return 100.0 * mean_of(ops["abs"]((y_true - y_pred) / whole))
+
+
+def mean_squared_logarithmic_error(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``(log(1 + y_true) - log(1 + y_pred))**2``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`. What is below 1e-7
+        counts as 1e-7.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> gt.training.losses.mean_squared_logarithmic_error([[1.0, 2.0]], [[1.0, 2.0]]).tolist()
+    [0.0]
+    """
+    y_true, y_pred = alike("mean_squared_logarithmic_error", y_true, y_pred)
+    y_true, y_pred = ops["maximum"](y_true, EPSILON), ops["maximum"](y_pred, EPSILON)
+    return mean_of(ops["square"](ops["log1p"](y_true) - ops["log1p"](y_pred)))
+
+
+def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
+    """Return the mean over the last axis of Huber's loss: a parabola, then a straight line.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
+    delta
+        The error from which on the loss is a line, above 0.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or ``delta`` is not above 0.
+
+    Notes
+    -----
+    With ``e = |y_true - y_pred|``: ``e**2 / 2`` up to ``delta``, ``delta * (e - delta / 2)`` above.
+
+    References
+    ----------
+    P. J. Huber, "Robust Estimation of a Location Parameter", Annals of Mathematical Statistics 35,
+    1964.
+
+    Examples
+    --------
+    >>> gt.training.losses.huber([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
+    [1.5]
+    """
+    y_true, y_pred = alike("huber", y_true, y_pred)
+    return mean_of(nn.huber(labels=y_true, predictions=y_pred, delta=delta))
+
+
+def hinge(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)``.
+
+    Parameters
+    ----------
+    y_true
+        Labels, -1 and 1; if all are 0 or 1, a 0 is taken for -1.
+    y_pred
+        Predictions of the same shape ``(..., n)``.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    References
+    ----------
+    C. Cortes and V. Vapnik, "Support-Vector Networks", Machine Learning 20, 1995.
+
+    Examples
+    --------
+    >>> gt.training.losses.hinge([[-1.0, 1.0]], [[0.5, 0.5]]).tolist()
+    [1.0]
+    """
+    y_true, y_pred = alike("hinge", y_true, y_pred)
+    either = ops["logical_or"](ops["equal"](y_true, 0), ops["equal"](y_true, 1))
+    y_true = ops["where"](ops["all"](either), 2.0 * y_true - 1.0, y_true)
+    # nn.hinge has the gradient 0 on the margin; Keras has that of the line there
+    return mean_of(ops["maximum"](1.0 - y_true * y_pred, 0.0))
+
+
+def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the Kullback-Leibler divergence ``sum(y_true * log(y_true / y_pred))``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Distributions of one shape ``(..., classes)``; they are kept between 1e-7 and 1.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    References
+    ----------
+    S. Kullback and R. A. Leibler, "On Information and Sufficiency", Annals of Mathematical
+    Statistics 22, 1951.
+
+    Examples
+    --------
+    >>> gt.training.losses.kl_divergence([[0.5, 0.5]], [[0.5, 0.5]]).tolist()
+    [0.0]
+    """
+    y_true, y_pred = alike("kl_divergence", y_true, y_pred)
+    y_true = ops["clip"](y_true, EPSILON, 1.0)
+    y_pred = ops["clip"](y_pred, EPSILON, 1.0)
+    return ops["sum"](y_true * ops["log"](y_true / y_pred), axis=-1)
+
+
+def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``log(cosh(y_pred - y_true))``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``, computed without overflow.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> gt.training.losses.log_cosh([[1.0]], [[1.0]]).tolist()
+    [0.0]
+    """
+    y_true, y_pred = alike("log_cosh", y_true, y_pred)
+    error = y_pred - y_true
+    return mean_of(error + ops["softplus"](-2.0 * error) - math.log(2.0))
+
+
+def poisson(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``y_pred - y_true * log(y_pred)``.
+
+    Up to a constant it is minus the log-likelihood of counts under Poisson's law.
+
+    Parameters
+    ----------
+    y_true
+        Counts.
+    y_pred
+        The expected counts, positive, of the same shape ``(..., n)``; 1e-7 is added to them in the
+        logarithm.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Examples
+    --------
+    >>> gt.training.losses.poisson([[0.0, 0.0]], [[1.0, 3.0]]).tolist()
+    [2.0]
+    """
+    y_true, y_pred = alike("poisson", y_true, y_pred)
+    return mean_of(y_pred - y_true * ops["log"](y_pred + EPSILON))
+
+
+def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
+    """Return minus the cosine of the angle between labels and predictions.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Tensors of one shape.
+    axis
+        The axis of the vectors.
+
+    Returns
+    -------
+    A tensor without that axis, from -1 (the same direction) to 1. The cosine itself is
+    ``gradtape.nn.cosine_similarity``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    Vectors shorter than 1e-6 are not brought to length 1 but divided by 1e-6.
+
+    Examples
+    --------
+    >>> gt.training.losses.cosine_similarity([[2.0, 0.0]], [[3.0, 0.0]]).tolist()
+    [-1.0]
+    """
+    y_true, y_pred = alike("cosine_similarity", y_true, y_pred)
+    return -ops["sum"](_unit(y_true, axis) * _unit(y_pred, axis), axis=axis)
+
+
+def _unit(x: Tensor, axis: int) -> Tensor:
+    squares = ops["sum"](ops["square"](x), axis=axis, keepdims=True)
+    return x / ops["sqrt"](ops["maximum"](squares, 1e-12))
