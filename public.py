@@ -105,7 +105,11 @@ class MissingName(AttributeError):
 
     def __str__(self) -> str:
         module_name, name = self.args
-        return f"module {module_name!r} has no attribute {name!r}{_hint(module_name, name)}"
+        try:
+            hint = _hint(module_name, name)
+        except ImportError:  # a module that cannot be imported here must not hide the message
+            hint = ""
+        return f"module {module_name!r} has no attribute {name!r}{hint}"
 
 
 # a traceback shows the name of the type

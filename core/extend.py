@@ -5,6 +5,8 @@ Errors are in ``core.errors``. Whoever stands outside ``core`` imports from thes
 
 from __future__ import annotations
 
+from ..public import publish
+
 # what a plugin provides, and what ops are made of
 from .base.context import active_graph, init_scope, loop_limit, recording_to, tracing_into
 from .base.dtypes import (
@@ -170,3 +172,5 @@ __all__ = [
     "unsure",
     "vmap",
 ]
+
+publish(__name__)

@@ -180,3 +180,12 @@ def test_modules_that_are_not_public_names_are_found_as_ever() -> None:
     assert cli.__name__ == "gradtape.cli"
     assert golden.__name__ == "gradtape.saving.golden"
     assert printed("import gradtape as gt; print(gt.core.__name__)") == "gradtape.core"
+
+
+def test_a_module_that_cannot_be_imported_does_not_hide_the_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "gradtape.training", None)
+    with pytest.raises(AttributeError) as caught:
+        _ = gt.zeross
+    assert str(caught.value) == "module 'gradtape' has no attribute 'zeross'"
