@@ -121,6 +121,13 @@ _TABLE = {
 publish_lazily(
     _TABLE,
     # users meet instances of these before they ask for the class
-    at_once=("GradientTape", "Module", "Tensor", "TensorSpec", "UnconnectedGradients", "Variable"),
+    with_first=(
+        "GradientTape",
+        "Module",
+        "Tensor",
+        "TensorSpec",
+        "UnconnectedGradients",
+        "Variable",
+    ),
 )
 publish(_errors.__name__, f"{__name__}.errors")  # and these before they import the module

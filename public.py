@@ -44,23 +44,26 @@ def publish(module_name: str, path: str | None = None) -> None:
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 
 
-def publish_lazily(table: Mapping[str, str], at_once: Iterable[str] = ()) -> None:
+def publish_lazily(table: Mapping[str, str], with_first: Iterable[str] = ()) -> None:
     """Make names public directly under the package, and import each when it is first asked for.
 
     Parameters
     ----------
     table
         By module, its public names with spaces between them; by ``"."``, modules.
-    at_once
-        The names to import now.
+    with_first
+        The names to import with the first one that is asked for.
     """
     package = sys.modules[_ROOT]
     HOMES.update((name, home) for home, names in table.items() for name in names.split())
+    awaited = list(with_first)
 
     def __getattr__(name: str) -> Any:
         home = HOMES.get(name)
         if home is None:
             raise MissingName(_ROOT, name)
+        while awaited:
+            __getattr__(awaited.pop())
         if home == ".":
             return import_module(f".{name}", _ROOT)
         value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
@@ -71,8 +74,6 @@ def publish_lazily(table: Mapping[str, str], at_once: Iterable[str] = ()) -> Non
         return sorted([*HOMES, "__version__"])
 
     vars(package).update(__all__=list(HOMES), __getattr__=__getattr__, __dir__=__dir__)
-    for name in at_once:
-        __getattr__(name)
 
 
 def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
