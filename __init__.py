@@ -41,8 +41,9 @@ _TABLE = {
     ".core.tensors.tensor": "Tensor",
     ".core.tensors.variable": "Variable",
     ".core.transforms.forward": "ForwardAccumulator register_jvp",
-    ".core.transforms.functional": "flatten grad hvp jvp linearize value_and_grad vjp",
+    ".core.transforms.functional": "grad hvp jvp linearize value_and_grad vjp",
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
+    ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
     ".plugins.ops.analysis.calculus": (
         "cumulative_prod cumulative_sum diff ediff1d gradient interp trapezoid"

@@ -69,7 +69,6 @@ from .core.tensors.tensor import Tensor as Tensor
 from .core.tensors.variable import Variable as Variable
 from .core.transforms.forward import ForwardAccumulator as ForwardAccumulator
 from .core.transforms.forward import register_jvp as register_jvp
-from .core.transforms.functional import flatten as flatten
 from .core.transforms.functional import grad as grad
 from .core.transforms.functional import hvp as hvp
 from .core.transforms.functional import jvp as jvp
@@ -80,6 +79,7 @@ from .core.transforms.jacobians import hessian as hessian
 from .core.transforms.jacobians import jacfwd as jacfwd
 from .core.transforms.jacobians import jacobian as jacobian
 from .core.transforms.jacobians import jacrev as jacrev
+from .core.transforms.vectors import flatten as flatten
 from .core.transforms.vmap import vmap as vmap
 from .plugins.ops.analysis.calculus import cumulative_prod as cumulative_prod
 from .plugins.ops.analysis.calculus import cumulative_sum as cumulative_sum

@@ -37,15 +37,9 @@ from .errors import BackendUnavailable, PluginError
 
 # ops that run graphs
 from .functions.branch import Branch, holding, joined, trace_branch
+from .functions.concrete import ConcreteFunction, Output, RestoredFunction, same_value
 from .functions.custom import custom_gradient
-from .functions.function import (
-    ConcreteFunction,
-    Function,
-    Output,
-    RestoredFunction,
-    function,
-    same_value,
-)
+from .functions.function import Function, function
 from .functions.program import Program, batched_graph
 from .graphs.compiled import compiled
 from .graphs.executor import plain

@@ -20,77 +20,23 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 # An import that is not here belongs at the top of its module; an entry that is stale goes.
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
-        cli: cli.demo
-        cli: cli.plugins
-        cli: saving
-        cli: saving.verify
-        core.debug: core.replay
-        core.graph: core.graph_text
-        core.tape: core.explain
-        core.tape: core.jacobian
-        core.tape: core.outside
-        core.tensor: core.numpy_protocols
-        core.tensor: core.standard
+        core.ops.hookspecs: pluggy
+        core.ops.host: pluggy
         datasets.digits: h5py
-        public: (by name)
-        training.fitting: tqdm.auto
+        training.epochs: tqdm.auto
     """,
     "it need not be installed": """
         cli.curves: matplotlib.figure
         cli.curves: matplotlib.ticker
         plot.jacobians: matplotlib
         plot.jacobians: matplotlib.ticker
-        plugins.cupy_backend: cupy
-        plugins.ops.special: (by name)
+        plugins.cupy.backend: cupy
+        plugins.ops.elementwise.special: (by name)
     """,
-    "it is looked up by its public name, whoever provides it": """
+    "it is found by its name: it stands above, or is not needed at once": """
         compat.tensorflow.names: (by name)
-        core.methods: gradtape
-        core.numpy_protocols: gradtape
-        core.standard: gradtape
-        layers.initializers: gradtape
-    """,
-    "the registry is asked on use: it discovers plugins, which import what asks": """
-        core.backend: core.registry
-        core.custom: core.registry
-        core.explain: core.registry
-        core.forward: core.registry
-        core.function: core.registry
-        core.numpy_protocols: core.registry
-        core.op: core.registry
-        core.program: core.registry
-        core.registry: core.custom
-        core.table: core.registry
-        layers.plugin: layers
-        training.plugin: training.optimizers
-    """,
-    "each is made of the other: arrays, ops, tensors, variables, graphs": """
-        core.arrays: core.graph
-        core.backend: core.custom
-        core.backend: core.graph
-        core.convert: core.op
-        core.convert: core.table
-        core.convert: core.variable
-        core.custom: core.replay
-        core.graph_text: core.backend
-        core.methods: core.indexing
-        core.numpy_protocols: core.convert
-        core.numpy_protocols: core.tensor
-        core.op: core.backend
-        core.op: core.convert
-        core.op: core.table
-        core.tensor: core.backend
-        core.tensor: core.graph
-        core.tensor: core.indexing
-        core.variable: core.backend
-        core.variable: core.graph
-    """,
-    "one function alone needs it": """
-        core.module: core.backend
-        core.module: core.tree
-        layers.layer: core.backend
-        plugins.ops.blocks: plugins.ops.random
-        plugins.ops.padding: plugins.ops.statistics
+        core.base.table: (by name)
+        public: (by name)
     """,
 }
 
