@@ -118,16 +118,5 @@ _TABLE = {
     ".saving": "load save",
 }
 
-publish_lazily(
-    _TABLE,
-    # users meet instances of these before they ask for the class
-    with_first=(
-        "GradientTape",
-        "Module",
-        "Tensor",
-        "TensorSpec",
-        "UnconnectedGradients",
-        "Variable",
-    ),
-)
-publish(_errors.__name__, f"{__name__}.errors")  # and these before they import the module
+publish_lazily(_TABLE)
+publish(_errors.__name__, f"{__name__}.errors")  # users meet them before they import the module

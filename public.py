@@ -7,7 +7,7 @@ its functions and classes by it, ``dir`` lists its public names, and a mistyped 
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
@@ -44,26 +44,21 @@ def publish(module_name: str, path: str | None = None) -> None:
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 
 
-def publish_lazily(table: Mapping[str, str], with_first: Iterable[str] = ()) -> None:
+def publish_lazily(table: Mapping[str, str]) -> None:
     """Make names public directly under the package, and import each when it is first asked for.
 
     Parameters
     ----------
     table
         By module, its public names with spaces between them; by ``"."``, modules.
-    with_first
-        The names to import with the first one that is asked for.
     """
     package = sys.modules[_ROOT]
     HOMES.update((name, home) for home, names in table.items() for name in names.split())
-    awaited = list(with_first)
 
     def __getattr__(name: str) -> Any:
         home = HOMES.get(name)
         if home is None:
             raise MissingName(_ROOT, name)
-        while awaited:
-            __getattr__(awaited.pop())
         if home == ".":
             return import_module(f".{name}", _ROOT)
         value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)

@@ -83,6 +83,9 @@ def test_objects_are_of_the_module_where_users_find_them(path: str, module: str)
         "import gradtape; gradtape.dot; print(gradtape.linalg.dot.__module__)",
         "import gradtape.saving; print(gradtape.saving.load.__module__)",
         "from gradtape.core.extend import Module; print(Module.__module__)",
+        "import gradtape; print(type(gradtape.constant(1.0)).__module__)",
+        "import gradtape; print(type(gradtape.eye(2)).__module__)",
+        "import gradtape.layers; print(gradtape.layers.Dense.__mro__[2].__module__)",
     ],
 )
 def test_the_path_does_not_depend_on_what_is_imported_first(code: str) -> None:
