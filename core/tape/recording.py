@@ -175,13 +175,7 @@ class RecordingTape(Recorder):
         return tuple(self._variables[id] for id in sorted(self._variables))
 
     def accessed(self, variable: Variable) -> None:
-        """Take note that a trainable variable was read (called by the variable).
-
-        Parameters
-        ----------
-        variable
-            The variable.
-        """
+        """Take note that a trainable variable was read (called by the variable)."""
         if self._watch_accessed and self._recording and variable.id not in self._variables:
             self._variables[variable.id] = variable
             self._watch(variable)
@@ -189,19 +183,7 @@ class RecordingTape(Recorder):
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Record a run of ``op`` with one output (called by the op).
-
-        Parameters
-        ----------
-        op
-            The op.
-        inputs
-            What it was given: tensors, and weak Python scalars.
-        output
-            The tensor that it gave.
-        params
-            The op's parameters.
-        """
+        """Record a run of ``op`` with one output (called by the op)."""
         rules = op.rules
         if rules is None:
             self.record_joint(op, inputs, [output], params)
@@ -245,19 +227,7 @@ class RecordingTape(Recorder):
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        """Record a run of an op with one rule for all of its inputs.
-
-        Parameters
-        ----------
-        op
-            The op.
-        inputs
-            What it was given: tensors, and weak Python scalars.
-        outputs
-            The tensors that it gave.
-        params
-            The op's parameters.
-        """
+        """Record a run of an op with one rule for all of its inputs."""
         live = self.records
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
         if not any(ids):
@@ -294,18 +264,7 @@ class RecordingTape(Recorder):
         outputs: list[Tensor],
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
-        """Record a computation whose gradient is the function ``backward``.
-
-        Parameters
-        ----------
-        name
-            A name for messages.
-        inputs, outputs
-            The tensors that went in and came out.
-        backward
-            ``backward(gs, raw)`` takes an upstream gradient (or ``None``) per output and returns
-            one gradient (or ``None``) per input: arrays if ``raw``, else tensors.
-        """
+        """Record a computation whose gradient is the function ``backward``."""
         ids = tuple(x.id if x.id in self.records else None for x in inputs)
         if any(ids):
             self._join(
@@ -313,15 +272,7 @@ class RecordingTape(Recorder):
             )
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Take note that gradients stop here, and why.
-
-        Parameters
-        ----------
-        inputs, outputs
-            The tensors that went in and came out; no outputs for what no tape sees.
-        why
-            The reason in words, for :meth:`explain`.
-        """
+        """Take note that gradients stop here, and why."""
         for x in inputs:
             if x.id in self.records:
                 self._breaks.extend(Break(y.id, x.id, why) for y in outputs)
