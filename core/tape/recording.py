@@ -37,8 +37,8 @@ class RecordingTape(Recorder):
         # what ops see of it: nothing unless the tape is recording (a task that was started inside
         # the with block may outlive it, and still has the tape among its active ones)
         self.records: dict[int, Any] = {}
-        # what is watched, by id; weak, since only messages look at it
-        self._roots: dict[int, weakref.ref[Any]] = {}
+        # what is watched, by id; tensors are free to go, since only messages look at them
+        self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
         self._stops: list[str] = []
@@ -150,17 +150,14 @@ class RecordingTape(Recorder):
         """
         for leaf in flatten(tensor):
             if isinstance(leaf, (Tensor, Variable)):
-                self._watch(leaf)
+                if is_differentiable(leaf.dtype):
+                    self._all.setdefault(leaf.id)
+                    self._roots[leaf.id] = weakref.ref(leaf)
             else:
                 raise TypeError(
                     f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "
                     "make one with gradtape.constant"
                 )
-
-    def _watch(self, source: Tensor | Variable) -> None:
-        if is_differentiable(source.dtype):
-            self._all.setdefault(source.id)
-            self._roots[source.id] = weakref.ref(source)
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables watched by being read, in the order of their creation.
@@ -178,7 +175,9 @@ class RecordingTape(Recorder):
         """Take note that a trainable variable was read (called by the variable)."""
         if self._watch_accessed and self._recording and variable.id not in self._variables:
             self._variables[variable.id] = variable
-            self._watch(variable)
+            if is_differentiable(variable.dtype):
+                self._all.setdefault(variable.id)
+                self._roots[variable.id] = variable
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
