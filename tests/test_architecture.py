@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
+from configparser import ConfigParser
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -64,6 +66,27 @@ def test_every_module_of_the_checkout_is_installed() -> None:
         names.add(".".join(("gradtape", *parts)).removesuffix(".__init__"))
     missing = [name for name in sorted(names - {"gradtape.setup"}) if not find_spec(name)]
     assert not missing, "setup.py finds the folders that have an __init__.py"
+
+
+# -- the map and its figure ------------------------------------------------------------------------
+
+
+def test_the_figure_shows_the_map() -> None:
+    figure = CHECKOUT / "docs" / "pictures" / "house.svg"
+    if not figure.exists():
+        pytest.skip("the tests are not beside the sources")
+    file = ConfigParser()
+    file.read(CHECKOUT / ".importlinter")
+
+    def floors(contract: str) -> list[str]:
+        text = file[f"importlinter:contract:{contract}"]["layers"]
+        return [name.strip().removeprefix("gradtape.") for name in re.split(r"[\n|]", text.strip())]
+
+    outside, rooms = floors("package"), floors("core")
+    expected = outside[:-1] + rooms + outside[-1:]  # core is the last but one: above public
+    labels = re.findall(r'class="name"[^>]*>([^<]+)<', figure.read_text(encoding="utf-8"))
+    drawn = [name for label in labels for name in label.split(", ")]
+    assert drawn[: len(expected)] == expected, "redraw docs/pictures/house.svg by .importlinter"
 
 
 # -- imports in functions --------------------------------------------------------------------------
