@@ -55,24 +55,32 @@ _TABLE = {
     ".plugins.ops.control.control": "cond while_loop",
     ".plugins.ops.control.scan": "map scan",
     ".plugins.ops.elementwise.arithmetic": (
-        "abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
-        "asin asinh atan atan2 atanh cast ceil clip conj cos cosh divide equal exp exp2 expm1 "
-        "floor floor_divide greater greater_equal hypot identity imag isfinite isinf isnan less "
-        "less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or "
-        "logical_xor maximum minimum mod multiply negative not_equal positive pow power real "
-        "reciprocal remainder rint round sign sin sinh sqrt square stop_gradient subtract tan "
-        "tanh trunc where"
+        "abs absolute add divide divmod fabs floor_divide fmod heaviside mod multiply negative "
+        "positive reciprocal remainder sign subtract true_divide"
     ),
-    ".plugins.ops.elementwise.floating": "frexp i0 spacing",
+    ".plugins.ops.elementwise.casting": "cast identity stop_gradient",
+    ".plugins.ops.elementwise.comparison": (
+        "equal greater greater_equal isclose isfinite isinf isnan isneginf isposinf less "
+        "less_equal logical_and logical_not logical_or logical_xor not_equal where"
+    ),
+    ".plugins.ops.elementwise.complex_numbers": "angle conj conjugate imag real real_if_close",
+    ".plugins.ops.elementwise.extrema": "clip fmax fmin maximum minimum",
+    ".plugins.ops.elementwise.floating_point": (
+        "copysign frexp ldexp modf nan_to_num nextafter signbit spacing"
+    ),
     ".plugins.ops.elementwise.integers": (
         "bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
         "bitwise_right_shift bitwise_xor gcd invert lcm left_shift right_shift"
     ),
-    ".plugins.ops.elementwise.special": (
-        "around cbrt conjugate copysign deg2rad degrees digamma divmod erf erfc fabs fix "
-        "float_power fmax fmin fmod heaviside isclose isneginf isposinf ldexp lgamma logaddexp2 "
-        "modf nan_to_num nextafter polygamma rad2deg radians real_if_close signbit sinc "
-        "true_divide"
+    ".plugins.ops.elementwise.powers": (
+        "cbrt exp exp2 expm1 float_power log log10 log1p log2 logaddexp logaddexp2 pow power "
+        "sqrt square"
+    ),
+    ".plugins.ops.elementwise.rounding": "around ceil fix floor rint round trunc",
+    ".plugins.ops.elementwise.special": "digamma erf erfc i0 lgamma polygamma sinc",
+    ".plugins.ops.elementwise.trigonometry": (
+        "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 "
+        "atanh cos cosh deg2rad degrees hypot rad2deg radians sin sinh tan tanh"
     ),
     ".plugins.ops.indexing.indexing": "argsort diag diagonal gather sort take take_along_axis",
     ".plugins.ops.indexing.selection": (
@@ -94,9 +102,8 @@ _TABLE = {
     ),
     ".plugins.ops.reductions.scans": "cumprod cumsum cumulative_max cumulative_min",
     ".plugins.ops.shapes.arrangement": (
-        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays "
-        "column_stack dsplit dstack fliplr flipud hsplit hstack meshgrid rollaxis rot90 vsplit "
-        "vstack"
+        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack "
+        "dsplit dstack fliplr flipud hsplit hstack meshgrid rollaxis rot90 vsplit vstack"
     ),
     ".plugins.ops.shapes.creation": "arange eye full linspace ones zeros",
     ".plugins.ops.shapes.editing": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..plugins.ops.elementwise.arithmetic import tanh
+from ..plugins.ops.elementwise.trigonometry import tanh
 from ..plugins.ops.network.activations import (
     gelu,
     hard_sigmoid,

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ops.common.families import cast_to, reduced_axes
+from ..ops.common.axes import reduced_axes
+from ..ops.common.kernels import cast_to
 from ..ops.reductions import scans
 from ..ops.shapes.like import size_over
 

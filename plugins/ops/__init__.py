@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from ...core.extend import Op, hookimpl
 from .analysis import calculus, fitting, polynomials
-from .common.families import OPS
+from .common.op_builders import OPS
 from .control import control
 from .control import scan as row_loops
-from .elementwise import arithmetic as elementwise
-from .elementwise import floating, special
-from .elementwise import integers as whole_numbers
+from .elementwise import (
+    arithmetic,
+    casting,
+    comparison,
+    complex_numbers,
+    extrema,
+    floating_point,
+    integers,
+    powers,
+    rounding,
+    special,
+    trigonometry,
+)
 from .fourier import fft
 from .indexing import indexing, occurrences, selection, updates
 from .linalg import (
@@ -44,9 +54,13 @@ from .statistics import histograms as counting
 
 __all__ = [
     "activations",
+    "arithmetic",
     "arrangement",
     "blocks",
     "calculus",
+    "casting",
+    "comparison",
+    "complex_numbers",
     "control",
     "convolution",
     "counting",
@@ -56,14 +70,15 @@ __all__ = [
     "distributions",
     "editing",
     "einsum",
-    "elementwise",
+    "extrema",
     "factorizations",
     "fft",
     "fitting",
-    "floating",
+    "floating_point",
     "gradtape_ops",
     "images",
     "indexing",
+    "integers",
     "joining",
     "least_squares",
     "like",
@@ -79,9 +94,11 @@ __all__ = [
     "padding",
     "polynomials",
     "pooling",
+    "powers",
     "products",
     "random",
     "reductions",
+    "rounding",
     "row_loops",
     "scans",
     "selection",
@@ -91,8 +108,8 @@ __all__ = [
     "special",
     "statistics",
     "tensor_equations",
+    "trigonometry",
     "updates",
-    "whole_numbers",
     "windows",
 ]
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, among, as_tensor, beside, broadcast_shapes, ops
+from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
-from ..common.families import SCALARS, as_axis, named, op, reduced_axes
+from ..common.dtypes import SCALARS
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.selection import searchsorted
 from ..reductions.scans import cumprod, cumsum
-from ..shapes.arrangement import axis_of, part_of
 
 __all__ = [
     "cumulative_prod",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
-from ..common.families import named
+from ..common.op_builders import named
 from ..linalg.factorizations import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.joining import unstack

@@ -14,19 +14,26 @@ import numpy as np
 
 from ....core.errors import TraceError
 from ....core.extend import F, Op, Shared, as_batched, rank_of, row_of
-from .families import SCALARS, reduced_axes
+from .axes import reduced_axes
+from .dtypes import SCALARS
 
 __all__ = [
+    "aligned",
     "along",
+    "cast_rule",
     "flattened",
+    "keyed",
     "leading",
-    "merged",
-    "past",
+    "like_rule",
     "refused",
     "shape_only",
-    "split_first",
+    "size_rule",
+    "spread_rule",
+    "stacked",
     "together",
+    "widths_past",
 ]
+
 
 Rule = Callable[[Op, list[Any], list[bool], dict[str, Any]], Any]
 
@@ -42,7 +49,7 @@ def together(xs: list[Any], batched: list[bool]) -> list[Any]:
     ]
 
 
-def past(axis: Any, rank: int, name: str) -> Any:
+def batch_axes(axis: Any, rank: int, name: str) -> Any:
     """Return axes of one example (all, if None) as axes of the batch."""
     moved = tuple(n + 1 for n in reduced_axes(axis, rank, name))
     return moved[0] if isinstance(axis, int) else moved
@@ -55,7 +62,7 @@ def along(*names: str, extra: int = 0) -> Rule:
         xs = together(xs, batched)
         rank = rank_of(xs[0], op) - 1 + extra
         for name in names:
-            params[name] = past(params[name], rank, op.name)
+            params[name] = batch_axes(params[name], rank, op.name)
         return op.raw(*xs, **params)
 
     return rule
@@ -66,7 +73,7 @@ def flattened(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]
     xs = together(xs, batched)
     rank = rank_of(xs[0], op) - 1
     if params["axis"] is not None:
-        params["axis"] = past(params["axis"], rank, op.name)
+        params["axis"] = batch_axes(params["axis"], rank, op.name)
         return op.raw(*xs, **params)
     keepdims = params.pop("keepdims", None)
     flat = [F.flatten_last(x, count=rank_of(x, op) - 1) for x in xs]
@@ -157,7 +164,7 @@ def expanded(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
     """Batching rule of ``expand_dims``."""
     axis = params["axis"]
     new = len(axis) if isinstance(axis, tuple) else 1
-    return op.raw(xs[0], axis=past(axis, rank_of(xs[0], op) - 1 + new, op.name))
+    return op.raw(xs[0], axis=batch_axes(axis, rank_of(xs[0], op) - 1 + new, op.name))
 
 
 def pairs(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -181,7 +188,7 @@ def squeezed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
         if None in x.shape[1:]:
             raise TraceError(f"squeeze: which sizes of {x!r} are 1 is unknown; name the axes")
         return op.raw(x, axis=tuple(i for i, n in enumerate(x.shape) if i and n == 1))
-    return op.raw(x, axis=past(axis, rank, op.name))
+    return op.raw(x, axis=batch_axes(axis, rank, op.name))
 
 
 def transposed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -191,7 +198,7 @@ def transposed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any
     order = tuple(range(rank))[::-1] if axes is None else axes
     if len(order) != rank:
         raise ValueError(f"transpose: axes {axes} do not match an array of dimension {rank}")
-    return op.raw(x, axes=(0, *past(tuple(order), rank, op.name)))
+    return op.raw(x, axes=(0, *batch_axes(tuple(order), rank, op.name)))
 
 
 def rolled(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -199,7 +206,7 @@ def rolled(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -
     (x,), axis = xs, params["axis"]
     rank = rank_of(x, op) - 1
     if axis is not None:
-        return op.raw(x, shift=params["shift"], axis=past(axis, rank, op.name))
+        return op.raw(x, shift=params["shift"], axis=batch_axes(axis, rank, op.name))
     flat = F.flatten_last(x, count=rank)
     return F.reshape_like(op.raw(flat, shift=params["shift"], axis=1), x)
 
@@ -221,7 +228,7 @@ def repeated(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
     axis, repeats = params["axis"], params["repeats"]
     rank = rank_of(like[0] if like else x, op) - 1
     if axis is not None:
-        return op.raw(x, *like, repeats=repeats, axis=past(axis, rank, op.name))
+        return op.raw(x, *like, repeats=repeats, axis=batch_axes(axis, rank, op.name))
     if not like:
         return op.raw(F.flatten_last(x, count=rank), repeats=repeats, axis=1)
     flat = op.raw(x, F.flatten_last(like[0], count=rank), repeats=repeats, axis=1)
@@ -242,7 +249,7 @@ def stacked(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) 
     xs = together(xs, batched)
     rank = max(rank_of(x, op) for x in xs if type(x) not in SCALARS)
     xs = [F.zeros_like(xs[batched.index(True)]) + x if type(x) in SCALARS else x for x in xs]
-    return op.raw(*xs, axis=past(params["axis"], rank, op.name))
+    return op.raw(*xs, axis=batch_axes(params["axis"], rank, op.name))
 
 
 # -- shapes taken from another tensor --------------------------------------------------------------
@@ -271,7 +278,7 @@ def like_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]
         wide = aligned(like, rank_of(x, op) - 1, op)
         return op.raw(x, wide) if wide is like else F.reshape_like(op.raw(x, wide), like)
     if "axis" in params:
-        params["axis"] = past(params["axis"], rank_of(like, op) - 1, op.name)
+        params["axis"] = batch_axes(params["axis"], rank_of(like, op) - 1, op.name)
     return op.raw(x, like, **params)
 
 
@@ -283,5 +290,5 @@ def cast_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]
 
 def size_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``size_over``: a number, the same for all examples."""
-    axis = past(params["axis"], rank_of(xs[0], op) - 1, op.name)
+    axis = batch_axes(params["axis"], rank_of(xs[0], op) - 1, op.name)
     return Shared(op.raw(xs[0], axis=axis))

@@ -7,7 +7,7 @@ from typing import Any
 from ....core.errors import TraceError
 from ....core.extend import NONDIFF, F, Op, ops, rank_of
 from .batching import together
-from .families import op
+from .op_builders import op
 
 __all__ = ["as_columns", "known_rank", "like_columns", "with_axes"]
 

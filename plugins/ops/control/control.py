@@ -36,7 +36,7 @@ from ....core.extend import (
     trace_branch,
     tracing_into,
 )
-from ..common.families import OPS, named
+from ..common.op_builders import OPS, named
 from .programs import (
     REQUIRED,
     assigned,

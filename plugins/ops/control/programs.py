@@ -24,7 +24,8 @@ from ....core.extend import (
     pack_like,
     trace_branch,
 )
-from ..common.families import SCALARS, op
+from ..common.dtypes import SCALARS
+from ..common.op_builders import op
 
 __all__: list[str] = []
 

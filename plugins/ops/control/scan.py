@@ -29,7 +29,7 @@ from ....core.extend import (
     structure,
     unsure,
 )
-from ..common.families import OPS, named
+from ..common.op_builders import OPS, named
 from .programs import (
     REQUIRED,
     assigned,

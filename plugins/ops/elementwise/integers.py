@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import NONDIFF, Op
-from ..common.families import elementwise, standard
-from .special import native
+from ..common.kernels import native, standard
+from ..common.op_builders import elementwise
 
 __all__ = [
     "bitwise_and",

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, default_dtype, ops
+from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.batching import along
-from ..common.families import as_axis, cast_to, kind_of, named, op, reduced_axes
+from ..common.dtypes import as_like
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..linalg.products import as_like
-from ..shapes.shape import one_axis
 
 __all__ = [
     "fft",

@@ -22,8 +22,8 @@ from ....core.extend import (
     rank_of,
     row_of,
 )
+from ..common.axes import reduced_axes
 from ..common.batching import aligned, together
-from ..common.families import reduced_axes
 
 __all__ = [
     "diag_rule",

@@ -22,10 +22,11 @@ from ....core.extend import (
     decode_index,
     ops,
 )
+from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
-from ..common.families import kind_of, named, op, reduced_axes
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..shapes.shape import one_axis
 from .batching import diag_rule, getitem_rule, put_rule, take_adjoint_rule, take_rule
 
 __all__ = [

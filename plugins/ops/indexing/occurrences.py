@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Shared, row_of
-from ..common.families import op
+from ..common.op_builders import op
 
 __all__: list[str] = []
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, ops
+from ..common.axes import axis_of, one_axis, part_of, reduced_axes
 from ..common.batching import along, leading, refused
-from ..common.families import kind_of, named, op, reduced_axes
-from ..shapes.arrangement import axis_of, broadcast_arrays, part_of
-from ..shapes.shape import one_axis
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
+from ..shapes.arrangement import broadcast_arrays
 from .batching import searchsorted_rule
 from .indexing import take_along_axis
 

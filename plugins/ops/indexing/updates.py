@@ -9,7 +9,8 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_tensor, decode_index, ops
 from ..common.batching import shape_only
-from ..common.families import kind_of, named, op
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
 from .batching import put_rule
 from .indexing import complete, take_along_axis
 

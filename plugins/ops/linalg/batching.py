@@ -7,8 +7,8 @@ from string import ascii_letters
 from typing import Any
 
 from ....core.extend import F, Op, Shared, as_batched, in_words, ops, rank_of
+from ..common.axes import reduced_axes
 from ..common.batching import aligned, together
-from ..common.families import reduced_axes
 
 __all__ = ["einsum_rule", "matmul_rule", "solve_rule", "tensordot_rule", "to_x_rule", "to_y_rule"]
 

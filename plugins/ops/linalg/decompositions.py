@@ -12,12 +12,14 @@ import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
 from ..common.batching import leading
-from ..common.families import cast_to, kind_of, named, op
+from ..common.dtypes import inexact, real_of
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import named, op
 from ..common.ranks import as_columns, like_columns
 from ..indexing.indexing import diagonal
 from ..reductions.reductions import sum as total
 from .batching import solve_rule
-from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed, turned
+from .matrices import adjoint, over_matrix, square, transposed, turned
 
 __all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
-from ..common.families import named, op
+from ..common.dtypes import as_like
+from ..common.op_builders import named, op
 from .batching import einsum_rule
-from .products import as_like
 
 __all__ = ["einsum"]
 

@@ -15,22 +15,22 @@ import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec, ops
 from ..common.batching import leading
-from ..common.families import cast_to, named, op
+from ..common.dtypes import as_like, inexact, real_of
+from ..common.kernels import cast_to
+from ..common.op_builders import named, op
 from .matrices import (
     adjoint,
     apart,
     floating,
-    inexact,
     over_columns,
     over_rows,
-    real_of,
     shaped,
     sizes_of_matrices,
     smaller,
     square,
     turned,
 )
-from .products import as_like, matmul
+from .products import matmul
 
 __all__ = [
     "eig",

@@ -8,9 +8,11 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, beside, ops
 from ..common.batching import leading
-from ..common.families import cast_to, kind_of, named, op
+from ..common.dtypes import inexact, real_of
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import named, op
 from .factorizations import hermitian_part, svdvals, svdvals_kernel
-from .matrices import adjoint, floating, inexact, real_of, shaped, sizes_of_matrices
+from .matrices import adjoint, floating, shaped, sizes_of_matrices
 from .products import matmul
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]

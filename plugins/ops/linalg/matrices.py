@@ -12,11 +12,9 @@ __all__ = [
     "adjoint",
     "apart",
     "floating",
-    "inexact",
     "over_columns",
     "over_matrix",
     "over_rows",
-    "real_of",
     "shaped",
     "sizes_of_matrices",
     "smaller",
@@ -56,16 +54,6 @@ def apart(s: Any) -> Any:
     gaps = over_columns(s) - over_rows(s)
     equal = F.equal(gaps, 0)
     return F.where(equal, 0.0, 1.0 / F.where(equal, 1.0, gaps))
-
-
-def inexact(dtype: Any) -> Any:
-    """Return the floating or complex dtype in which numbers of ``dtype`` are factored."""
-    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
-
-
-def real_of(dtype: Any) -> Any:
-    """Return the real dtype of that precision."""
-    return np.empty(0, inexact(dtype)).real.dtype
 
 
 def square(x: TensorSpec, name: str) -> Any:

@@ -9,11 +9,12 @@ import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec, among, as_tensor, broadcast_shapes, ops
 from ..common.batching import leading
-from ..common.families import named, op
+from ..common.dtypes import inexact
+from ..common.op_builders import named, op
 from ..common.ranks import as_columns, known_rank, like_columns
 from .batching import solve_rule
 from .decompositions import inv
-from .matrices import adjoint, floating, inexact, sizes_of_matrices, square
+from .matrices import adjoint, floating, sizes_of_matrices, square
 from .products import matmul
 
 __all__ = ["expm", "matrix_power", "multi_dot", "solve_triangular"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import Tensor
-from ..common.families import named
+from ..common.op_builders import named
 from ..indexing import indexing
 from ..shapes.shape import matrix_transpose
 from . import decompositions

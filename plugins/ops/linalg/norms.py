@@ -6,10 +6,13 @@ from math import inf
 from typing import Any
 
 from ....core.extend import F, Tensor, ops
+from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
-from ..common.families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
+from ..common.dtypes import real_of
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from .matrices import floating, real_of
+from .matrices import floating
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 

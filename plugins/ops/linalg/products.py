@@ -13,18 +13,15 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, BinaryOp, F, Tensor, among, broadcast_shapes, ops
+from ..common.axes import as_axis, reduced_axes
 from ..common.batching import pairs
-from ..common.families import as_axis, named, op, reduced_axes
+from ..common.dtypes import as_like
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..shapes.joining import common_dtype
 from .batching import matmul_rule, tensordot_rule, to_x_rule, to_y_rule
 
 __all__ = ["cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
-
-
-def as_like(g: Any, like: Any) -> Any:
-    """Return a gradient in the dtype of ``like``; its shape is right already."""
-    return g if g.dtype == like.dtype else F.cast_like(g, like)
 
 
 def _sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
@@ -473,6 +470,7 @@ def _with_third(x: Any) -> Any:
 
 
 # -- tensordot -------------------------------------------------------------------------------------
+
 
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 

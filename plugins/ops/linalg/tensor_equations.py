@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, ops
-from ..common.families import named
+from ..common.op_builders import named
 from .decompositions import inv, solve
 from .products import matmul
 

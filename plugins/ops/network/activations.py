@@ -6,7 +6,8 @@ from math import pi, sqrt
 from typing import Any
 
 from ....core.extend import F, Op, Tensor
-from ..common.families import elementwise, reals
+from ..common.kernels import reals
+from ..common.op_builders import elementwise
 
 __all__ = [
     "gelu",

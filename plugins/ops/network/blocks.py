@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
+from ..common.axes import Axis, as_axis
 from ..common.batching import leading
-from ..common.families import Axis, as_axis, kind_of, named, op
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
 from ..indexing.batching import segment_sum_rule
 from ..indexing.indexing import scatter_add, take
 

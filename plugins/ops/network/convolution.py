@@ -12,8 +12,8 @@ from math import prod
 from typing import Any
 
 from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, ops
-from ..common.families import named, op
-from ..linalg.products import as_like
+from ..common.dtypes import as_like
+from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
 from .batching import conv_rule, conv_transpose_rule, to_filters_rule, to_images_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import Tensor, as_tensor
-from ..common.families import named
+from ..common.op_builders import named
 from .convolution import conv_transpose
 from .pooling import avg_pool, max_pool
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops
-from ..common.families import elementwise, named, reals, reduced_axes
-from ..shapes.shape import one_axis
+from ..common.axes import one_axis, reduced_axes
+from ..common.kernels import reals
+from ..common.op_builders import elementwise, named
 
 __all__ = [
     "binary_cross_entropy",

@@ -18,10 +18,11 @@ from ....core.extend import (
     default_dtype,
     ops,
 )
+from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.batching import along, leading
-from ..common.families import as_axis, cast_to, elementwise, kind_of, named, op, reals, reduced_axes
-from ..elementwise.arithmetic import tanh
-from ..shapes.shape import one_axis
+from ..common.kernels import cast_to, kind_of, reals
+from ..common.op_builders import elementwise, named, op
+from ..elementwise.trigonometry import tanh
 from .activations import (
     gelu,
     hard_sigmoid,

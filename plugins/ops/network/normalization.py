@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Composed, F, GradientTape, Tensor, TensorSpec, ops
-from ..common.families import op, reals, reduced_axes
-from ..linalg.products import as_like
+from ..common.axes import reduced_axes
+from ..common.dtypes import as_like
+from ..common.kernels import reals
+from ..common.op_builders import op
 
 __all__: list[str] = []
 

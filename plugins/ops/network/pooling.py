@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_tensor
-from ..common.families import kind_of, named, op
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
 from .batching import pool_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
 

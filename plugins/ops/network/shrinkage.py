@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops
-from ..common.families import elementwise, named, reals
-from ..shapes.arrangement import axis_of
+from ..common.axes import axis_of
+from ..common.kernels import reals
+from ..common.op_builders import elementwise, named
 from ..shapes.joining import split
 
 __all__ = ["celu", "glu", "hard_shrink", "soft_shrink", "squareplus", "tanh_shrink"]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ....core.extend import NONDIFF, F, backend_of, to_numpy
 from ..common.batching import keyed, leading
-from ..common.families import op, reals
+from ..common.kernels import reals
+from ..common.op_builders import op
 from .draws import for_each, many, random_op, stream
 
 __all__: list[str] = []

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Shared, backend_of, row_of, to_numpy
 from ..common.batching import keyed
-from ..common.families import op
+from ..common.op_builders import op
 
 __all__: list[str] = []
 

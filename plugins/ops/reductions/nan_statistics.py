@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, Tensor, as_dtype, as_tensor, beside, ops
+from ..common.axes import Axis, as_axis, one_axis, reduced_shape
 from ..common.batching import flattened
-from ..common.families import Axis, as_axis, named, op, reduced_shape
+from ..common.op_builders import named, op
 from ..indexing.indexing import sort, take_along_axis
-from ..shapes.shape import one_axis
 from ..statistics.statistics import (
     as_lines,
     between,

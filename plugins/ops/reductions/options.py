@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import as_dtype, as_tensor, beside, broadcast_shapes, ops
-from ..common.families import Axis
-from ..linalg.matrices import inexact, real_of
+from ..common.axes import Axis
+from ..common.dtypes import inexact, real_of
 
 __all__ = [
     "averaged",

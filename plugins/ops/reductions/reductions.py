@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops
+from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along, flattened
-from ..common.families import Axis, as_axis, cast_to, op, reals, reduced_axes, reduced_shape
+from ..common.kernels import cast_to, reals
+from ..common.op_builders import op
 from ..shapes.like import size_over
 from .options import averaged, chosen, count_of, counted, in_dtype, kept_by, start_of, started_from
 from .scans import cumprod, cumsum

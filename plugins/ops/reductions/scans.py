@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
+from ..common.axes import Axis, reduced_axes
 from ..common.batching import along
-from ..common.families import Axis, named, op, reals, reduced_axes, standard
+from ..common.kernels import reals, standard
+from ..common.op_builders import named, op
 from ..indexing.indexing import take_along_axis
 
 __all__ = ["cumprod", "cumsum", "cumulative_max", "cumulative_min"]

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Tensor, among, as_shape, as_tensor, broadcast_shapes, ops
-from ..common.families import named, reduced_axes
+from ..common.axes import axis_of, reduced_axes
+from ..common.op_builders import named
 from ..common.ranks import known_rank, with_axes
 from .joining import concatenate, split
-from .shape import moveaxis, one_axis, swapaxes
+from .shape import moveaxis, swapaxes
 
 __all__ = [
     "append",
@@ -39,27 +40,6 @@ __all__ = [
     "vsplit",
     "vstack",
 ]
-
-
-def axis_of(x: Any, axis: Any, name: str) -> int:
-    """Return a single axis of ``x`` as an int, checked as far as the rank is known.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If it is out of bounds.
-    """
-    axis = one_axis(axis, name)
-    if x.shape is not None:
-        reduced_axes(axis, len(x.shape), name)
-    return axis
-
-
-def part_of(x: Any, axis: int, part: Any) -> Any:
-    """Return ``x`` with an index applied along one axis, whatever the rank."""
-    if axis >= 0:
-        return x[(*(slice(None),) * axis, part)]
-    return x[(Ellipsis, part, *(slice(None),) * (-axis - 1))]
 
 
 def _needs(x: Any, rank: int, name: str) -> Any:

@@ -19,7 +19,7 @@ from ....core.extend import (
     host_array,
     ops,
 )
-from ..common.families import named
+from ..common.op_builders import named
 from ..common.ranks import known_rank
 
 __all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....core.extend import Operators, Tensor, as_shape, as_tensor, beside, ops
-from ..common.families import SCALARS, named
+from ..common.axes import axis_of
+from ..common.dtypes import SCALARS
+from ..common.op_builders import named
 from ..indexing.indexing import diag
-from .arrangement import axis_of
 from .joining import stack, unstack
 from .shape import moveaxis
 

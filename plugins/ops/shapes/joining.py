@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec, among, as_shape, as_tensor, broadcast_shapes, ops
+from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, stacked
-from ..common.families import SCALARS, cast_to, named, op, reduced_axes
-from .shape import one_axis
+from ..common.dtypes import SCALARS
+from ..common.kernels import cast_to
+from ..common.op_builders import named, op
 
 __all__ = ["concat", "concatenate", "split", "stack", "unstack"]
 

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, UnaryOp, ops
+from ..common.axes import Axis, reduced_axes
 from ..common.batching import cast_rule, like_rule, size_rule, spread_rule
-from ..common.families import SCALARS, Axis, cast_to, named, op, reduced_axes
+from ..common.dtypes import SCALARS
+from ..common.kernels import cast_to
+from ..common.op_builders import named, op
 
 __all__ = ["full_like", "ones_like", "zeros_like"]
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
+from ..common.axes import reduced_axes
 from ..common.batching import shape_only, widths_past
-from ..common.families import named, op, reduced_axes, standard
+from ..common.kernels import standard
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.indexing import scatter_add
 

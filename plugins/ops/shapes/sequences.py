@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Operators, Tensor, as_dtype, as_tensor, beside, default_dtype, ops
-from ..common.families import named
+from ..common.op_builders import named
 from .creation import linspace
 from .shape import moveaxis
 

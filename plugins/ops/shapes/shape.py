@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_shape, as_tensor, beside, broadcast_shapes, ops
+from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.batching import (
     along,
     broadcast,
@@ -21,7 +22,7 @@ from ..common.batching import (
     tiled,
     transposed,
 )
-from ..common.families import as_axis, named, op, reduced_axes
+from ..common.op_builders import named, op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,15 +46,8 @@ __all__ = [
     "triu",
 ]
 
+
 Shape = tuple[int | None, ...] | None
-
-
-def one_axis(axis: Any, name: str) -> int:
-    """Return a single axis as an int."""
-    try:
-        return operator.index(axis)
-    except TypeError:
-        raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
 
 
 # -- reshaping -------------------------------------------------------------------------------------

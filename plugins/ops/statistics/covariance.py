@@ -8,9 +8,10 @@ import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, broadcast_shapes, is_transformed, ops
 from ..analysis.calculus import floated
-from ..common.families import as_axis, named, reduced_axes
+from ..common.axes import as_axis, reduced_axes
+from ..common.dtypes import real_of
+from ..common.op_builders import named
 from ..common.ranks import known_rank, with_axes
-from ..linalg.matrices import real_of
 from ..linalg.products import matmul
 
 __all__ = ["average", "corrcoef", "cov"]

@@ -21,7 +21,8 @@ from ....core.extend import (
     row_of,
 )
 from ..common.batching import refused
-from ..common.families import cast_to, kind_of, named, op
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import named, op
 from ..indexing.selection import isin, searchsorted, unique
 
 __all__ = [

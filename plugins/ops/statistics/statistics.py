@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Operators, Tensor, as_tensor, beside, ops
+from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import leading, shape_only
-from ..common.families import Axis, as_axis, named, op, reduced_axes
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.indexing import sort
 

@@ -1,9 +1,8 @@
-"""What the ops of a family share: shape rules, dtype rules, and the helpers that build the ops."""
+"""How ops are made: the builder of an op, and of an elementwise one, and names in errors."""
 
 from __future__ import annotations
 
 import functools
-import operator
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -12,29 +11,14 @@ import numpy as np
 
 from ....core.errors import BackendMismatch, GradtapeError
 from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
+from .dtypes import SCALARS
 
-__all__ = [
-    "OPS",
-    "as_axis",
-    "cast_to",
-    "elementwise",
-    "kind_of",
-    "named",
-    "op",
-    "reals",
-    "reduced_axes",
-    "reduced_shape",
-    "result_dtype",
-    "shapes_of",
-    "standard",
-]
+__all__ = ["OPS", "elementwise", "named", "op"]
 
-SCALARS = (bool, int, float, complex)
-Axis = int | tuple[int, ...] | None
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def op(name: str, kernel: str | Callable[..., Any], kind: type[Op] = Op, **record: Any) -> Op:
@@ -91,41 +75,6 @@ def result_dtype(kernel: str | Callable[..., Any], specs: Sequence[Any], **param
     return result.dtype
 
 
-def kind_of(dtype: Any) -> str:
-    """Return NumPy's letter for the kind of a dtype of any array library: ``"f"``, ``"c"``, ..."""
-    kind = getattr(dtype, "kind", None)
-    return kind or np.dtype(str(dtype).rpartition(".")[2]).kind
-
-
-def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
-    """Return an array cast to ``dtype`` (or its name); complex values lose the imaginary part."""
-    dtype = np.dtype(dtype)
-    if x.dtype == dtype:
-        return x
-    if kind_of(x.dtype) == "c" and dtype.kind != "c":
-        x = xp.real(x)
-    return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
-
-
-def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
-    """Return a function of the array API standard, by its older name where that is all there is."""
-    found: Callable[..., Any] = getattr(xp, name, None) or getattr(xp, older)
-    return found
-
-
-def reals(x: Any) -> Any:
-    """Return ``x``, for kernels whose formulas hold for real numbers only.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is complex.
-    """
-    if kind_of(x.dtype) == "c":
-        raise TypeError(f"expected real numbers, got dtype {x.dtype}")
-    return x
-
-
 def elementwise(
     name: str,
     kernel: str | Callable[..., Any] | None = None,
@@ -158,51 +107,3 @@ def elementwise(
         batch="elementwise",
         doc=doc,
     )
-
-
-def as_axis(axis: Any, name: str) -> Axis:
-    """Return what a user gave as ``axis`` as a parameter: None, an int, or a tuple of ints."""
-    try:
-        if axis is None:
-            return None
-        if isinstance(axis, (tuple, list)):
-            return tuple(operator.index(n) for n in axis)
-        return operator.index(axis)
-    except TypeError:
-        raise TypeError(
-            f"{name}: axis must be None, an integer or a tuple of integers, got {axis!r}"
-        ) from None
-
-
-def reduced_axes(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
-    """Return the axes meant by ``axis`` as numbers from 0.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If one is out of bounds.
-    ValueError
-        If one is named twice.
-    """
-    if axis is None:
-        return tuple(range(rank))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    for n in given:
-        if not -rank <= n < rank:
-            raise np.exceptions.AxisError(
-                f"{name}: axis {n} is out of bounds for an array of dimension {rank}"
-            )
-    axes = tuple(n % rank for n in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"{name}: duplicate value in axis {axis!r}")
-    return axes
-
-
-def reduced_shape(shape: Any, axis: Axis, keepdims: bool, name: str) -> Any:
-    """Return the shape that is left of ``shape`` (unknown sizes and rank included)."""
-    if shape is None:
-        return () if axis is None and not keepdims else None
-    axes = reduced_axes(axis, len(shape), name)
-    if keepdims:
-        return tuple(1 if i in axes else n for i, n in enumerate(shape))
-    return tuple(n for i, n in enumerate(shape) if i not in axes)

@@ -1,0 +1,89 @@
+"""Axes as users give them, and as rules need them: checked, counted from 0, and left out."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Axis", "as_axis", "axis_of", "one_axis", "part_of", "reduced_axes", "reduced_shape"]
+
+Axis = int | tuple[int, ...] | None
+
+
+def as_axis(axis: Any, name: str) -> Axis:
+    """Return what a user gave as ``axis`` as a parameter: None, an int, or a tuple of ints."""
+    try:
+        if axis is None:
+            return None
+        if isinstance(axis, (tuple, list)):
+            return tuple(operator.index(n) for n in axis)
+        return operator.index(axis)
+    except TypeError:
+        raise TypeError(
+            f"{name}: axis must be None, an integer or a tuple of integers, got {axis!r}"
+        ) from None
+
+
+def one_axis(axis: Any, name: str) -> int:
+    """Return a single axis as an int."""
+    try:
+        return operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
+
+
+def axis_of(x: Any, axis: Any, name: str) -> int:
+    """Return a single axis of ``x`` as an int, checked as far as the rank is known.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If it is out of bounds.
+    """
+    axis = one_axis(axis, name)
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), name)
+    return axis
+
+
+def part_of(x: Any, axis: int, part: Any) -> Any:
+    """Return ``x`` with an index applied along one axis, whatever the rank."""
+    if axis >= 0:
+        return x[(*(slice(None),) * axis, part)]
+    return x[(Ellipsis, part, *(slice(None),) * (-axis - 1))]
+
+
+def reduced_axes(axis: Axis, rank: int, name: str) -> tuple[int, ...]:
+    """Return the axes meant by ``axis`` as numbers from 0.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If one is out of bounds.
+    ValueError
+        If one is named twice.
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple) else (axis,)
+    for n in given:
+        if not -rank <= n < rank:
+            raise np.exceptions.AxisError(
+                f"{name}: axis {n} is out of bounds for an array of dimension {rank}"
+            )
+    axes = tuple(n % rank for n in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: duplicate value in axis {axis!r}")
+    return axes
+
+
+def reduced_shape(shape: Any, axis: Axis, keepdims: bool, name: str) -> Any:
+    """Return the shape that is left of ``shape`` (unknown sizes and rank included)."""
+    if shape is None:
+        return () if axis is None and not keepdims else None
+    axes = reduced_axes(axis, len(shape), name)
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)

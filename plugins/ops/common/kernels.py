@@ -1,0 +1,55 @@
+"""What kernels share: dtypes of any array library, casts, and functions found by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["cast_to", "kind_of", "native", "reals", "standard"]
+
+
+def kind_of(dtype: Any) -> str:
+    """Return NumPy's letter for the kind of a dtype of any array library: ``"f"``, ``"c"``, ..."""
+    kind = getattr(dtype, "kind", None)
+    return kind or np.dtype(str(dtype).rpartition(".")[2]).kind
+
+
+def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
+    """Return an array cast to ``dtype`` (or its name); complex values lose the imaginary part."""
+    dtype = np.dtype(dtype)
+    if x.dtype == dtype:
+        return x
+    if kind_of(x.dtype) == "c" and dtype.kind != "c":
+        x = xp.real(x)
+    return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
+
+
+def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
+    """Return a function of the array API standard, by its older name where that is all there is."""
+    found: Callable[..., Any] = getattr(xp, name, None) or getattr(xp, older)
+    return found
+
+
+def reals(x: Any) -> Any:
+    """Return ``x``, for kernels whose formulas hold for real numbers only.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex.
+    """
+    if kind_of(x.dtype) == "c":
+        raise TypeError(f"expected real numbers, got dtype {x.dtype}")
+    return x
+
+
+def native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a function that NumPy and CuPy have, and the standard has not."""
+
+    def kernel(xp: Any, *arrays: Any) -> Any:
+        own = getattr(xp, name, None)
+        return portable(xp, *arrays) if own is None else own(*arrays)
+
+    return kernel

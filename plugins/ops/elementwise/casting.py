@@ -1,0 +1,86 @@
+"""Ops that keep the values: the identity, a stop for gradients, and casts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Tensor
+from ..common.kernels import cast_to
+from ..common.op_builders import elementwise, op
+
+__all__ = ["cast", "identity", "stop_gradient"]
+
+identity = elementwise(
+    "identity",
+    lambda xp, x: x,
+    x=lambda g: g,
+    doc="""Return ``x`` as a tensor of its own.
+
+    Examples
+    --------
+    >>> gt.identity([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    """,
+)
+stop_gradient = elementwise(
+    "stop_gradient",
+    lambda xp, x: x,
+    x=NONDIFF,
+    doc="""Return ``x`` as a constant: no gradient passes through.
+
+    Examples
+    --------
+    >>> gt.grad(lambda x: x * gt.stop_gradient(x))(3.0).item()
+    3.0
+    """,
+)
+
+_cast = op(
+    "cast",
+    lambda xp, x, *, dtype: cast_to(xp, x, dtype),
+    gradients={"x": lambda g, x_like: F.cast_like(g, x_like)},
+    infer=lambda x, dtype: (x.shape, np.dtype(dtype)),
+    batch="elementwise",
+)
+
+
+def cast(x: Any, dtype: Any) -> Tensor:
+    """Return ``x`` in another dtype.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    dtype
+        A dtype or its name. A complex value cast to a real dtype keeps its real part.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is not one of numbers or booleans.
+
+    Notes
+    -----
+    Between floating and complex dtypes gradients pass, cast back to the dtype of ``x``; to and from
+    integers there are none.
+
+    Examples
+    --------
+    >>> gt.cast([1.7, -1.7], "int32").tolist()
+    [1, -1]
+    >>> gt.cast([0, 2], bool).tolist()
+    [False, True]
+    """
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"cast: {dtype!r} is not a dtype; use a name such as 'float32'") from error
+    if wanted.kind not in "biufc":
+        raise TypeError(f"cast: a tensor holds numbers or booleans, not dtype {wanted}")
+    return _cast(x, dtype=wanted.name)

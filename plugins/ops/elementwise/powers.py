@@ -1,0 +1,320 @@
+"""Elementwise powers, roots, exponentials and logarithms."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import F, Op, Tensor, as_tensor, ops
+from ..common.dtypes import SCALARS
+from ..common.kernels import native
+from ..common.op_builders import elementwise, named
+
+__all__ = [
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "float_power",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "pow",
+    "power",
+    "sqrt",
+    "square",
+]
+
+LN2 = math.log(2.0)
+LN10 = math.log(10.0)
+
+
+class Power(Op):
+    """``x ** y``, which leaves Python exponents as they are, so that common ones are quick."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, y: Any) -> Tensor:
+        if type(y) is int and y == 2:
+            return square(x)
+        return super().__call__(x, y)
+
+
+def _power_base(g: Any, x: Any, y: Any) -> Any:
+    if type(y) in SCALARS:
+        if y == 0:
+            return F.zeros_like(g)
+        return g * y if y == 1 else g * (y * x ** (y - 1))
+    # y - 1 would give 0 * inf where both are 0
+    both = F.logical_and(x == 0, y == 0)
+    return g * (y * x ** F.where(both, 1, y - 1))
+
+
+def _power_exponent(g: Any, x: Any, out: Any) -> Any:
+    if type(x) in SCALARS:
+        if x == 0 or (type(x) is not complex and x < 0):
+            return F.zeros_like(g)
+        return g * (out * (cmath.log(x) if type(x) is complex else math.log(x)))
+    # 0 outside the logarithm's domain; the inner choice keeps its nan out
+    valid = x != 0 if x.dtype.kind == "c" else x > 0
+    return g * F.where(valid, out * F.log(F.where(valid, x, 1)), 0)
+
+
+power = pow = elementwise(
+    "power",
+    lambda xp, x, y: x**y,
+    kind=Power,
+    x=_power_base,
+    y=_power_exponent,
+    doc="""Return ``x ** y``, elementwise.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast, or an integer has a negative integer exponent.
+    TypeError
+        If an argument is not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient of ``x`` is ``y * x**(y - 1)``, and 0 where ``y`` is 0. That of ``y`` is
+    ``x**y * log(x)``, and 0 for real ``x <= 0``, as in TensorFlow.
+
+    Examples
+    --------
+    >>> gt.power([1.0, 2.0, 3.0], 2).tolist()
+    [1.0, 4.0, 9.0]
+    >>> gt.grad(gt.power, argnums=1)(0.0, 2.0).item()
+    0.0
+    """,
+)
+
+
+@named
+def float_power(x: Any, y: Any) -> Tensor:
+    """Return ``x ** y`` in double precision at least.
+
+    Parameters
+    ----------
+    x, y
+        Numbers or tensors of any dtype; their shapes broadcast.
+
+    Returns
+    -------
+    A ``float64`` tensor of the broadcast shape, ``complex128`` if ``x`` or ``y`` is complex.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    Integers may have negative integer exponents, which :func:`gradtape.power` refuses. A negative
+    base with a fractional exponent gives nan.
+
+    Examples
+    --------
+    >>> gt.float_power([2, 4], -1).tolist()
+    [0.5, 0.25]
+    """
+    if type(x) in SCALARS and type(y) in SCALARS:
+        x = as_tensor(x)
+    # numbers are weak, and follow the tensor beside them
+    x, y = (v if type(v) in SCALARS else as_tensor(v) for v in (x, y))
+    mixed = np.result_type(*(v if type(v) in SCALARS else v.dtype for v in (x, y)))
+    wide = "complex128" if mixed.kind == "c" else "float64"
+    x, y = (v if type(v) in SCALARS else ops["cast"](v, dtype=wide) for v in (x, y))
+    return ops["power"](x, y)
+
+
+square = elementwise(
+    "square",
+    x=lambda g, x: g * (x + x),
+    doc="""Return ``x * x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.square([1.0, -3.0]).tolist()
+    [1.0, 9.0]
+    """,
+)
+sqrt = elementwise(
+    "sqrt",
+    x=lambda g, out: g / (out + out),
+    doc="""Return the square root of ``x``, elementwise; nan for negative real numbers.
+
+    Notes
+    -----
+    The gradient is ``1 / (2 * sqrt(x))``, which is infinite at 0.
+
+    Examples
+    --------
+    >>> gt.sqrt([1.0, 4.0]).tolist()
+    [1.0, 2.0]
+    """,
+)
+cbrt = elementwise(
+    "cbrt",
+    native("cbrt", lambda xp, x: xp.sign(x) * xp.abs(x) ** (1.0 / 3.0)),
+    x=lambda g, out: g / (3.0 * (out * out)),
+    doc="""Return the real cube root of ``x``, elementwise.
+
+    Notes
+    -----
+    The gradient is ``1 / (3 * cbrt(x)**2)``, which is infinite at 0.
+
+    Examples
+    --------
+    >>> gt.round(gt.cbrt([8.0, -27.0]), 4).tolist()
+    [2.0, -3.0]
+    """,
+)
+
+exp = elementwise(
+    "exp",
+    x=lambda g, out: g * out,
+    doc="""Return e to the power ``x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.exp([0.0, -np.inf]).tolist()
+    [1.0, 0.0]
+    >>> round(gt.exp(1.0).item(), 4)
+    2.7183
+    """,
+)
+exp2 = elementwise(
+    "exp2",
+    lambda xp, x: 2.0**x,
+    x=lambda g, out: g * (out * LN2),
+    doc="""Return 2 to the power ``x``, elementwise.
+
+    Examples
+    --------
+    >>> gt.exp2([3.0, -1.0]).tolist()
+    [8.0, 0.5]
+    """,
+)
+expm1 = elementwise(
+    "expm1",
+    x=lambda g, out: g * (out + 1.0),
+    doc="""Return ``exp(x) - 1``, elementwise, exact near 0.
+
+    Examples
+    --------
+    >>> gt.expm1(-np.inf).item()
+    -1.0
+    >>> round(gt.expm1(1e-8).item() * 1e8, 4)
+    1.0
+    """,
+)
+log = elementwise(
+    "log",
+    x=lambda g, x: g / x,
+    doc="""Return the natural logarithm of ``x``, elementwise.
+
+    It is -inf at 0, and nan for negative real numbers.
+
+    Notes
+    -----
+    The gradient is ``1 / x``.
+
+    Examples
+    --------
+    >>> gt.log([1.0, np.inf]).tolist()
+    [0.0, inf]
+    >>> gt.grad(gt.log)(4.0).item()
+    0.25
+    """,
+)
+log2 = elementwise(
+    "log2",
+    x=lambda g, x: g / (x * LN2),
+    doc="""Return the logarithm of ``x`` to base 2, elementwise.
+
+    It is -inf at 0, and nan for negative real numbers.
+
+    Examples
+    --------
+    >>> gt.log2(1.0).item()
+    0.0
+    >>> round(gt.log2(8.0).item(), 4)
+    3.0
+    """,
+)
+log10 = elementwise(
+    "log10",
+    x=lambda g, x: g / (x * LN10),
+    doc="""Return the logarithm of ``x`` to base 10, elementwise.
+
+    It is -inf at 0, and nan for negative real numbers.
+
+    Examples
+    --------
+    >>> gt.log10(1.0).item()
+    0.0
+    >>> round(gt.log10(1000.0).item(), 4)
+    3.0
+    """,
+)
+log1p = elementwise(
+    "log1p",
+    x=lambda g, x: g / (x + 1.0),
+    doc="""Return ``log(1 + x)``, elementwise, exact near 0; nan for real ``x < -1``, -inf at -1.
+
+    Examples
+    --------
+    >>> gt.log1p(0.0).item()
+    0.0
+    >>> round(gt.log1p(1e-8).item() * 1e8, 4)
+    1.0
+    """,
+)
+
+
+def lead(x: Any, y: Any) -> Any:
+    """Return ``x - y``, and for equal infinities 0, or -inf for two impossible events."""
+    same = F.logical_and(F.isinf(x), x == y)
+    return F.where(same, F.minimum(x, 0.0), x - y)
+
+
+logaddexp = elementwise(
+    "logaddexp",
+    x=lambda g, x, y: g * F.sigmoid(lead(x, y)),
+    y=lambda g, x, y: g * F.sigmoid(lead(y, x)),
+    doc="""Return ``log(exp(x) + exp(y))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient of ``x`` is ``sigmoid(x - y)``, that of ``y`` is ``sigmoid(y - x)``.
+
+    Examples
+    --------
+    >>> round(gt.logaddexp(1000.0, 1000.0).item(), 3)
+    1000.693
+    >>> gt.logaddexp(-np.inf, 2.0).item()
+    2.0
+    """,
+)
+logaddexp2 = elementwise(
+    "logaddexp2",
+    native("logaddexp2", lambda xp, x, y: xp.logaddexp(x * LN2, y * LN2) / LN2),
+    x=lambda g, x, y: g * F.sigmoid(lead(x, y) * LN2),
+    y=lambda g, x, y: g * F.sigmoid(lead(y, x) * LN2),
+    doc="""Return ``log2(2**x + 2**y)``, elementwise, without overflow.
+
+    Examples
+    --------
+    >>> gt.logaddexp2(1000.0, 1000.0).item()
+    1001.0
+    """,
+)

@@ -1,0 +1,152 @@
+"""Elementwise rounding, which has no gradient."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, Tensor, as_tensor, ops
+from ..common.kernels import cast_to
+from ..common.op_builders import elementwise, named, op
+
+__all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
+
+floor = elementwise(
+    "floor",
+    x=NONDIFF,
+    doc="""Round down; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.floor([1.7, -1.2]).tolist()
+    [1.0, -2.0]
+    """,
+)
+ceil = elementwise(
+    "ceil",
+    x=NONDIFF,
+    doc="""Round up; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.ceil([1.2, -1.7]).tolist()
+    [2.0, -1.0]
+    """,
+)
+trunc = elementwise(
+    "trunc",
+    x=NONDIFF,
+    doc="""Round towards 0; it has no gradient.
+
+    Examples
+    --------
+    >>> gt.trunc([1.7, -1.7]).tolist()
+    [1.0, -1.0]
+    """,
+)
+
+fix = trunc
+
+
+def _round_kernel(xp: Any, x: Any, *, decimals: int = 0) -> Any:
+    if decimals == 0:
+        return xp.round(x)
+    scale = 10.0**decimals
+    return cast_to(xp, xp.round(x * scale) / scale, x.dtype)
+
+
+_round = op(
+    "round",
+    _round_kernel,
+    gradients={"x": NONDIFF},
+    infer=lambda x, decimals: (x.shape, x.dtype),
+    batch="elementwise",
+)
+
+
+@named
+def round(x: Any, decimals: int = 0) -> Tensor:
+    """Round to the nearest, halves to even; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    decimals
+        The decimal places to keep, 0 by default; a negative number rounds before the point.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.round([0.5, 1.5, -1.7]).tolist()
+    [0.0, 2.0, -2.0]
+    >>> gt.round(1234.0, decimals=-2).item()
+    1200.0
+    """
+    return _round(x, decimals=operator.index(decimals))
+
+
+@named
+def around(x: Any, decimals: int = 0) -> Tensor:
+    """Round to the nearest, halves to even, as :func:`gradtape.round`; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    decimals
+        The decimal places to keep, 0 by default; a negative number rounds before the point.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.around([0.5, 1.5, -1.7]).tolist()
+    [0.0, 2.0, -2.0]
+    """
+    return ops["round"](x, decimals=int(decimals))
+
+
+@named
+def rint(x: Any) -> Tensor:
+    """Round to the nearest integer, halves to even; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Integers become floats, of the width that NumPy gives
+    them.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not a tensor, an array or a number.
+
+    Examples
+    --------
+    >>> gt.rint([0.5, 1.5, -1.7]).tolist()
+    [0.0, 2.0, -2.0]
+    """
+    x = as_tensor(x)
+    return _round(x if x.dtype.kind in "fc" else x.astype(np.rint(np.empty(0, x.dtype)).dtype))
