@@ -79,10 +79,11 @@ _TABLE = {
         "searchsorted select unique unique_all unique_counts unique_inverse unique_values"
     ),
     ".plugins.ops.indexing.updates": "put_along_axis",
-    ".plugins.ops.linalg.decompositions": "trace",
+    ".plugins.ops.linalg.determinants": "trace",
     ".plugins.ops.linalg.einsum": "einsum",
-    ".plugins.ops.linalg.products": "cross dot inner kron matmul outer tensordot vdot vecdot",
-    ".plugins.ops.linalg.tensor_equations": "matvec vecmat",
+    ".plugins.ops.linalg.matmul": "matmul",
+    ".plugins.ops.linalg.products": "cross dot inner kron matvec outer vdot vecdot vecmat",
+    ".plugins.ops.linalg.tensordot": "tensordot",
     ".plugins.ops.network.nn": "clip_by_norm one_hot",
     ".plugins.ops.reductions.nan_statistics": (
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile "

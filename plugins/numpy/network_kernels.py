@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import decode_index
-from ..ops.linalg import products
+from ..ops.linalg import matmul
 from ..ops.network import nn, normalization
 
 __all__ = ["KERNELS"]
@@ -33,7 +33,7 @@ def _matmul(x: Array, y: Array) -> Array:
         product: Array = np.matmul(x, y)
         return product
     except (AttributeError, TypeError, ValueError):
-        return products.matmul_kernel(np, x, y)  # which says what does not fit
+        return matmul.matmul_kernel(np, x, y)  # which says what does not fit
 
 
 def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
@@ -41,13 +41,13 @@ def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
         return g @ y.T
     if y.ndim == 2 < g.ndim == like.ndim:
         return _matmul(g, y.T)
-    return products.to_x(np, g, y, like)
+    return matmul.adjoint_x_kernel(np, g, y, like)
 
 
 def _matmul_adjoint_y(g: Array, x: Array, like: Array) -> Array:
     if x.ndim == 2 == like.ndim:
         return x.T @ g
-    return products.to_y(np, g, x, like)
+    return matmul.adjoint_y_kernel(np, g, x, like)
 
 
 def _transpose(x: Array, *, axes: tuple[int, ...] | None = None) -> Array:

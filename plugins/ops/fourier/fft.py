@@ -17,8 +17,8 @@ import numpy as np
 from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, default_dtype, ops
 from ..common.batching import along
 from ..common.families import as_axis, cast_to, kind_of, named, op, reduced_axes
+from ..common.gradients import as_like
 from ..common.ranks import known_rank
-from ..linalg.products import as_like
 from ..shapes.shape import one_axis
 
 __all__ = [

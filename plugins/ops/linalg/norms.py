@@ -9,7 +9,7 @@ from ....core.extend import F, Tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from ..common.ranks import known_rank
-from .matrices import floating, real_of
+from .matrices import as_inexact, real_of
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -142,7 +142,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     >>> gt.linalg.norm(gt.constant([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
     """
-    x, keepdims = floating(x), bool(keepdims)
+    x, keepdims = as_inexact(x), bool(keepdims)
     axis = as_axis(axis, "norm")
     if ord is None or ord == "euclidean":
         return _norm(x, axis=axis, keepdims=keepdims)
@@ -191,7 +191,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     """
     if isinstance(ord, str):
         raise ValueError(f"vector_norm: ord must be a number, got {ord!r}")
-    return _vector(floating(x), ord, as_axis(axis, "vector_norm"), bool(keepdims))
+    return _vector(as_inexact(x), ord, as_axis(axis, "vector_norm"), bool(keepdims))
 
 
 @named
@@ -224,7 +224,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     >>> gt.linalg.matrix_norm(gt.constant([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """
-    return _matrix(floating(x), ord, (-2, -1), bool(keepdims))
+    return _matrix(as_inexact(x), ord, (-2, -1), bool(keepdims))
 
 
 @named
@@ -261,7 +261,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
     >>> gt.linalg.cond(gt.constant([[2.0, 0.0], [0.0, 4.0]])).item()
     2.0
     """
-    x = floating(x)
+    x = as_inexact(x)
     if p in (None, 2, -2):
         s = ops["svdvals"](x)
         largest, smallest = s[..., 0], s[..., -1]

@@ -13,7 +13,8 @@ from typing import Any
 
 from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, ops
 from ..common.families import named, op
-from ..linalg.products import as_like
+from ..common.gradients import as_like
+from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
 from .batching import conv_rule, conv_transpose_rule, to_filters_rule, to_images_rule
 from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
@@ -147,10 +148,6 @@ def _conv_spec(x: TensorSpec, w: TensorSpec, *, groups: int, **settings: Any) ->
     return _conv_shape(x.shape, w.shape, groups, settings), common_dtype((x, w))
 
 
-def _like_spec(g: TensorSpec, other: TensorSpec, like: TensorSpec, **params: Any) -> Any:
-    return like.shape, common_dtype((g, other))
-
-
 def _rule(name: str) -> Any:
     """Return a rule that sends ``g`` through an op with the convolution's own settings."""
 
@@ -196,7 +193,7 @@ op(
         ),
         "like": NONDIFF,
     },
-    infer=_like_spec,
+    infer=adjoint_spec,
     holomorphic=True,
     batch=to_images_rule,
     jvp="multilinear",
@@ -214,7 +211,7 @@ op(
         ),
         "like": NONDIFF,
     },
-    infer=_like_spec,
+    infer=adjoint_spec,
     holomorphic=True,
     batch=to_filters_rule,
     jvp="multilinear",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....core.extend import Composed, F, GradientTape, Tensor, TensorSpec, ops
 from ..common.families import op, reals, reduced_axes
-from ..linalg.products import as_like
+from ..common.gradients import as_like
 
 __all__: list[str] = []
 

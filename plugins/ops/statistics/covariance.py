@@ -10,8 +10,8 @@ from ....core.extend import Tensor, as_tensor, beside, broadcast_shapes, is_tran
 from ..analysis.calculus import floated
 from ..common.families import as_axis, named, reduced_axes
 from ..common.ranks import known_rank, with_axes
+from ..linalg.matmul import matmul
 from ..linalg.matrices import real_of
-from ..linalg.products import matmul
 
 __all__ = ["average", "corrcoef", "cov"]
 
