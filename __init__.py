@@ -82,9 +82,10 @@ _TABLE = {
     ".plugins.ops.linalg.determinants": "trace",
     ".plugins.ops.linalg.einsum": "einsum",
     ".plugins.ops.linalg.matmul": "matmul",
+    ".plugins.ops.linalg.norms": "clip_by_norm",
     ".plugins.ops.linalg.products": "cross dot inner kron matvec outer vdot vecdot vecmat",
     ".plugins.ops.linalg.tensordot": "tensordot",
-    ".plugins.ops.network.nn": "clip_by_norm one_hot",
+    ".plugins.ops.network.embeddings": "one_hot",
     ".plugins.ops.reductions.nan_statistics": (
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile "
         "nanprod nanquantile nanstd nansum nanvar"

@@ -256,6 +256,7 @@ from .plugins.ops.indexing.updates import put_along_axis as put_along_axis
 from .plugins.ops.linalg.determinants import trace as trace
 from .plugins.ops.linalg.einsum import einsum as einsum
 from .plugins.ops.linalg.matmul import matmul as matmul
+from .plugins.ops.linalg.norms import clip_by_norm as clip_by_norm
 from .plugins.ops.linalg.products import cross as cross
 from .plugins.ops.linalg.products import dot as dot
 from .plugins.ops.linalg.products import inner as inner
@@ -266,8 +267,7 @@ from .plugins.ops.linalg.products import vdot as vdot
 from .plugins.ops.linalg.products import vecdot as vecdot
 from .plugins.ops.linalg.products import vecmat as vecmat
 from .plugins.ops.linalg.tensordot import tensordot as tensordot
-from .plugins.ops.network.nn import clip_by_norm as clip_by_norm
-from .plugins.ops.network.nn import one_hot as one_hot
+from .plugins.ops.network.embeddings import one_hot as one_hot
 from .plugins.ops.reductions.nan_statistics import nanargmax as nanargmax
 from .plugins.ops.reductions.nan_statistics import nanargmin as nanargmin
 from .plugins.ops.reductions.nan_statistics import nancumprod as nancumprod

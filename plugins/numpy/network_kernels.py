@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from ...core.extend import decode_index
 from ..ops.linalg import matmul
-from ..ops.network import nn, normalization
+from ..ops.network import normalization, softmax_cross_entropy
+from ..ops.network.activations import softmax
 
 __all__ = ["KERNELS"]
 
@@ -82,7 +83,7 @@ def _exponentials(x: Array, axis: int) -> Array:
 
 def _softmax(x: Array, *, axis: int = -1) -> Array:
     if not x.size or x.dtype.kind != "f":
-        return nn.softmax_kernel(np, x, axis=axis)
+        return softmax.softmax_kernel(np, x, axis=axis)
     e = _exponentials(x, axis)
     e /= _sum(e, axis, None, None, True)
     return e
@@ -95,12 +96,12 @@ def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
         or logits.dtype.kind != "f"
         or labels.dtype.kind not in "iu"
     ):
-        return nn.sparse_kernel(np, logits, labels)
+        return softmax_cross_entropy.sparse_cross_entropy_kernel(np, logits, labels)
     classes = logits.shape[1]
     # one test for both bounds: seen as unsigned, a negative label is a very large one
     unsigned = f"u{labels.dtype.itemsize}"
     if labels.shape != logits.shape[:1] or not _max(labels.view(unsigned)) < classes:
-        nn.check_labels(np, logits, labels)
+        softmax_cross_entropy.check_labels(np, logits, labels)
     shifted = logits - _max(logits, 1, None, None, True)
     losses = np.log(_sum(np.exp(shifted), 1))
     losses -= shifted[np.arange(len(labels)), labels]
@@ -109,7 +110,7 @@ def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
 
 def _softmax_less_labels(logits: Array, labels: Array) -> Array:
     if logits.ndim != 2 or not logits.size or logits.dtype.kind != "f":
-        return nn.softmax_less_labels_kernel(np, logits, labels)
+        return softmax_cross_entropy.softmax_less_labels_kernel(np, logits, labels)
     p = _softmax(logits, axis=1)
     p[np.arange(len(labels)), labels] -= 1
     return p
@@ -131,7 +132,7 @@ def _batch_norm_training(
 ) -> tuple[Array, Array, Array]:
     rows = _as_rows(x, axis, gamma, beta)
     if rows is None:
-        return normalization.forward(np, x, gamma, beta, axis=axis, epsilon=epsilon)
+        return normalization.batch_norm_kernel(np, x, gamma, beta, axis=axis, epsilon=epsilon)
     share = x.dtype.type(1 / len(rows))
     mean = _sum(rows, 0)
     mean *= share
@@ -160,7 +161,7 @@ def _batch_norm_gradient(
 ) -> tuple[Array, Array, Array]:
     rows = _as_rows(x, axis, gy, gamma, mean) if gy.ndim == 1 else _as_rows(x, axis, gamma, mean)
     if rows is None or gy.dtype != x.dtype:
-        return normalization.backward(
+        return normalization.batch_norm_gradient_kernel(
             np, gy, gmean, gvariance, x, gamma, mean, variance, axis=axis, epsilon=epsilon
         )
     upstream = gy.reshape(rows.shape)

@@ -21,24 +21,22 @@ from .linalg import (
     least_squares,
     linear_systems,
     matmul,
-    matrices,
     matrix_functions,
     norms,
     products,
     tensordot,
 )
 from .network import (
-    activations,
-    blocks,
     convolution,
-    images,
+    dropout,
+    embeddings,
     losses,
-    nn,
     normalization,
     pooling,
-    shrinkage,
-    windows,
+    softmax_cross_entropy,
+    transposed_convolution,
 )
+from .network.activations import gates, rectifiers, shrinkage, sigmoids, softmax
 from .random import distributions, random
 from .reductions import nan_statistics, reductions, scans
 from .shapes import arrangement, creation, editing, joining, like, padding, sequences, shape
@@ -46,9 +44,7 @@ from .statistics import covariance, statistics
 from .statistics import histograms as counting
 
 __all__ = [
-    "activations",
     "arrangement",
-    "blocks",
     "calculus",
     "control",
     "convolution",
@@ -59,15 +55,17 @@ __all__ = [
     "determinants",
     "diagonals",
     "distributions",
+    "dropout",
     "editing",
     "eigenvalues",
     "einsum",
     "elementwise",
+    "embeddings",
     "fft",
     "fitting",
     "floating",
+    "gates",
     "gradtape_ops",
-    "images",
     "indexing",
     "joining",
     "least_squares",
@@ -75,10 +73,8 @@ __all__ = [
     "linear_systems",
     "losses",
     "matmul",
-    "matrices",
     "matrix_functions",
     "nan_statistics",
-    "nn",
     "normalization",
     "norms",
     "occurrences",
@@ -87,6 +83,7 @@ __all__ = [
     "pooling",
     "products",
     "random",
+    "rectifiers",
     "reductions",
     "row_loops",
     "scans",
@@ -94,12 +91,15 @@ __all__ = [
     "sequences",
     "shape",
     "shrinkage",
+    "sigmoids",
+    "softmax",
+    "softmax_cross_entropy",
     "special",
     "statistics",
     "tensordot",
+    "transposed_convolution",
     "updates",
     "whole_numbers",
-    "windows",
 ]
 
 

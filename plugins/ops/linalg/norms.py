@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from ....core.extend import F, Tensor, ops
+from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.batching import along
 from ..common.families import Axis, as_axis, kind_of, named, op, reduced_axes, reduced_shape
 from ..common.ranks import known_rank
 from .matrices import as_inexact, real_of
 
-__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+__all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 
 def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -267,3 +267,47 @@ def cond(x: Any, p: Any = None) -> Tensor:
         largest, smallest = s[..., 0], s[..., -1]
         return smallest / largest if p == -2 else largest / smallest
     return matrix_norm(x, ord=p) * matrix_norm(ops["inv"](x), ord=p)
+
+
+@named
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
+    """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``.
+
+    Parameters
+    ----------
+    t
+        A floating tensor of any shape.
+    clip_norm
+        The largest norm, above 0: a number or a tensor that broadcasts.
+    axes
+        The axes over which a norm is taken; all by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``t``.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of bounds.
+    TypeError
+        If ``t`` is not a tensor, an array or a number, or ``axes`` are not integers.
+    ValueError
+        If the shapes do not broadcast, or an axis comes twice.
+
+    Notes
+    -----
+    ``t * clip_norm / max(norm(t), clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
+
+    References
+    ----------
+    Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.
+
+    Examples
+    --------
+    >>> gt.clip_by_norm([3.0, 4.0], 2.5).tolist()
+    [1.5, 2.0]
+    """
+    t = as_tensor(t)
+    size = ops["norm"](t, axis=as_axis(axes, "clip_by_norm"), keepdims=True)
+    return ops["multiply"](t, ops["divide"](clip_norm, ops["maximum"](size, clip_norm)))
