@@ -37,7 +37,7 @@ from .network import (
     transposed_convolution,
 )
 from .network.activations import gates, rectifiers, shrinkage, sigmoids, softmax
-from .random import distributions, random
+from .random import distributions, gamma, generator, keys
 from .reductions import nan_statistics, reductions, scans
 from .shapes import arrangement, creation, editing, joining, like, padding, sequences, shape
 from .statistics import covariance, statistics
@@ -64,10 +64,13 @@ __all__ = [
     "fft",
     "fitting",
     "floating",
+    "gamma",
     "gates",
+    "generator",
     "gradtape_ops",
     "indexing",
     "joining",
+    "keys",
     "least_squares",
     "like",
     "linear_systems",
@@ -82,7 +85,6 @@ __all__ = [
     "polynomials",
     "pooling",
     "products",
-    "random",
     "rectifiers",
     "reductions",
     "row_loops",
@@ -106,7 +108,7 @@ __all__ = [
 @hookimpl
 def gradtape_modules() -> dict[str, type]:
     """Provide the module classes of this package to saved files."""
-    return {"random.Generator": random.Generator}
+    return {"random.Generator": generator.Generator}
 
 
 @hookimpl

@@ -128,7 +128,7 @@ def _adjoint_y_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
 
 
 def _known_ranks(xs: list[Any], op: Op) -> list[Any]:
-    """Return arrays whose ranks are _known_ranks; raise if one's is not."""
+    """Return arrays whose ranks are known; raise if one's is not."""
     for x in xs:
         rank_of(x, op)
     return xs

@@ -1,4 +1,4 @@
-"""Dropout."""
+"""Dropout: a random share of elements set to 0."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from ....core.extend import Tensor, as_tensor, ops
 from ..common.families import named
+from ..random.functions import shared
 
 __all__ = ["dropout"]
 
@@ -56,8 +57,6 @@ def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -
     if not training or rate == 0:
         return x
     if generator is None:
-        from ..random.random import shared
-
         generator = shared()
     kept = ops["greater_equal"](generator.uniform_like(x), rate)
     return ops["where"](kept, x / (1.0 - rate), 0.0)
