@@ -51,8 +51,9 @@ _TABLE = {
     ".plugins.ops.analysis.polynomials": (
         "convolve correlate polyadd polyder polydiv polyint polymul polysub polyval vander"
     ),
-    ".plugins.ops.control.control": "cond while_loop",
+    ".plugins.ops.control.cond": "cond",
     ".plugins.ops.control.scan": "map scan",
+    ".plugins.ops.control.while_loop": "while_loop",
     ".plugins.ops.elementwise.arithmetic": (
         "abs absolute acos acosh add angle arccos arccosh arcsin arcsinh arctan arctan2 arctanh "
         "asin asinh atan atan2 atanh cast ceil clip conj cos cosh divide equal exp exp2 expm1 "

@@ -101,10 +101,10 @@ from .plugins.ops.analysis.polynomials import polymul as polymul
 from .plugins.ops.analysis.polynomials import polysub as polysub
 from .plugins.ops.analysis.polynomials import polyval as polyval
 from .plugins.ops.analysis.polynomials import vander as vander
-from .plugins.ops.control.control import cond as cond
-from .plugins.ops.control.control import while_loop as while_loop
+from .plugins.ops.control.cond import cond as cond
 from .plugins.ops.control.scan import map as map
 from .plugins.ops.control.scan import scan as scan
+from .plugins.ops.control.while_loop import while_loop as while_loop
 from .plugins.ops.elementwise.arithmetic import abs as abs
 from .plugins.ops.elementwise.arithmetic import absolute as absolute
 from .plugins.ops.elementwise.arithmetic import acos as acos

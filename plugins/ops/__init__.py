@@ -5,8 +5,7 @@ from __future__ import annotations
 from ...core.extend import Op, hookimpl
 from .analysis import calculus, fitting, polynomials
 from .common.families import OPS
-from .control import control
-from .control import scan as row_loops
+from .control import cond, scan, while_loop
 from .elementwise import arithmetic as elementwise
 from .elementwise import floating, special
 from .elementwise import integers as whole_numbers
@@ -46,7 +45,7 @@ from .statistics import histograms as counting
 __all__ = [
     "arrangement",
     "calculus",
-    "control",
+    "cond",
     "convolution",
     "counting",
     "covariance",
@@ -87,7 +86,7 @@ __all__ = [
     "products",
     "rectifiers",
     "reductions",
-    "row_loops",
+    "scan",
     "scans",
     "selection",
     "sequences",
@@ -101,6 +100,7 @@ __all__ = [
     "tensordot",
     "transposed_convolution",
     "updates",
+    "while_loop",
     "whole_numbers",
 ]
 
