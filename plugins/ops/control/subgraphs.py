@@ -24,7 +24,6 @@ from ..common.families import op
 
 __all__: list[str] = []
 
-
 REQUIRED = inspect.Parameter.empty
 
 

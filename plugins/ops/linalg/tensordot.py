@@ -20,7 +20,6 @@ from .matmul import adjoint_spec
 
 __all__ = ["tensordot"]
 
-
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 
 

@@ -13,7 +13,6 @@ from ....core.extend import as_tensor
 
 __all__ = ["Padding", "Sizes", "Windows", "as_padding", "numbers", "windows_of"]
 
-
 Sizes = tuple[int, ...]
 Padding = str | tuple[tuple[int, int], ...]
 

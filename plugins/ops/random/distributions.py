@@ -17,7 +17,6 @@ from .keys import for_each, keyed, on_backend, shape_for_each
 
 __all__: list[str] = []
 
-
 Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
 
 
