@@ -288,6 +288,7 @@ _svd = op(
 
 
 def svdvals_kernel(xp: Any, x: Any) -> Any:
+    """Return singular values, of any array library that has ``svd``."""
     if hasattr(xp.linalg, "svdvals"):
         return xp.linalg.svdvals(x)
     return xp.linalg.svd(x, compute_uv=False)

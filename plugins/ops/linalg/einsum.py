@@ -208,6 +208,7 @@ def _einsum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, A
 
 
 def unused_label(used: str) -> str:
+    """Return a letter that is no label yet."""
     return next(letter for letter in ascii_letters if letter not in used)
 
 

@@ -42,6 +42,7 @@ def _matmul_shape(x: Any, y: Any) -> Any:
 
 
 def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
+    """Return the matrix product; say what does not fit."""
     try:
         return xp.matmul(x, y)
     except (ValueError, TypeError):
@@ -50,6 +51,7 @@ def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
 
 
 def adjoint_x_kernel(xp: Any, g: Any, y: Any, like: Any) -> Any:
+    """Send ``g``, of the shape of a product with ``y``, back to the first operand."""
     rank = like.ndim
     if y.ndim == 1:
         return xp.expand_dims(g, axis=-1) * y
@@ -62,6 +64,7 @@ def adjoint_x_kernel(xp: Any, g: Any, y: Any, like: Any) -> Any:
 
 
 def adjoint_y_kernel(xp: Any, g: Any, x: Any, like: Any) -> Any:
+    """Send ``g``, of the shape of a product with ``x``, back to the second operand."""
     rank = like.ndim
     if x.ndim == 1:
         if rank == 1:

@@ -56,6 +56,7 @@ def conv_kernel(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
+    """Add up, place by place in the windows, what each element of the filters sees."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     _conv_shape(x.shape, w.shape, groups, settings)
     where = windows(x, w, settings)
@@ -83,6 +84,7 @@ def conv_to_images_kernel(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
+    """Send ``g``, of the shape of a convolution, back to the images."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     return images_of(xp, g, w, like.shape, settings, groups)
 
@@ -115,6 +117,7 @@ def conv_to_filters_kernel(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
+    """Send ``g``, of the shape of a convolution, back to the filters."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     where = windows(x, like, settings)
     x = where.padded(xp, x)
@@ -172,6 +175,7 @@ images_gradient, filters_gradient = _rule("conv_to_images"), _rule("conv_to_filt
 
 
 def conv_settings(strides: Any, padding: Any, dilations: Any, groups: Any) -> dict[str, Any]:
+    """Return the parameters of an op of convolutions by name."""
     return {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
 
 
@@ -287,6 +291,7 @@ op(
 def prepared(
     name: str, filters: Any, rank: int | None, strides: Any, padding: Any, dilations: Any
 ) -> tuple[Any, dict[str, Any]]:
+    """Return filters as a tensor, and what a user gave as settings, checked."""
     w = as_tensor(filters)
     count = w.ndim - 2 if rank is None else rank
     if count < 1 or w.ndim != count + 2:

@@ -52,6 +52,7 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
 def batch_norm_kernel(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
+    """Return what is normalised, the mean and the variance."""
     over, wide, _ = _layout(reals(x), axis)
     mean = xp.mean(x, axis=over)  # unlike sum, it does not overflow in half precision
     centred = x - xp.reshape(mean, wide)
@@ -74,6 +75,7 @@ def batch_norm_gradient_kernel(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> tuple[Any, Any, Any]:
+    """Return the gradients for ``x``, ``gamma`` and ``beta``."""
     over, wide, count = _layout(reals(x), axis)
     centred = x - xp.reshape(mean, wide)
     gbeta = xp.sum(gy, axis=over)

@@ -53,6 +53,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
 
 
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
+    """Return the cross-entropies of class labels under the softmax of logits."""
     check_labels(xp, logits, labels)
     count = labels.size
     rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
@@ -63,6 +64,7 @@ def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
 
 
 def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
+    """Return the softmax of logits less 1 at each label."""
     p = softmax_kernel(xp, logits)
     return p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
 

@@ -33,6 +33,7 @@ def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, A
 
 
 def transpose_shape(x: Any, w: Any, settings: dict[str, Any]) -> Any:
+    """Return the shape of a transposed convolution; raise if images and filters do not fit."""
     if w is not None and len(w) != len(settings["strides"]) + 2:
         raise ValueError(
             f"conv_transpose: filters of shape {w} need {len(settings['strides'])} spatial axes, "

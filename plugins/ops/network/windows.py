@@ -139,6 +139,7 @@ _AXES = {3: "(batch, size, channels)", 4: "(batch, height, width, channels)"}
 
 
 def of_rank(x: Any, rank: int, name: str) -> Any:
+    """Return images as a tensor; raise if they have another number of axes."""
     x = as_tensor(x)
     if x.shape is not None and len(x.shape) != rank:
         raise ValueError(f"{name}: images are {_AXES[rank]}, got shape {x.shape}")

@@ -23,10 +23,12 @@ __all__: list[str] = []
 
 
 def negative(x: Any) -> Any:
+    """Return where numbers are below 0."""
     return x < 0  # nan passes, as in NumPy
 
 
 def improbable(x: Any) -> Any:
+    """Return where numbers are no probabilities."""
     return (x < 0) | (x > 1) | (x != x)
 
 
@@ -43,6 +45,7 @@ def refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
 
 
 def with_rows(x: Any, name: str) -> Tensor:
+    """Return a tensor whose first axis may be shuffled; raise if it has none."""
     x = as_tensor(x)
     if x.shape == ():
         raise np.exceptions.AxisError(
@@ -53,6 +56,7 @@ def with_rows(x: Any, name: str) -> Tensor:
 
 
 def sizes_of(shape: Any, name: str) -> tuple[int, ...]:
+    """Return what a user gave as shape, checked."""
     sizes = as_shape(shape, f"random.{name}")
     if any(n < 0 for n in sizes):
         raise ValueError(
@@ -62,6 +66,7 @@ def sizes_of(shape: Any, name: str) -> tuple[int, ...]:
 
 
 def float_dtype(dtype: Any, name: str) -> str:
+    """Return the name of a floating dtype, the default one if none is given."""
     wanted = default_dtype() if dtype is None else as_dtype(dtype)
     if wanted.kind != "f":
         raise TypeError(f"random.{name}: the dtype must be floating, got {wanted}")
@@ -69,6 +74,7 @@ def float_dtype(dtype: Any, name: str) -> str:
 
 
 def float_like(x: Any, name: str) -> TensorSpec | Any:
+    """Return a tensor whose shape and dtype are to be taken; raise if it is not floating."""
     x = as_tensor(x)
     float_dtype(x.dtype, name)
     return x

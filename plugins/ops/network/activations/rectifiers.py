@@ -108,9 +108,9 @@ def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
 # -- with an exponential below 0 -------------------------------------------------------------------
 
 
-def _elu_slope(g: Any, x: Any, alpha: float) -> Any:
+def _elu_slope(x: Any, alpha: float) -> Any:
     # the exponential of positive x is not wanted, and could overflow
-    return g * F.where(x > 0, 1.0, F.exp(F.where(x > 0, 0.0, x)) * alpha)
+    return F.where(x > 0, 1.0, F.exp(F.where(x > 0, 0.0, x)) * alpha)
 
 
 _elu = elementwise(
@@ -119,7 +119,7 @@ _elu = elementwise(
     kind=Op,
     holomorphic=False,
     doc="Return ``x`` where positive, else ``alpha * (exp(x) - 1)``.",
-    x=_elu_slope,
+    x=lambda g, x, alpha: g * _elu_slope(x, alpha),
 )
 
 
@@ -186,13 +186,8 @@ selu = elementwise(
     >>> gt.round(gt.nn.selu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
     [-1.111, 0.0, 1.051]
     """,
-    x=lambda g, x: g * (_SELU_SCALE * _selu_slope(x)),
+    x=lambda g, x: g * (_SELU_SCALE * _elu_slope(x, _SELU_ALPHA)),
 )
-
-
-def _selu_slope(x: Any) -> Any:
-    # the exponential of positive x is not wanted, and could overflow
-    return F.where(x > 0, 1.0, F.exp(F.where(x > 0, 0.0, x)) * _SELU_ALPHA)
 
 
 def _celu_kernel(xp: Any, x: Any, *, alpha: float = 1.0) -> Any:

@@ -11,6 +11,7 @@ __all__ = ["hard_sigmoid", "hard_tanh", "log_sigmoid", "sigmoid", "softsign"]
 
 
 def sigmoid_kernel(xp: Any, x: Any) -> Any:
+    """Return ``1 / (1 + exp(-x))`` without overflow."""
     e = xp.exp(-xp.abs(reals(x)))  # at most 1
     return xp.where(x >= 0, 1, e) / (1 + e)
 

@@ -27,6 +27,7 @@ def shifted_below_zero(xp: Any, x: Any, axis: int) -> Any:
 
 
 def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
+    """Return exponentials that sum to 1 along an axis."""
     if not x.shape[axis]:
         return x
     e = xp.exp(shifted_below_zero(xp, x, axis))
@@ -34,6 +35,7 @@ def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
 
 
 def log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
+    """Return the logarithm of the softmax, which stays finite."""
     if not x.shape[axis]:
         return x
     shifted = shifted_below_zero(xp, x, axis)
