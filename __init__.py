@@ -52,8 +52,9 @@ _TABLE = {
     ".plugins.ops.analysis.polynomials": (
         "convolve correlate polyadd polyder polydiv polyint polymul polysub polyval vander"
     ),
-    ".plugins.ops.control.control": "cond while_loop",
+    ".plugins.ops.control.cond": "cond",
     ".plugins.ops.control.scan": "map scan",
+    ".plugins.ops.control.while_loop": "while_loop",
     ".plugins.ops.elementwise.arithmetic": (
         "abs absolute add divide divmod fabs floor_divide fmod heaviside mod multiply negative "
         "positive reciprocal remainder sign subtract true_divide"
@@ -88,11 +89,13 @@ _TABLE = {
         "searchsorted select unique unique_all unique_counts unique_inverse unique_values"
     ),
     ".plugins.ops.indexing.updates": "put_along_axis",
-    ".plugins.ops.linalg.decompositions": "trace",
+    ".plugins.ops.linalg.determinants": "trace",
     ".plugins.ops.linalg.einsum": "einsum",
-    ".plugins.ops.linalg.products": "cross dot inner kron matmul outer tensordot vdot vecdot",
-    ".plugins.ops.linalg.tensor_equations": "matvec vecmat",
-    ".plugins.ops.network.nn": "clip_by_norm one_hot",
+    ".plugins.ops.linalg.matmul": "matmul",
+    ".plugins.ops.linalg.norms": "clip_by_norm",
+    ".plugins.ops.linalg.products": "cross dot inner kron matvec outer vdot vecdot vecmat",
+    ".plugins.ops.linalg.tensordot": "tensordot",
+    ".plugins.ops.network.embeddings": "one_hot",
     ".plugins.ops.reductions.nan_statistics": (
         "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile "
         "nanprod nanquantile nanstd nansum nanvar"

@@ -1,123 +1,53 @@
-"""The op families, as one plugin."""
+"""The ops, as one plugin: a room for each chapter of NumPy's manual, an op with all of its rules.
+
+``common`` holds the tools that rooms share. Rooms import each other in one direction alone, which
+``.importlinter`` checks.
+"""
 
 from __future__ import annotations
 
-from ...core.extend import Op, hookimpl
-from .analysis import calculus, fitting, polynomials
-from .common.op_builders import OPS
-from .control import control
-from .control import scan as row_loops
-from .elementwise import (
-    arithmetic,
-    casting,
-    comparison,
-    complex_numbers,
-    extrema,
-    floating_point,
-    integers,
-    powers,
-    rounding,
-    special,
-    trigonometry,
-)
-from .fourier import fft
-from .indexing import indexing, occurrences, selection, updates
-from .linalg import (
-    decompositions,
-    einsum,
-    factorizations,
-    least_squares,
-    matrices,
-    matrix_functions,
-    norms,
-    products,
-    tensor_equations,
-)
-from .linalg import namespace as linalg
-from .network import (
-    activations,
-    blocks,
-    convolution,
-    images,
-    losses,
-    nn,
-    normalization,
-    pooling,
-    shrinkage,
-    windows,
-)
-from .random import distributions, random
-from .reductions import nan_statistics, reductions, scans
-from .shapes import arrangement, creation, editing, joining, like, padding, sequences, shape
-from .statistics import covariance, statistics
-from .statistics import histograms as counting
+from importlib import import_module
 
-__all__ = [
-    "activations",
-    "arithmetic",
-    "arrangement",
-    "blocks",
-    "calculus",
-    "casting",
-    "comparison",
-    "complex_numbers",
-    "control",
-    "convolution",
-    "counting",
-    "covariance",
-    "creation",
-    "decompositions",
-    "distributions",
-    "editing",
-    "einsum",
-    "extrema",
-    "factorizations",
-    "fft",
-    "fitting",
-    "floating_point",
-    "gradtape_ops",
-    "images",
-    "indexing",
-    "integers",
-    "joining",
-    "least_squares",
-    "like",
-    "linalg",
-    "losses",
-    "matrices",
-    "matrix_functions",
-    "nan_statistics",
-    "nn",
-    "normalization",
-    "norms",
-    "occurrences",
-    "padding",
-    "polynomials",
-    "pooling",
-    "powers",
-    "products",
-    "random",
-    "reductions",
-    "rounding",
-    "row_loops",
-    "scans",
-    "selection",
-    "sequences",
-    "shape",
-    "shrinkage",
-    "special",
-    "statistics",
-    "tensor_equations",
-    "trigonometry",
-    "updates",
-    "windows",
-]
+from ...core.extend import Op, hookimpl
+from .common.op_builders import OPS
+from .random.generator import Generator
+
+__all__ = ["gradtape_modules", "gradtape_ops"]
+
+#: What defines ops and the functions made of them, by room.
+MODULES = {
+    "analysis": "calculus fitting polynomials",
+    "control": "cond loops scan subgraphs while_loop",
+    "elementwise": (
+        "arithmetic casting comparison complex_numbers extrema floating_point integers "
+        "powers rounding special trigonometry"
+    ),
+    "fourier": "fft",
+    "indexing": "batching indexing occurrences selection updates",
+    "linalg": (
+        "decompositions determinants diagonals eigenvalues einsum least_squares "
+        "linear_systems matmul matrices matrix_functions norms products tensordot"
+    ),
+    "network": (
+        "channels convolution dropout embeddings losses normalization pooling "
+        "softmax_cross_entropy transposed_convolution windows"
+    ),
+    "network.activations": "gates rectifiers shrinkage sigmoids softmax",
+    "random": "distributions functions gamma generator keys parameters",
+    "reductions": "nan_statistics options reductions scans",
+    "shapes": "arrangement creation editing joining like padding sequences shape",
+    "statistics": "covariance histograms statistics",
+}
+
+for _room, _modules in MODULES.items():
+    for _module in _modules.split():
+        import_module(f".{_room}.{_module}", __name__)
 
 
 @hookimpl
 def gradtape_modules() -> dict[str, type]:
     """Provide the module classes of this package to saved files."""
-    return {"random.Generator": random.Generator}
+    return {"random.Generator": Generator}
 
 
 @hookimpl

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
-from ..linalg.factorizations import eigvals
+from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.joining import unstack
 from .polynomials import polymul, vander

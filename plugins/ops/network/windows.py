@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ....core.extend import as_tensor
+
 __all__ = ["Padding", "Sizes", "Windows", "as_padding", "numbers", "windows_of"]
 
 Sizes = tuple[int, ...]
@@ -102,6 +104,9 @@ def windows_of(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, 
     return tuple(result)
 
 
+# -- what users give -------------------------------------------------------------------------------
+
+
 def numbers(value: Any, count: int, what: str, name: str) -> Sizes:
     """Return one positive number per spatial axis, from one number or a sequence of them."""
     try:
@@ -128,3 +133,14 @@ def as_padding(padding: Any, count: int, name: str) -> Padding:
         f"{name}: padding must be 'same', 'valid', a number, or {count} pairs (before, after), "
         f"got {padding!r}"
     )
+
+
+_AXES = {3: "(batch, size, channels)", 4: "(batch, height, width, channels)"}
+
+
+def of_rank(x: Any, rank: int, name: str) -> Any:
+    """Return images as a tensor; raise if they have another number of axes."""
+    x = as_tensor(x)
+    if x.shape is not None and len(x.shape) != rank:
+        raise ValueError(f"{name}: images are {_AXES[rank]}, got shape {x.shape}")
+    return x

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from ..ops.network import convolution
+from ..ops.network import convolution, transposed_convolution
 from ..ops.network.windows import Windows
 
 __all__ = ["KERNELS"]
@@ -77,7 +77,7 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
 
 def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:
     if not x.size or not g.size:
-        return convolution.to_filters(np, g, x, like, groups=groups, **settings)
+        return convolution.conv_to_filters_kernel(np, g, x, like, groups=groups, **settings)
     where = convolution.windows(x, like, settings)
     filters, g = like.shape[-1], np.ascontiguousarray(g)  # gradients of sums are views of a number
     if groups == 1:
@@ -119,7 +119,9 @@ def _to_images(g: Array, w: Array, like: Array, *, groups: int = 1, **settings: 
 
 
 def _conv_transpose(x: Array, w: Array, **settings: Any) -> Array:
-    return _images(x, w, convolution.transpose_shape(x.shape, w.shape, settings), 1, settings)
+    return _images(
+        x, w, transposed_convolution.transpose_shape(x.shape, w.shape, settings), 1, settings
+    )
 
 
 #: Kernels by op.
