@@ -30,7 +30,6 @@ __all__ = [
     "getitem_rule",
     "put_rule",
     "searchsorted_rule",
-    "segment_sum_rule",
     "take_adjoint_rule",
     "take_rule",
 ]
@@ -75,7 +74,7 @@ class _Plan:
                 f"{op.name}: a mask that differs from example to example picks different numbers "
                 "of elements; use gradtape.where, which keeps the shape"
             )
-        numbers = _numbers(like)
+        numbers = example_numbers(like)
         numbers = F.expand_dims(numbers, axis=tuple(range(1, picked + 1))) if picked else numbers
         self.arrays = [
             numbers,
@@ -101,7 +100,7 @@ class _Plan:
         return F.moveaxis(g, source=self.destination, destination=self.source)
 
 
-def _numbers(x: Any) -> Any:
+def example_numbers(x: Any) -> Any:
     """Return the numbers of the examples, from 0, where ``x`` is."""
     inside = x
     while type(inside) is Batched:
@@ -236,23 +235,6 @@ def take_adjoint_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[s
         plan = _plan(op, _take_index(axis), whole, [indices], [True])
         result = F.index_add_like(plan.back(g), whole, *plan.arrays, index=plan.index)
     return result if whole is like else F.reshape_like(result, like)
-
-
-def segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``segment_sum``."""
-    (x, ids), (bx, bi) = xs, batched
-    if not bi:
-        rows = F.swapaxes(x, axis1=0, axis2=1)
-        return F.swapaxes(op.raw(rows, ids, **params), axis1=0, axis2=1)
-    x = x if bx else as_batched(x, ids)
-    size, num = ids.shape[0], params["num"]
-    if None in (size, *ids.shape, *x.shape):
-        raise TraceError("segment_sum: vmap over segment_ids needs known sizes in a trace")
-    first = F.expand_dims(F.multiply(_numbers(ids), num), axis=1)
-    apart = F.reshape(F.add(ids, first), shape=(size * x.shape[1],))
-    rows = F.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
-    sums = op.raw(rows, apart, num=size * num)
-    return F.reshape(sums, shape=(size, num, *x.shape[2:]))
 
 
 def searchsorted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

@@ -29,10 +29,10 @@ from .matrices import (
     over_rows,
     real_of,
     reciprocal_gaps,
-    shaped,
     sizes_of_matrices,
-    smaller,
-    square,
+    smaller_size,
+    square_shape,
+    with_sizes,
 )
 
 __all__ = ["cholesky", "qr", "svd", "svdvals"]
@@ -54,7 +54,7 @@ _cholesky = op(
     "cholesky",
     lambda xp, x: xp.linalg.cholesky(x),
     gradients={"x": _cholesky_rule},
-    infer=lambda x: (square(x, "cholesky"), inexact(x.dtype)),
+    infer=lambda x: (square_shape(x, "cholesky"), inexact(x.dtype)),
     batch=leading,
     doc="Return the lower triangular factors of positive definite matrices.",
 )
@@ -110,9 +110,9 @@ class QRResult(NamedTuple):
 
 def _qr_spec(x: TensorSpec, mode: str) -> list[tuple[Any, Any]]:
     batch, rows, columns = sizes_of_matrices(x, "qr")
-    inner = rows if mode == "complete" else smaller(rows, columns)
+    inner = rows if mode == "complete" else smaller_size(rows, columns)
     dtype = inexact(x.dtype)
-    return [(shaped(batch, rows, inner), dtype), (shaped(batch, inner, columns), dtype)]
+    return [(with_sizes(batch, rows, inner), dtype), (with_sizes(batch, inner, columns), dtype)]
 
 
 def _qr_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, mode: str) -> list[Any]:
@@ -219,11 +219,11 @@ class SVDResult(NamedTuple):
 
 def _svd_spec(x: TensorSpec, full_matrices: bool) -> list[tuple[Any, Any]]:
     batch, rows, columns = sizes_of_matrices(x, "svd")
-    few, dtype = smaller(rows, columns), inexact(x.dtype)
+    few, dtype = smaller_size(rows, columns), inexact(x.dtype)
     return [
-        (shaped(batch, rows, rows if full_matrices else few), dtype),
-        (shaped(batch, few), real_of(x.dtype)),
-        (shaped(batch, columns if full_matrices else few, columns), dtype),
+        (with_sizes(batch, rows, rows if full_matrices else few), dtype),
+        (with_sizes(batch, few), real_of(x.dtype)),
+        (with_sizes(batch, columns if full_matrices else few, columns), dtype),
     ]
 
 
@@ -296,7 +296,7 @@ def svdvals_kernel(xp: Any, x: Any) -> Any:
 
 def _svdvals_spec(x: TensorSpec) -> tuple[Any, Any]:
     batch, rows, columns = sizes_of_matrices(x, "svdvals")
-    return shaped(batch, smaller(rows, columns)), real_of(x.dtype)
+    return with_sizes(batch, smaller_size(rows, columns)), real_of(x.dtype)
 
 
 _svdvals = op(

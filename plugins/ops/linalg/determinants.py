@@ -12,7 +12,7 @@ from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..indexing.indexing import diagonal
 from ..reductions.reductions import sum as total
-from .matrices import adjoint, inexact, over_matrix, real_of, square, transposed
+from .matrices import adjoint, inexact, over_matrix, real_of, square_shape, transposed
 
 __all__ = ["det", "slogdet", "trace"]
 
@@ -138,7 +138,7 @@ def _cofactor_slope_rule(d: Any, g: Any, x: Any) -> Any:
 
 
 def _number_per_matrix(x: TensorSpec, name: str) -> tuple[Any, Any]:
-    shape = square(x, name)
+    shape = square_shape(x, name)
     return (None if shape is None else shape[:-2]), inexact(x.dtype)
 
 
@@ -155,7 +155,7 @@ op(
     "cofactor",
     _cofactor_kernel,
     gradients={"x": lambda g, x: F.cofactor_adjoint(g, x)},
-    infer=lambda x: (square(x, "cofactor"), x.dtype),
+    infer=lambda x: (square_shape(x, "cofactor"), x.dtype),
     holomorphic=True,
     batch=leading,
     doc="Return the matrices of cofactors: the derivative of the determinant.",
@@ -164,7 +164,7 @@ op(
     "cofactor_adjoint",
     _cofactor_adjoint_kernel,
     gradients={"g": lambda d, x: F.cofactor_adjoint(d, x), "x": _cofactor_slope_rule},
-    infer=lambda g, x: (square(x, "cofactor_adjoint"), x.dtype),
+    infer=lambda g, x: (square_shape(x, "cofactor_adjoint"), x.dtype),
     holomorphic=True,
     batch=leading,
     doc="Send a gradient of ``cofactor`` back to its matrices; its own adjoint for each ``x``.",

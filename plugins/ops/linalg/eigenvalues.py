@@ -28,7 +28,7 @@ from .matrices import (
     over_rows,
     real_of,
     reciprocal_gaps,
-    square,
+    square_shape,
 )
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
@@ -65,7 +65,7 @@ _eigh = op(
     lambda xp, x: tuple(xp.linalg.eigh(x)),
     vjp=_eigh_vjp,
     infer=lambda x: [
-        (_eigenvalues(square(x, "eigh")), real_of(x.dtype)),
+        (_eigenvalues(square_shape(x, "eigh")), real_of(x.dtype)),
         (x.shape, inexact(x.dtype)),
     ],
     batch=leading,
@@ -75,7 +75,7 @@ _eigvalsh = op(
     "eigvalsh",
     lambda xp, x: xp.linalg.eigvalsh(x),
     gradients={"x": _eigvalsh_rule},
-    infer=lambda x: (_eigenvalues(square(x, "eigvalsh")), real_of(x.dtype)),
+    infer=lambda x: (_eigenvalues(square_shape(x, "eigvalsh")), real_of(x.dtype)),
     batch=leading,
     doc="Return eigenvalues of Hermitian matrices in ascending order.",
 )
@@ -86,7 +86,7 @@ def _triangle(a: Any, uplo: str, name: str) -> Any:
     if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
         raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
     a = as_inexact(a)
-    square(a, name)
+    square_shape(a, name)
     return conjugate_transpose(a) if uplo.upper() == "U" else a
 
 
@@ -212,7 +212,7 @@ _eig = op(
     _eig_kernel,
     vjp=_eig_vjp,
     infer=lambda x: [
-        (_eigenvalues(square(x, "eig")), _complex_of(x.dtype)),
+        (_eigenvalues(square_shape(x, "eig")), _complex_of(x.dtype)),
         (x.shape, _complex_of(x.dtype)),
     ],
     batch=leading,
@@ -222,7 +222,7 @@ _eigvals = op(
     "eigvals",
     lambda xp, x: _eig_kernel(xp, x)[0],
     gradients={"x": _eigvals_rule},
-    infer=lambda x: (_eigenvalues(square(x, "eigvals")), _complex_of(x.dtype)),
+    infer=lambda x: (_eigenvalues(square_shape(x, "eigvals")), _complex_of(x.dtype)),
     batch=leading,
     doc="Return complex eigenvalues of matrices.",
 )

@@ -18,8 +18,8 @@ from .matrices import (
     hermitian_part,
     inexact,
     real_of,
-    shaped,
     sizes_of_matrices,
+    with_sizes,
 )
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
@@ -55,7 +55,7 @@ def _pinv_rule(g: Any, x: Any, out: Any) -> Any:
 
 def _pinv_spec(x: TensorSpec, rcond: float) -> tuple[Any, Any]:
     batch, rows, columns = sizes_of_matrices(x, "pinv")
-    return shaped(batch, columns, rows), inexact(x.dtype)
+    return with_sizes(batch, columns, rows), inexact(x.dtype)
 
 
 _pinv = op(

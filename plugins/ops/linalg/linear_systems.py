@@ -28,7 +28,7 @@ from ....core.extend import (
 from ..common.batching import aligned, leading, together
 from ..common.op_builders import named, op
 from ..common.ranks import as_columns, like_columns
-from .matrices import adjoint, inexact, sizes_of_matrices, square, transposed
+from .matrices import adjoint, inexact, sizes_of_matrices, square_shape, transposed
 
 __all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
 
@@ -42,7 +42,7 @@ def _solve_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
 
 def _solve_spec(a: TensorSpec, b: TensorSpec) -> tuple[Any, Any]:
     dtype = inexact(np.result_type(a.dtype, b.dtype))
-    shape = square(a, "solve")
+    shape = square_shape(a, "solve")
     if shape is None or b.shape is None:
         return None, dtype
     if len(b.shape) < 2 or (shape[-1] != b.shape[-2] and None not in (shape[-1], b.shape[-2])):
@@ -122,7 +122,7 @@ _inv = op(
     "inv",
     lambda xp, x: xp.linalg.inv(x),
     gradients={"x": lambda g, out: -F.matmul(F.matmul(transposed(out), g), transposed(out))},
-    infer=lambda x: (square(x, "inv"), inexact(x.dtype)),
+    infer=lambda x: (square_shape(x, "inv"), inexact(x.dtype)),
     holomorphic=True,
     batch=leading,
     doc="Return the inverses of matrices.",
@@ -190,7 +190,7 @@ def _solve_triangular_spec(
     a: TensorSpec, b: TensorSpec, lower: bool, unit_diagonal: bool
 ) -> tuple[Any, Any]:
     dtype = inexact(np.result_type(a.dtype, b.dtype))
-    shape = square(a, "solve_triangular")
+    shape = square_shape(a, "solve_triangular")
     batch, rows, columns = sizes_of_matrices(b, "solve_triangular")
     if shape is None or batch is None:
         return None, dtype

@@ -22,11 +22,11 @@ __all__ = [
     "over_rows",
     "real_of",
     "reciprocal_gaps",
-    "shaped",
     "sizes_of_matrices",
-    "smaller",
-    "square",
+    "smaller_size",
+    "square_shape",
     "transposed",
+    "with_sizes",
 ]
 
 
@@ -89,7 +89,7 @@ def real_of(dtype: Any) -> Any:
     return np.empty(0, inexact(dtype)).real.dtype
 
 
-def square(x: TensorSpec, name: str) -> Any:
+def square_shape(x: TensorSpec, name: str) -> Any:
     """Return the shape of square matrices; raise if they are not."""
     shape = x.shape
     if shape is not None:
@@ -108,12 +108,12 @@ def sizes_of_matrices(x: TensorSpec, name: str) -> tuple[Any, Any, Any]:
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 
-def smaller(rows: Any, columns: Any) -> Any:
+def smaller_size(rows: Any, columns: Any) -> Any:
     """Return the smaller of two sizes, None if one is unknown."""
     return None if None in (rows, columns) else min(rows, columns)
 
 
-def shaped(batch: Any, *sizes: Any) -> Any:
+def with_sizes(batch: Any, *sizes: Any) -> Any:
     """Return a batch shape with sizes added, None if it is unknown."""
     return None if batch is None else (*batch, *sizes)
 
@@ -136,7 +136,7 @@ def conjugate_transpose(x: Any) -> Any:
 def hermitian_part(a: Any, name: str) -> Any:
     """Return the Hermitian matrices of which ``a`` has the lower triangle."""
     a = as_inexact(a)
-    square(a, name)
+    square_shape(a, name)
     lower = ops["tril"](a, k=-1)
     middle = ops["real"](a - lower) if a.dtype.kind == "c" else a - lower
     return lower + conjugate_transpose(lower) + ops["tril"](middle, k=0)

@@ -12,7 +12,7 @@ from ..common.batching import leading
 from ..common.op_builders import named, op
 from .linear_systems import inv
 from .matmul import matmul
-from .matrices import adjoint, as_inexact, inexact, square
+from .matrices import adjoint, as_inexact, inexact, square_shape
 
 __all__ = ["expm", "matrix_power"]
 
@@ -78,7 +78,7 @@ _expm = op(
     "expm",
     _expm_kernel,
     gradients={"x": _expm_rule},
-    infer=lambda x: (square(x, "expm"), inexact(x.dtype)),
+    infer=lambda x: (square_shape(x, "expm"), inexact(x.dtype)),
     batch=leading,
     doc="Return the exponentials of matrices.",
 )
@@ -120,7 +120,7 @@ def expm(a: Any) -> Tensor:
     [[1.0, 1.0], [0.0, 1.0]]
     """
     a = as_inexact(a)
-    square(a, "expm")
+    square_shape(a, "expm")
     return _expm(a)
 
 
@@ -160,7 +160,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
     except TypeError:
         raise TypeError(f"matrix_power: the power must be an integer, got {n!r}") from None
     a = as_tensor(a)
-    square(a, "matrix_power")
+    square_shape(a, "matrix_power")
     if power == 0:
         return ops["tril"](ops["triu"](ops["ones_like"](a), k=0), k=0)
     if power < 0:

@@ -28,12 +28,12 @@ from ..common.op_builders import named, op
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
 from .channels import apart, as_channels, as_examples, side_by_side
-from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
+from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
 
 __all__ = ["conv", "conv1d", "conv2d", "depthwise_conv"]
 
 
-def windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
+def conv_windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
     """Return the windows of filters ``w`` on images of the shape of ``x``."""
     return Windows(
         x.shape[1:-1], w.shape[:-2], settings["strides"], settings["padding"], settings["dilations"]
@@ -59,7 +59,7 @@ def conv_kernel(
     """Add up, place by place in the windows, what each element of the filters sees."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     _conv_shape(x.shape, w.shape, groups, settings)
-    where = windows(x, w, settings)
+    where = conv_windows(x, w, settings)
     x = where.padded(xp, x)
     batch, channels, filters = x.shape[0], x.shape[-1], w.shape[-1]
     total = xp.zeros((batch, *where.out, filters), dtype=xp.result_type(x, w))
@@ -119,7 +119,7 @@ def conv_to_filters_kernel(
 ) -> Any:
     """Send ``g``, of the shape of a convolution, back to the filters."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
-    where = windows(x, like, settings)
+    where = conv_windows(x, like, settings)
     x = where.padded(xp, x)
     each, filters = like.shape[-2:]
     count = prod(g.shape[:-1])
@@ -155,7 +155,7 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
         )
     if w[-1] is not None and w[-1] % groups:
         raise ValueError(f"{name}: {w[-1]} filters do not divide into {groups} groups")
-    return (x[0], *windows_of(x[1:-1], w[:-2], settings), w[-1])
+    return (x[0], *window_counts(x[1:-1], w[:-2], settings), w[-1])
 
 
 def _conv_spec(x: TensorSpec, w: TensorSpec, *, groups: int, **settings: Any) -> tuple[Any, Any]:
@@ -300,9 +300,9 @@ def prepared(
             f"{name}: filters have {spatial}, then two of channels, got shape {w.shape}"
         )
     settings = {
-        "strides": numbers(strides, count, "strides", name),
+        "strides": per_axis(strides, count, "strides", name),
         "padding": as_padding(padding, count, name),
-        "dilations": numbers(dilations, count, "dilations", name),
+        "dilations": per_axis(dilations, count, "dilations", name),
     }
     return w, settings
 

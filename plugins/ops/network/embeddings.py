@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, default_dtype
+from ....core.errors import TraceError
+from ....core.extend import NONDIFF, F, Op, Tensor, as_batched, as_dtype, as_tensor, default_dtype
 from ..common.batching import leading
-from ..common.kernels import cast_to, kind_of
-from ..common.op_builders import named, op
-from ..indexing.batching import segment_sum_rule
+from ..common.families import cast_to, kind_of, named, op
+from ..indexing.batching import example_numbers
 from ..indexing.indexing import scatter_add, take
 
 __all__ = ["embedding_lookup", "one_hot", "segment_sum"]
@@ -131,13 +131,30 @@ def _segment_kernel(xp: Any, x: Any, ids: Any, *, num: int) -> Any:
     return scatter_add(xp, total, ids, x, lambda numbers: xp.take(numbers, ids, axis=0))
 
 
+def _segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``segment_sum``."""
+    (x, ids), (bx, bi) = xs, batched
+    if not bi:
+        rows = F.swapaxes(x, axis1=0, axis2=1)
+        return F.swapaxes(op.raw(rows, ids, **params), axis1=0, axis2=1)
+    x = x if bx else as_batched(x, ids)
+    size, num = ids.shape[0], params["num"]
+    if None in (size, *ids.shape, *x.shape):
+        raise TraceError("segment_sum: vmap over segment_ids needs known sizes in a trace")
+    first = F.expand_dims(F.multiply(example_numbers(ids), num), axis=1)
+    apart = F.reshape(F.add(ids, first), shape=(size * x.shape[1],))
+    rows = F.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
+    sums = op.raw(rows, apart, num=size * num)
+    return F.reshape(sums, shape=(size, num, *x.shape[2:]))
+
+
 _segment_sum = op(
     "segment_sum",
     _segment_kernel,
     gradients={"x": lambda g, ids: F.take(g, ids, axis=0), "ids": NONDIFF},
     infer=lambda x, ids, num: (_segment_shape(x.shape, ids.shape, num), x.dtype),
     holomorphic=True,
-    batch=segment_sum_rule,
+    batch=_segment_sum_rule,
     jvp="linear",
     doc="Sum the rows of ``x`` that have the same number.",
 )

@@ -13,9 +13,8 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
 from ..common.batching import merged, split_first, together
-from ..common.kernels import kind_of
-from ..common.op_builders import named, op
-from .windows import Padding, Sizes, Windows, as_padding, numbers, of_rank, windows_of
+from ..common.families import kind_of, named, op
+from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
 __all__ = ["avg_pool", "avg_pool1d", "avg_pool2d", "max_pool", "max_pool1d", "max_pool2d"]
 
@@ -33,7 +32,7 @@ def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Paddi
             "(batch, spatial axes, channels)"
         )
     settings = {"strides": strides, "padding": padding, "dilations": (1,) * len(window)}
-    return (x[0], *windows_of(x[1:-1], window, settings), x[-1])
+    return (x[0], *window_counts(x[1:-1], window, settings), x[-1])
 
 
 def _pool_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -212,11 +211,11 @@ def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: A
         raise ValueError(f"{name}: images are (batch, spatial axes, channels), got shape {x.shape}")
     if x.dtype.kind not in kinds:
         raise TypeError(f"{name}: there is no pooling of {x.dtype} images; cast them to a float")
-    sizes = numbers(window, count, "windows", name)
+    sizes = per_axis(window, count, "windows", name)
     return pool(
         x,
         window=sizes,
-        strides=sizes if strides is None else numbers(strides, count, "strides", name),
+        strides=sizes if strides is None else per_axis(strides, count, "strides", name),
         padding=as_padding(padding, count, name),
     )
 

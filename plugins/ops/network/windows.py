@@ -11,7 +11,7 @@ import numpy as np
 
 from ....core.extend import as_tensor
 
-__all__ = ["Padding", "Sizes", "Windows", "as_padding", "numbers", "windows_of"]
+__all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
 
 Sizes = tuple[int, ...]
 Padding = str | tuple[tuple[int, int], ...]
@@ -90,7 +90,7 @@ def _pads(
     return tuple(pads)
 
 
-def windows_of(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
+def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return how many windows there are along each axis, None where it is unknown."""
     result: list[int | None] = []
     for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
@@ -107,7 +107,7 @@ def windows_of(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, 
 # -- what users give -------------------------------------------------------------------------------
 
 
-def numbers(value: Any, count: int, what: str, name: str) -> Sizes:
+def per_axis(value: Any, count: int, what: str, name: str) -> Sizes:
     """Return one positive number per spatial axis, from one number or a sequence of them."""
     try:
         given = tuple(map(operator.index, value)) if np.ndim(value) else (operator.index(value),)
