@@ -83,12 +83,15 @@ _TABLE = {
         "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 "
         "atanh cos cosh deg2rad degrees hypot rad2deg radians sin sinh tan tanh"
     ),
-    ".plugins.ops.indexing.indexing": "argsort diag diagonal gather sort take take_along_axis",
     ".plugins.ops.indexing.selection": (
-        "argpartition argwhere choose compress extract flatnonzero isin nonzero partition "
-        "searchsorted select unique unique_all unique_counts unique_inverse unique_values"
+        "argwhere choose compress extract flatnonzero nonzero select"
     ),
-    ".plugins.ops.indexing.updates": "put_along_axis",
+    ".plugins.ops.indexing.sets": (
+        "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+        "unique_inverse unique_values"
+    ),
+    ".plugins.ops.indexing.sorting": "argpartition argsort partition searchsorted sort",
+    ".plugins.ops.indexing.take": "gather put_along_axis take take_along_axis",
     ".plugins.ops.linalg.determinants": "trace",
     ".plugins.ops.linalg.einsum": "einsum",
     ".plugins.ops.linalg.matmul": "matmul",
@@ -109,21 +112,20 @@ _TABLE = {
         "dsplit dstack fliplr flipud hsplit hstack meshgrid rollaxis rot90 vsplit vstack"
     ),
     ".plugins.ops.shapes.creation": "arange eye full linspace ones zeros",
+    ".plugins.ops.shapes.diagonals": "diag diagflat diagonal tri tril triu",
     ".plugins.ops.shapes.editing": (
-        "apply_along_axis delete diagflat insert piecewise resize trim_zeros unwrap"
+        "apply_along_axis delete insert piecewise resize trim_zeros unwrap"
     ),
     ".plugins.ops.shapes.joining": "concat concatenate split stack unstack",
     ".plugins.ops.shapes.like": "full_like ones_like zeros_like",
     ".plugins.ops.shapes.padding": "pad",
-    ".plugins.ops.shapes.sequences": "geomspace logspace tri",
+    ".plugins.ops.shapes.sequences": "geomspace logspace",
     ".plugins.ops.shapes.shape": (
         "broadcast_to expand_dims flip matrix_transpose moveaxis permute_dims ravel repeat "
-        "reshape roll squeeze swapaxes tile transpose tril triu"
+        "reshape roll squeeze swapaxes tile transpose"
     ),
     ".plugins.ops.statistics.covariance": "average corrcoef cov",
-    ".plugins.ops.statistics.histograms": (
-        "bincount histogram histogram_bin_edges intersect1d setdiff1d setxor1d union1d"
-    ),
+    ".plugins.ops.statistics.histograms": "bincount histogram histogram_bin_edges",
     ".plugins.ops.statistics.statistics": "median percentile ptp quantile",
     ".saving": "load save",
 }

@@ -23,7 +23,7 @@ MODULES = {
         "powers rounding special trigonometry"
     ),
     "fourier": "fft",
-    "indexing": "batching indexing occurrences selection updates",
+    "indexing": "batched_index duplicate_indices getitem scattering selection sets sorting take",
     "linalg": (
         "decompositions determinants diagonals eigenvalues einsum least_squares "
         "linear_systems matmul matrices matrix_functions norms products tensordot"
@@ -35,7 +35,7 @@ MODULES = {
     "network.activations": "gates rectifiers shrinkage sigmoids softmax",
     "random": "distributions functions gamma generator keys parameters",
     "reductions": "nan_statistics options reductions scans",
-    "shapes": "arrangement creation editing joining like padding sequences shape",
+    "shapes": "arrangement creation diagonals editing joining like padding sequences shape",
     "statistics": "covariance histograms statistics",
 }
 

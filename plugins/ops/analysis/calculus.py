@@ -13,7 +13,7 @@ from ..common.batching import along
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..indexing.selection import searchsorted
+from ..indexing.sorting import searchsorted
 from ..reductions.scans import cumprod, cumsum
 
 __all__ = [

@@ -13,8 +13,7 @@ from ....core.errors import BackendMismatch, GradtapeError
 from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
 from .dtypes import SCALARS
 
-__all__ = ["OPS", "elementwise", "named", "op"]
-
+__all__ = ["OPS", "elementwise", "named", "op", "same_spec"]
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
@@ -107,3 +106,7 @@ def elementwise(
         batch="elementwise",
         doc=doc,
     )
+
+
+def same_spec(x: Any, **params: Any) -> tuple[Any, Any]:
+    return x.shape, x.dtype

@@ -10,8 +10,8 @@ from ....core.extend import F, Tensor, TensorSpec
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from ..indexing.indexing import diagonal
 from ..reductions.reductions import sum as total
+from ..shapes.diagonals import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square_shape, transposed
 
 __all__ = ["det", "slogdet", "trace"]

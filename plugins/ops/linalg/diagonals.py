@@ -9,7 +9,7 @@ from typing import Any
 
 from ....core.extend import Tensor
 from ..common.op_builders import named
-from ..indexing import indexing
+from ..shapes.diagonals import diagonal as diagonal_of
 from . import determinants
 
 __all__ = ["diagonal", "trace"]
@@ -43,7 +43,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     >>> gt.linalg.diagonal(gt.constant([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
-    return indexing.diagonal(x, offset, -2, -1)
+    return diagonal_of(x, offset, -2, -1)
 
 
 @named

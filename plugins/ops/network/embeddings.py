@@ -10,9 +10,11 @@ import numpy as np
 from ....core.errors import TraceError
 from ....core.extend import NONDIFF, F, Op, Tensor, as_batched, as_dtype, as_tensor, default_dtype
 from ..common.batching import leading
-from ..common.families import cast_to, kind_of, named, op
-from ..indexing.batching import example_numbers
-from ..indexing.indexing import scatter_add, take
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import named, op
+from ..indexing.batched_index import example_numbers
+from ..indexing.scattering import scatter_add
+from ..indexing.take import take
 
 __all__ = ["embedding_lookup", "one_hot", "segment_sum"]
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
 from ..common.batching import merged, split_first, together
-from ..common.families import kind_of, named, op
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
 from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
 __all__ = ["avg_pool", "avg_pool1d", "avg_pool2d", "max_pool", "max_pool1d", "max_pool2d"]

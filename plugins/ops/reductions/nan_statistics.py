@@ -10,7 +10,8 @@ from ....core.extend import NONDIFF, Tensor, as_dtype, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis, one_axis, reduced_shape
 from ..common.batching import flattened
 from ..common.op_builders import named, op
-from ..indexing.indexing import sort, take_along_axis
+from ..indexing.sorting import sort
+from ..indexing.take import take_along_axis
 from ..statistics.statistics import (
     as_lines,
     between,

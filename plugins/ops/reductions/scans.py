@@ -22,7 +22,7 @@ from ..common.axes import Axis, reduced_axes
 from ..common.batching import along
 from ..common.kernels import reals, standard
 from ..common.op_builders import named, op
-from ..indexing.indexing import take_along_axis
+from ..indexing.take import take_along_axis
 
 __all__ = ["cumprod", "cumsum", "cumulative_max", "cumulative_min"]
 

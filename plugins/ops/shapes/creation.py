@@ -25,7 +25,7 @@ from ..common.ranks import known_rank
 __all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
 
 
-def _dtype(dtype: Any) -> np.dtype[Any]:
+def number_dtype(dtype: Any) -> np.dtype[Any]:
     return default_dtype() if dtype is None else as_dtype(dtype)
 
 
@@ -56,7 +56,7 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     >>> gt.zeros((2, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return as_tensor(np.zeros(as_shape(shape, "zeros"), _dtype(dtype)))
+    return as_tensor(np.zeros(as_shape(shape, "zeros"), number_dtype(dtype)))
 
 
 @named
@@ -86,7 +86,7 @@ def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     >>> gt.ones(3, dtype="int32").tolist()
     [1, 1, 1]
     """
-    return as_tensor(np.ones(as_shape(shape, "ones"), _dtype(dtype)))
+    return as_tensor(np.ones(as_shape(shape, "ones"), number_dtype(dtype)))
 
 
 @named
@@ -155,7 +155,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    return as_tensor(np.eye(n, m, k, dtype=_dtype(dtype)))
+    return as_tensor(np.eye(n, m, k, dtype=number_dtype(dtype)))
 
 
 @named
@@ -241,9 +241,11 @@ def linspace(
         tensor = as_tensor(start if isinstance(start, Operators) else stop)
         start, stop = beside(start, tensor), beside(stop, tensor)
         way, num = stop - start, operator.index(num)
-        kind = np.result_type(way.dtype, _dtype(dtype) if way.dtype.kind in "biu" else way.dtype)
+        kind = np.result_type(
+            way.dtype, number_dtype(dtype) if way.dtype.kind in "biu" else way.dtype
+        )
         shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
         column = beside(shares.astype(kind).reshape(-1, *[1] * known_rank(way, "linspace")), way)
         result = start + way * column
         return result if dtype is None else result.astype(dtype)
-    return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=_dtype(dtype)))
+    return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=number_dtype(dtype)))

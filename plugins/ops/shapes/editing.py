@@ -15,20 +15,10 @@ from ....core.extend import Operators, Tensor, as_shape, as_tensor, beside, ops
 from ..common.axes import axis_of
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named
-from ..indexing.indexing import diag
 from .joining import stack, unstack
 from .shape import moveaxis
 
-__all__ = [
-    "apply_along_axis",
-    "delete",
-    "diagflat",
-    "insert",
-    "piecewise",
-    "resize",
-    "trim_zeros",
-    "unwrap",
-]
+__all__ = ["apply_along_axis", "delete", "insert", "piecewise", "resize", "trim_zeros", "unwrap"]
 
 
 def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, int]:
@@ -201,35 +191,6 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     if wanted != size:
         flat = ops["take"](flat, beside(np.arange(wanted) % size, flat), axis=0)
     return ops["reshape"](flat, shape=shape)
-
-
-@named
-def diagflat(v: Any, k: int = 0) -> Tensor:
-    """Return a matrix with the elements of the flattened ``v`` on diagonal ``k``, 0 elsewhere.
-
-    Parameters
-    ----------
-    v
-        A tensor of any shape and dtype, of n elements.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
-
-    Returns
-    -------
-    Tensor
-        A matrix of shape ``(n + abs(k), n + abs(k))`` and the dtype of ``v``.
-
-    Raises
-    ------
-    TypeError
-        If ``k`` is not an integer.
-
-    Examples
-    --------
-    >>> gt.diagflat(gt.constant([1, 2])).tolist()
-    [[1, 0], [0, 2]]
-    """
-    return diag(ops["reshape"](as_tensor(v), shape=(-1,)), k)
 
 
 @named

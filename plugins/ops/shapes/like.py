@@ -16,7 +16,7 @@ from ..common.axes import Axis, reduced_axes
 from ..common.batching import cast_rule, like_rule, size_rule, spread_rule
 from ..common.dtypes import SCALARS
 from ..common.kernels import cast_to
-from ..common.op_builders import named, op
+from ..common.op_builders import named, op, same_spec
 
 __all__ = ["full_like", "ones_like", "zeros_like"]
 
@@ -62,10 +62,6 @@ def _spread_shape(shape: Any, like: Any) -> Any:
     if like == ():
         raise ValueError("spread_like: like has no axis to take a size from")
     return None if shape is None else (None if like is None else like[0], *shape)
-
-
-def _same_spec(x: Any) -> tuple[Any, Any]:
-    return x.shape, x.dtype
 
 
 op(
@@ -141,7 +137,7 @@ _zeros = op(
     lambda xp, x: xp.zeros_like(x),
     UnaryOp,
     gradients={"x": NONDIFF},
-    infer=_same_spec,
+    infer=same_spec,
     batch="elementwise",
     doc="Return zeros of the shape and dtype of ``x``.",
 )
@@ -150,7 +146,7 @@ _ones = op(
     lambda xp, x: xp.ones_like(x),
     UnaryOp,
     gradients={"x": NONDIFF},
-    infer=_same_spec,
+    infer=same_spec,
     batch="elementwise",
     doc="Return ones of the shape and dtype of ``x``.",
 )

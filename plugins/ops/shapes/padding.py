@@ -15,7 +15,7 @@ from ..common.batching import shape_only, widths_past
 from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..indexing.indexing import scatter_add
+from ..indexing.scattering import scatter_add
 
 __all__ = ["pad"]
 

@@ -9,47 +9,10 @@ import numpy as np
 
 from ....core.extend import Operators, Tensor, as_dtype, as_tensor, beside, default_dtype, ops
 from ..common.op_builders import named
-from .creation import linspace
+from .creation import linspace, number_dtype
 from .shape import moveaxis
 
-__all__ = ["geomspace", "logspace", "tri"]
-
-
-def _dtype(dtype: Any) -> np.dtype[Any]:
-    return default_dtype() if dtype is None else as_dtype(dtype)
-
-
-@named
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
-    """Return a matrix with ones on a diagonal and below, zeros above it.
-
-    Parameters
-    ----------
-    N
-        The number of rows.
-    M
-        The number of columns; ``N`` if not given.
-    k
-        Up to which diagonal there are ones: above the main one if positive, below it if negative; 0
-        by default.
-    dtype
-        The result's dtype; the default dtype if not given.
-
-    Returns
-    -------
-    A tensor of shape ``(N, M)``.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is no dtype.
-
-    Examples
-    --------
-    >>> gt.tri(3, dtype="int64").tolist()
-    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-    """
-    return as_tensor(np.tri(N, M, k, dtype=_dtype(dtype)))
+__all__ = ["geomspace", "logspace"]
 
 
 def _finished(result: Any, dtype: Any, axis: int) -> Any:
@@ -103,10 +66,10 @@ def logspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     if not any(isinstance(x, Operators) for x in (start, stop, base)):
-        return as_tensor(np.logspace(start, stop, num, endpoint, base, _dtype(dtype), axis))
+        return as_tensor(np.logspace(start, stop, num, endpoint, base, number_dtype(dtype), axis))
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
         base = as_tensor(base)
-        kind = base.dtype if base.dtype.kind in "fc" else _dtype(dtype)  # numbers are weak
+        kind = base.dtype if base.dtype.kind in "fc" else number_dtype(dtype)  # numbers are weak
         start = beside(np.asarray(start, kind), base)
     exponents = linspace(start, stop, num, endpoint)
     return _finished(ops["power"](base, exponents), dtype, axis)

@@ -14,7 +14,6 @@ from ..common.batching import (
     along,
     broadcast,
     expanded,
-    leading,
     repeated,
     reshaped,
     rolled,
@@ -42,13 +41,9 @@ __all__ = [
     "swapaxes",
     "tile",
     "transpose",
-    "tril",
-    "triu",
 ]
 
-
 Shape = tuple[int | None, ...] | None
-
 
 # -- reshaping -------------------------------------------------------------------------------------
 
@@ -538,10 +533,6 @@ def matrix_transpose(x: Any) -> Tensor:
     return _swapaxes(x, axis1=-1, axis2=-2)
 
 
-def _same_spec(x: Any, **params: Any) -> tuple[Any, Any]:
-    return x.shape, x.dtype
-
-
 def _axis_spec(name: str) -> Callable[..., tuple[Any, Any]]:
     """Return the shape rule of an op that keeps the shape and takes an axis that must exist."""
 
@@ -649,78 +640,6 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     [3, 4, 0, 1, 2]
     """
     return _roll(x, shift=as_axis(shift, "roll"), axis=as_axis(axis, "roll"))
-
-
-for _name in ("tril", "triu"):
-    # the kernel is the namespace's own function; what it clears, the gradient clears
-    op(
-        _name,
-        (lambda name: lambda xp, x, *, k=0: getattr(xp, name)(x, k=k))(_name),
-        gradients={"x": (lambda name: lambda g, k: F[name](g, k=k))(_name)},
-        batch=leading,
-        jvp="linear",
-        infer=_same_spec,
-        holomorphic=True,
-        doc="Clear one triangle of matrices in the last two axes.",
-    )
-
-
-@named
-def tril(x: Any, k: int = 0) -> Tensor:
-    """Return matrices (the last two axes) without what is above diagonal ``k``.
-
-    Parameters
-    ----------
-    x
-        Matrices of any dtype, of shape ``(..., m, n)``.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
-
-    Returns
-    -------
-    Tensor
-        A tensor of the shape and dtype of ``x``, with 0 above the diagonal.
-
-    Raises
-    ------
-    TypeError
-        If ``k`` is not an integer.
-
-    Examples
-    --------
-    >>> gt.tril(gt.ones((3, 3))).tolist()
-    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
-    """
-    return ops["tril"](x, k=operator.index(k))
-
-
-@named
-def triu(x: Any, k: int = 0) -> Tensor:
-    """Return matrices (the last two axes) without what is below diagonal ``k``.
-
-    Parameters
-    ----------
-    x
-        Matrices of any dtype, of shape ``(..., m, n)``.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
-
-    Returns
-    -------
-    Tensor
-        A tensor of the shape and dtype of ``x``, with 0 below the diagonal.
-
-    Raises
-    ------
-    TypeError
-        If ``k`` is not an integer.
-
-    Examples
-    --------
-    >>> gt.triu(gt.ones((2, 3)), k=1).tolist()
-    [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
-    """
-    return ops["triu"](x, k=operator.index(k))
 
 
 # -- repeating -------------------------------------------------------------------------------------

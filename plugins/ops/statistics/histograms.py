@@ -1,4 +1,4 @@
-"""Counts of values, histograms, and vectors as sets. Counts have no gradient; weights have one."""
+"""Counts of values in bins. Counts have no gradient; weights have one."""
 
 from __future__ import annotations
 
@@ -8,34 +8,13 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import (
-    NONDIFF,
-    F,
-    Op,
-    Tensor,
-    among,
-    as_tensor,
-    beside,
-    is_transformed,
-    ops,
-    row_of,
-)
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, is_transformed, ops, row_of
 from ..common.batching import refused
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from ..indexing.selection import isin, searchsorted, unique
+from ..indexing.sorting import searchsorted
 
-__all__ = [
-    "bincount",
-    "histogram",
-    "histogram_bin_edges",
-    "intersect1d",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-]
-
-# -- counts ----------------------------------------------------------------------------------------
+__all__ = ["bincount", "histogram", "histogram_bin_edges"]
 
 
 def _bin_count(xp: Any, x: Any, minlength: int) -> int:
@@ -155,9 +134,6 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     if weights is None:
         return _bincount(x, minlength=least)
     return _bincount_weighted(x, beside(weights, x), minlength=least)
-
-
-# -- histograms ------------------------------------------------------------------------------------
 
 
 def _edges(x: Any, bins: Any, span: Any) -> Any:
@@ -299,136 +275,3 @@ def histogram(
         widths = ops["cast"](ops["difference"](edges, axis=0), dtype="float64")
         found = found / widths / ops["sum"](found, axis=None)
     return found, given
-
-
-# -- sets ------------------------------------------------------------------------------------------
-
-
-def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    first, other = among((x, y))
-    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(other, first), shape=(-1,))
-
-
-@named
-def union1d(x: Any, y: Any) -> Tensor:
-    """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient.
-
-    Parameters
-    ----------
-    x, y
-        Tensors of any shapes, which are flattened; their dtypes promote.
-
-    Returns
-    -------
-    A vector. Its size depends on the values: a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` holds no numbers.
-
-    Examples
-    --------
-    >>> gt.union1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
-    [1, 2, 3]
-    """
-    return unique(ops["concatenate"](*_pair(x, y), axis=0))
-
-
-@named
-def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """Return the values that occur in both tensors, in ascending order; no gradient.
-
-    Parameters
-    ----------
-    x, y
-        Tensors of any shapes, which are flattened; their dtypes promote.
-    assume_unique
-        Only for NumPy's signature: the result is the same for values that are unique.
-    return_indices
-        Return the indices of their first occurrences in ``x`` and in ``y`` too.
-
-    Returns
-    -------
-    A vector; with ``return_indices`` a tuple of it and two integer vectors. Their size depends on
-    the values: a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` holds no numbers.
-
-    Examples
-    --------
-    >>> gt.intersect1d(gt.constant([1, 2, 3]), gt.constant([3, 2, 5])).tolist()
-    [2, 3]
-    """
-    x, y = _pair(x, y)
-    values, places = unique(x, return_index=True)
-    kept = isin(values, y)
-    if not return_indices:
-        return values[kept]
-    others, theirs = unique(y, return_index=True)
-    return values[kept], places[kept], theirs[isin(others, x)]
-
-
-@named
-def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
-    """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
-
-    Parameters
-    ----------
-    x, y
-        Tensors of any shapes, which are flattened; their dtypes promote.
-    assume_unique
-        Keep every such element, in the order of ``x``.
-
-    Returns
-    -------
-    A vector. Its size depends on the values: a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` holds no numbers.
-
-    Examples
-    --------
-    >>> gt.setdiff1d(gt.constant([3, 1, 2, 3]), gt.constant([2])).tolist()
-    [1, 3]
-    >>> gt.setdiff1d(gt.constant([3, 1, 2]), gt.constant([2]), assume_unique=True).tolist()
-    [3, 1]
-    """
-    x, y = _pair(x, y)
-    values = x if assume_unique else unique(x)
-    return ops["stop_gradient"](values[isin(values, y, invert=True)])
-
-
-@named
-def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
-    """Return the values that occur in one of two tensors only, in ascending order; no gradient.
-
-    Parameters
-    ----------
-    x, y
-        Tensors of any shapes, which are flattened; their dtypes promote.
-    assume_unique
-        Only for NumPy's signature: the result is the same for values that are unique.
-
-    Returns
-    -------
-    A vector. Its size depends on the values: a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` holds no numbers.
-
-    Examples
-    --------
-    >>> gt.setxor1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
-    [1, 3]
-    """
-    x, y = _pair(x, y)
-    parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]
-    return unique(ops["concatenate"](*parts, axis=0))

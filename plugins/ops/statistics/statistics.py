@@ -16,7 +16,7 @@ from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import leading, shape_only
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..indexing.indexing import sort
+from ..indexing.sorting import sort
 
 __all__ = [
     "median",

@@ -1,4 +1,4 @@
-"""Batching rules of picking elements and of its adjoints.
+"""How an index of one example is applied to a batch.
 
 An index of one example becomes an index of the batch: a slice in front, or, where index arrays
 differ from example to example, one more index array that counts the examples.
@@ -11,33 +11,15 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import (
-    Batched,
-    F,
-    Op,
-    Shared,
-    Symbol,
-    as_batched,
-    is_transformed,
-    rank_of,
-    row_of,
-)
-from ..common.axes import reduced_axes
-from ..common.batching import aligned, together
+from ....core.extend import Batched, F, Op, Symbol, is_transformed, rank_of
+from ..common.batching import aligned
 
-__all__ = [
-    "diag_rule",
-    "getitem_rule",
-    "put_rule",
-    "searchsorted_rule",
-    "take_adjoint_rule",
-    "take_rule",
-]
+__all__ = ["EVERYTHING", "batched_index", "example_numbers"]
 
 EVERYTHING = ("slice", None, None, None)
 
 
-class _Plan:
+class BatchedIndex:
     """How an index of one example is applied to a batch.
 
     Attributes
@@ -161,96 +143,11 @@ def _without_masks(
     return tuple(parts), found, flags
 
 
-def _plan(op: Op, index: tuple[Any, ...], x: Any, arrays: list[Any], batched: list[bool]) -> _Plan:
+def batched_index(
+    op: Op, index: tuple[Any, ...], x: Any, arrays: list[Any], batched: list[bool]
+) -> BatchedIndex:
     if any(batched):
         index, arrays, batched = _without_masks(index, arrays, batched)
     if arrays:
         index = _spelt(index, rank_of(x, op) - 1, arrays, batched)
-    return _Plan(op, index, arrays, batched, x)
-
-
-def getitem_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``getitem``."""
-    x, *arrays = xs
-    if not batched[0]:
-        x = as_batched(x, xs[batched.index(True)])
-    plan = _plan(op, params["index"], x, arrays, batched[1:])
-    return plan.out(op.raw(x, *plan.arrays, index=plan.index))
-
-
-def put_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``index_add_like`` and ``index_set``."""
-    adding = op.name == "index_add_like"
-    first, second, *arrays = xs
-    if adding and not batched[0] and not any(batched[2:]):
-        row = row_of(second)
-        return Shared(op.raw(first, row, *arrays, index=params["index"]))
-    like = xs[batched.index(True)]
-    first, second = (
-        x if b else as_batched(x, like) for x, b in zip(xs[:2], batched[:2], strict=True)
-    )
-    whole = second if adding else first
-    plan = _plan(op, params["index"], whole, arrays, batched[2:])
-    if adding:
-        return op.raw(plan.back(first), whole, *plan.arrays, index=plan.index)
-    return op.raw(whole, plan.back(second), *plan.arrays, index=plan.index)
-
-
-def _take_index(axis: int) -> tuple[Any, ...]:
-    return (*(EVERYTHING,) * axis, ("array", 0))
-
-
-def take_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``take``."""
-    (x, indices), (bx, bi) = xs, batched
-    rank, axis = rank_of(x, op) - bx, params["axis"]
-    if axis is None:
-        x = F.flatten_last(x, count=rank)
-        rank, axis = 1, 0
-    (axis,) = reduced_axes(axis, rank, "take")
-    if not bi:
-        return op.raw(x, indices, axis=axis + 1)
-    if not bx:
-        picked = op.raw(x, indices, axis=axis)
-        return F.moveaxis(picked, source=(axis,), destination=(0,)) if axis else picked
-    plan = _plan(op, _take_index(axis), x, [indices], [True])
-    return plan.out(F.getitem(x, *plan.arrays, index=plan.index))
-
-
-def take_adjoint_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``take_adjoint``."""
-    g, indices, like = xs
-    bg, bi, bl = batched
-    beside = xs[batched.index(True)]
-    if not bg and not bi:
-        return Shared(op.raw(g, indices, row_of(like), **params))
-    g, like = (x if b else as_batched(x, beside) for x, b in ((g, bg), (like, bl)))
-    rank, axis, whole = rank_of(like, op) - 1, params["axis"], like
-    if axis is None:
-        whole, rank, axis = F.flatten_last(like, count=rank), 1, 0
-    (axis,) = reduced_axes(axis, rank, "take")
-    if not bi:
-        result = op.raw(g, indices, whole, axis=axis + 1)
-    else:
-        plan = _plan(op, _take_index(axis), whole, [indices], [True])
-        result = F.index_add_like(plan.back(g), whole, *plan.arrays, index=plan.index)
-    return result if whole is like else F.reshape_like(result, like)
-
-
-def searchsorted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``searchsorted``: sorted vectors that differ are compared element by one."""
-    (x, values), (bx, _) = xs, batched
-    if not bx:
-        return op.raw(x, values, **params)
-    x, values = together(xs, batched)
-    values = F.expand_dims(values, axis=-1)
-    x = aligned(x, rank_of(values, op) - 1, op)
-    before = F.less(x, values) if params["side"] == "left" else F.less_equal(x, values)
-    return F.sum(F.cast(before, dtype="int64"), axis=-1, keepdims=False)
-
-
-def diag_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``diagonal_adjoint``: matrices are in the last two axes."""
-    if not batched[0]:
-        return Shared(op.raw(xs[0], row_of(xs[1]), **params))
-    return op.raw(*together(xs, batched), **params)
+    return BatchedIndex(op, index, arrays, batched, x)

@@ -1,4 +1,4 @@
-"""Room for values that go to one place several times: what ``x.at[index].multiply`` is made of."""
+"""Ops for indices that come several times: what ``x.at[index].multiply`` is made of."""
 
 from __future__ import annotations
 

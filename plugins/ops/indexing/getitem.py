@@ -1,0 +1,223 @@
+"""The ops of ``x[index]`` and of ``x.at[index].set(values)``, and the adjoint of picking.
+
+The adjoint writes into zeros of the original's shape; where an element was picked twice, it adds.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Shared,
+    TensorSpec,
+    as_batched,
+    broadcast_shapes,
+    decode_index,
+    row_of,
+)
+from ..common.batching import shape_only
+from ..common.kernels import kind_of
+from ..common.op_builders import op
+from .batched_index import batched_index
+from .scattering import complete, scatter_add
+
+__all__: list[str] = []
+
+
+def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
+    """Return the shape of ``x[index]``, by NumPy's rules, with unknown sizes."""
+    if shape is None or any(array.shape is None for array in arrays):
+        return None
+    parts = [arrays[p[1]] if isinstance(p, tuple) and p[0] == "array" else p for p in index]
+    used = sum(_axes_used(part) for part in parts)
+    if used > len(shape):
+        raise IndexError(f"getitem: too many indices for shape {shape}: {used}")
+    if "..." not in [p for p in parts if isinstance(p, str)]:
+        parts.append("...")
+    advanced = bool(arrays)
+    sizes = list(shape)
+    picked: list[Any] = []  # what the advanced indices give, broadcast together
+    places: list[int] = []  # their positions in the index
+    front = 0  # how many axes of the result precede the first of them
+    result: list[int | None] = []
+    for place, part in enumerate(parts):
+        if isinstance(part, str):
+            kept = len(shape) - used if part == "..." else 0
+            result += sizes[:kept] if part == "..." else [1]
+            del sizes[:kept]
+        elif isinstance(part, tuple):
+            result.append(_sliced(sizes.pop(0), slice(*part[1:])))
+        else:
+            if advanced and not places:
+                front = len(result)
+            places.append(place)
+            picked.append(_picked(part, sizes, shape))
+    if not advanced:
+        return tuple(result)
+    if places != list(range(places[0], places[-1] + 1)):
+        front = 0  # apart from each other, they go first
+    joined = broadcast_shapes(*picked, op="getitem") or ()
+    return (*result[:front], *joined, *result[front:])
+
+
+def _axes_used(part: Any) -> int:
+    if isinstance(part, str):
+        return 0
+    if isinstance(part, TensorSpec) and part.dtype.kind == "b":
+        return len(part.shape or ())
+    return 1
+
+
+def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
+    """Return the shape that an integer, index array or mask gives; take its axes off ``sizes``."""
+    if isinstance(part, int):
+        size = sizes.pop(0)
+        if size is not None and not -size <= part < size:
+            raise IndexError(f"getitem: index {part} is out of bounds for size {size} in {shape}")
+        return ()
+    if part.dtype.kind != "b":
+        sizes.pop(0)
+        return part.shape
+    for n in part.shape:
+        size = sizes.pop(0)
+        if None not in (n, size) and n != size:
+            raise IndexError(f"getitem: a mask of shape {part.shape} does not fit shape {shape}")
+    return (None,)
+
+
+def _sliced(size: int | None, part: slice) -> int | None:
+    if size is not None:
+        return len(range(*part.indices(size)))
+    return None
+
+
+def _getitem_kernel(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
+    where = decode_index(index, arrays)
+    return x[where if arrays else complete(where)]
+
+
+def _getitem_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: Any) -> list[Any]:
+    gx = F.index_add_like(gs[0], *inputs, index=index)
+    return [gx, *[None] * (len(inputs) - 1)]
+
+
+def getitem_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``getitem``."""
+    x, *arrays = xs
+    if not batched[0]:
+        x = as_batched(x, xs[batched.index(True)])
+    plan = batched_index(op, params["index"], x, arrays, batched[1:])
+    return plan.out(op.raw(x, *plan.arrays, index=plan.index))
+
+
+op(
+    "getitem",
+    _getitem_kernel,
+    vjp=_getitem_vjp,
+    shapes_only=("x", "out"),
+    infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
+    batch=getitem_rule,
+    jvp="linear",
+    doc="Pick elements by integers, slices and index arrays.",
+)
+
+
+def _index_add(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
+    out = xp.zeros(like.shape, dtype=g.dtype)
+    where = decode_index(index, arrays)
+    if all(kind_of(array.dtype) == "b" for array in arrays):
+        out[where if arrays else complete(where)] = g  # slices and masks name no element twice
+        return out
+    return scatter_add(xp, out, where, g)
+
+
+def put_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``index_add_like`` and ``index_set``."""
+    adding = op.name == "index_add_like"
+    first, second, *arrays = xs
+    if adding and not batched[0] and not any(batched[2:]):
+        row = row_of(second)
+        return Shared(op.raw(first, row, *arrays, index=params["index"]))
+    like = xs[batched.index(True)]
+    first, second = (
+        x if b else as_batched(x, like) for x, b in zip(xs[:2], batched[:2], strict=True)
+    )
+    whole = second if adding else first
+    plan = batched_index(op, params["index"], whole, arrays, batched[2:])
+    if adding:
+        return op.raw(plan.back(first), whole, *plan.arrays, index=plan.index)
+    return op.raw(whole, plan.back(second), *plan.arrays, index=plan.index)
+
+
+op(
+    "index_add_like",
+    _index_add,
+    vjp=lambda gs, inputs, outputs, needed, index: [
+        F.getitem(gs[0], *inputs[2:], index=index),
+        *[None] * (len(inputs) - 1),
+    ],
+    shapes_only=("g", "like", "out"),
+    infer=lambda g, like, *arrays, index: (like.shape, g.dtype),
+    batch=put_rule,
+    jvp="linear",
+    doc="Add ``g`` to zeros of the shape of ``like``, at an index: the adjoint of getitem.",
+)
+
+
+def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
+    where = decode_index(index, arrays)
+    masks = all(kind_of(array.dtype) == "b" for array in arrays)
+    if masks or hasattr(getattr(xp, "add", None), "at"):
+        out = xp.array(x) if hasattr(xp, "array") else xp.asarray(x, copy=True)
+        out[where if arrays else complete(where)] = values
+        return out
+    # The array API has no such assignment: look for the last value that goes to each place.
+    size = prod(x.shape)
+    picked = xp.reshape(xp.reshape(xp.arange(size), x.shape)[where], (1, -1))
+    if not picked.shape[1]:
+        return x
+    places = picked == xp.reshape(xp.arange(size), (-1, 1))
+    last = xp.argmax(xp.flip(xp.astype(places, xp.int8), axis=1), axis=1)
+    new = xp.take(xp.reshape(values, (-1,)), picked.shape[1] - 1 - last, axis=0)
+    changed = xp.where(xp.any(places, axis=1), new, xp.reshape(x, (-1,)))
+    return xp.reshape(changed, x.shape)
+
+
+def _index_set_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: Any) -> list[Any]:
+    (g,), (x, values, *arrays) = gs, inputs
+    gx = F.index_set(g, F.zeros_like(values), *arrays, index=index) if needed[0] else None
+    gv = None
+    if needed[1]:
+        gv = F.getitem(g, *arrays, index=index)
+        if any(array.dtype.kind != "b" for array in arrays):
+            # where an index is repeated, only the value that stayed has a gradient
+            numbers = F.numbered_like(values)
+            owners = F.index_set(F.numbered_like(x), numbers, *arrays, index=index)
+            gv = F.where(F.getitem(owners, *arrays, index=index) == numbers, gv, 0.0)
+    return [gx, gv, *[None] * len(arrays)]
+
+
+op(
+    "index_set",
+    _index_set,
+    vjp=_index_set_vjp,
+    shapes_only=("x", "values", "out"),
+    infer=lambda x, values, *arrays, index: (x.shape, x.dtype),
+    batch=put_rule,
+    jvp="linear",
+    doc="Replace the elements at an index by ``values``, of their shape and dtype.",
+)
+op(
+    "numbered_like",
+    lambda xp, x: xp.reshape(xp.arange(prod(x.shape)), x.shape),
+    gradients={"x": NONDIFF},
+    infer=lambda x: (x.shape, np.dtype(np.int64)),
+    batch=shape_only,
+    doc="Number the elements of ``x`` from 0, in C order.",
+)

@@ -1,0 +1,434 @@
+"""Vectors as sets: their distinct elements, membership, unions and differences."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ....core.extend import NONDIFF, Tensor, among, beside, ops
+from ..common.axes import one_axis, reduced_axes
+from ..common.batching import refused
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
+from .selection import INDEX, SIZES_DIFFER
+
+__all__ = [
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+def _unique_kernel(
+    xp: Any, x: Any, *, axis: int | None = None, equal_nan: bool = True
+) -> tuple[Any, ...]:
+    if hasattr(xp, "unique"):
+        values, indices, inverse, counts = xp.unique(x, True, True, True, axis, equal_nan=equal_nan)
+    elif axis is None and not (equal_nan and kind_of(x.dtype) in "fc" and xp.any(xp.isnan(x))):
+        values, indices, inverse, counts = xp.unique_all(x)
+    else:
+        raise TypeError(
+            f"the standard has none along an axis, or of nan that are equal; {xp.__name__} has no "
+            "unique of its own"
+        )
+    shape = x.shape if axis is None else (x.shape[axis],)
+    return values, indices, xp.reshape(inverse, shape), counts
+
+
+def _unique_spec(x: Any, *, axis: int | None, equal_nan: bool) -> list[tuple[Any, Any]]:
+    count = ((None,), INDEX)
+    if axis is None:
+        return [((None,), x.dtype), count, (x.shape, INDEX), count]
+    if x.shape is None:
+        return [(None, x.dtype), count, ((None,), INDEX), count]
+    (along,) = reduced_axes(axis, len(x.shape), "unique")
+    slices = tuple(None if i == along else n for i, n in enumerate(x.shape))
+    return [(slices, x.dtype), count, ((x.shape[along],), INDEX), count]
+
+
+_unique = op(
+    "unique",
+    _unique_kernel,
+    gradients={"x": NONDIFF},
+    infer=_unique_spec,
+    batch=refused(SIZES_DIFFER),
+    doc="Return the values that occur, where first, which each element is, and how often.",
+)
+
+
+@named
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+) -> Any:
+    """Return the values that occur in a tensor, in ascending order; they have no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    return_index
+        Return the indices of their first occurrences in the flattened ``x``, too.
+    return_inverse
+        Return, for each element, the index of its value, too: a tensor of the shape of ``x``.
+    return_counts
+        Return how often each occurs, too.
+    axis
+        Take whole slices along an axis as values, in the order of their elements; indices are then
+        vectors.
+    equal_nan
+        Whether nan are one value, as here and in NumPy, or each its own.
+
+    Returns
+    -------
+    A vector (slices along ``axis``); or a tuple of it and what was asked for, in this order. Its
+    size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.unique(gt.constant([3, 1, 3])).tolist()
+    [1, 3]
+    >>> values, counts = gt.unique(gt.constant([3, 1, 3]), return_counts=True)
+    >>> counts.tolist()
+    [1, 2]
+    """
+    asked = (True, return_index, return_inverse, return_counts)
+    along = None if axis is None else one_axis(axis, "unique")
+    found = _unique(x, axis=along, equal_nan=bool(equal_nan))
+    kept = tuple(y for y, wanted in zip(found, asked, strict=True) if wanted)
+    return kept if len(kept) > 1 else kept[0]
+
+
+class UniqueAllResult(NamedTuple):
+    """What :func:`unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCountsResult(NamedTuple):
+    """What :func:`unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverseResult(NamedTuple):
+    """What :func:`unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+@named
+def unique_all(x: Any) -> UniqueAllResult:
+    """Return the values that occur, their first indices, the inverse indices and the counts.
+
+    As the array API standard has it, and unlike :func:`unique`, every nan is a value of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    values
+        A vector in ascending order, of the dtype of ``x``.
+    indices
+        For each value the index of its first occurrence in the flattened ``x``.
+    inverse_indices
+        For each element of ``x`` the index of its value, in the shape of ``x``.
+    counts
+        How often each value occurs.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> found = gt.unique_all(gt.constant([3, 1, 3]))
+    >>> found.values.tolist(), found.indices.tolist()
+    ([1, 3], [1, 0])
+    >>> found.inverse_indices.tolist(), found.counts.tolist()
+    ([1, 0, 1], [1, 2])
+    """
+    return UniqueAllResult(*_unique(x, axis=None, equal_nan=False))
+
+
+@named
+def unique_counts(x: Any) -> UniqueCountsResult:
+    """Return the values that occur, and how often each does; every nan is one of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    values
+        A vector in ascending order, of the dtype of ``x``.
+    counts
+        How often each value occurs.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.unique_counts(gt.constant([3, 1, 3])).counts.tolist()
+    [1, 2]
+    """
+    values, _, _, counts = unique_all(x)
+    return UniqueCountsResult(values, counts)
+
+
+@named
+def unique_inverse(x: Any) -> UniqueInverseResult:
+    """Return the values that occur, and for each element of ``x`` the index of its value.
+
+    Every nan is a value of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    values
+        A vector in ascending order, of the dtype of ``x``.
+    inverse_indices
+        An integer tensor of the shape of ``x``: ``values[inverse_indices]`` is ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.unique_inverse(gt.constant([3, 1, 3])).inverse_indices.tolist()
+    [1, 0, 1]
+    """
+    values, _, inverse, _ = unique_all(x)
+    return UniqueInverseResult(values, inverse)
+
+
+@named
+def unique_values(x: Any) -> Tensor:
+    """Return the values that occur, in ascending order; every nan is one of its own.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    A vector of the dtype of ``x``. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.unique_values(gt.constant([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    return unique_all(x).values
+
+
+@named
+def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
+    """Return whether each element is among some values; it has no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    values
+        The values to look for, of any shape.
+    invert
+        Return whether it is not among them instead.
+
+    Returns
+    -------
+    A boolean tensor of the shape of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``values`` holds no numbers.
+
+    Notes
+    -----
+    Every element is compared with every value, in a tensor of ``x.size * values.size`` booleans.
+    nan is among no values.
+
+    Examples
+    --------
+    >>> gt.isin(gt.constant([1, 2, 3]), [2, 3, 5]).tolist()
+    [False, True, True]
+    """
+    x, values = among((x, values))
+    values = ops["reshape"](beside(values, x), shape=(-1,))
+    found = ops["any"](ops["equal"](ops["expand_dims"](x, axis=-1), values), axis=-1)
+    return ops["logical_not"](found) if invert else found
+
+
+def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+    first, other = among((x, y))
+    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(other, first), shape=(-1,))
+
+
+@named
+def union1d(x: Any, y: Any) -> Tensor:
+    """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+
+    Returns
+    -------
+    A vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.union1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
+    [1, 2, 3]
+    """
+    return unique(ops["concatenate"](*_pair(x, y), axis=0))
+
+
+@named
+def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """Return the values that occur in both tensors, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+    assume_unique
+        Only for NumPy's signature: the result is the same for values that are unique.
+    return_indices
+        Return the indices of their first occurrences in ``x`` and in ``y`` too.
+
+    Returns
+    -------
+    A vector; with ``return_indices`` a tuple of it and two integer vectors. Their size depends on
+    the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.intersect1d(gt.constant([1, 2, 3]), gt.constant([3, 2, 5])).tolist()
+    [2, 3]
+    """
+    x, y = _pair(x, y)
+    values, places = unique(x, return_index=True)
+    kept = isin(values, y)
+    if not return_indices:
+        return values[kept]
+    others, theirs = unique(y, return_index=True)
+    return values[kept], places[kept], theirs[isin(others, x)]
+
+
+@named
+def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
+    """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+    assume_unique
+        Keep every such element, in the order of ``x``.
+
+    Returns
+    -------
+    A vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.setdiff1d(gt.constant([3, 1, 2, 3]), gt.constant([2])).tolist()
+    [1, 3]
+    >>> gt.setdiff1d(gt.constant([3, 1, 2]), gt.constant([2]), assume_unique=True).tolist()
+    [3, 1]
+    """
+    x, y = _pair(x, y)
+    values = x if assume_unique else unique(x)
+    return ops["stop_gradient"](values[isin(values, y, invert=True)])
+
+
+@named
+def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
+    """Return the values that occur in one of two tensors only, in ascending order; no gradient.
+
+    Parameters
+    ----------
+    x, y
+        Tensors of any shapes, which are flattened; their dtypes promote.
+    assume_unique
+        Only for NumPy's signature: the result is the same for values that are unique.
+
+    Returns
+    -------
+    A vector. Its size depends on the values: a trace does not know it.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` or ``y`` holds no numbers.
+
+    Examples
+    --------
+    >>> gt.setxor1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
+    [1, 3]
+    """
+    x, y = _pair(x, y)
+    parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]
+    return unique(ops["concatenate"](*parts, axis=0))

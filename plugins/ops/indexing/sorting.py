@@ -1,0 +1,332 @@
+"""Sorting, partitioning, and searching in what is sorted."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, Tensor, TensorSpec, as_tensor, beside, ops, rank_of
+from ..common.axes import axis_of, one_axis, reduced_axes
+from ..common.batching import aligned, along, together
+from ..common.op_builders import named, op
+from .scattering import scatter_add
+from .selection import INDEX
+from .take import index_along_axis, take_along_axis
+
+__all__ = ["argpartition", "argsort", "partition", "searchsorted", "sort"]
+
+
+def _argsort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "argsort")
+    return x.shape, np.dtype(np.int64)
+
+
+def _sort_spec(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "sort")
+    return x.shape, x.dtype
+
+
+_argsort = op(
+    "argsort",
+    lambda xp, x, *, axis=-1: xp.argsort(x, axis=axis, stable=True),
+    gradients={"x": NONDIFF},
+    infer=_argsort_spec,
+    batch=along("axis"),
+    doc="Return the indices that sort along an axis; equal elements keep their order.",
+)
+
+
+def _unsort(xp: Any, g: Any, order: Any, *, axis: int) -> Any:
+    out = xp.zeros(g.shape, dtype=g.dtype)
+    where = index_along_axis(xp, g.shape, order, axis)
+    if not hasattr(getattr(xp, "add", None), "at"):
+        return scatter_add(xp, out, where, g)
+    out[where] = g  # an order names every element once
+    return out
+
+
+_sort = op(
+    "sort",
+    lambda xp, x, *, axis=-1: xp.sort(x, axis=axis),
+    gradients={
+        # which element went where is asked for here only: values alone are quicker to sort
+        "x": lambda g, x, axis: F.unsort(g, F.sort_order(x, axis=axis), axis=axis)
+    },
+    infer=_sort_spec,
+    holomorphic=True,
+    batch=along("axis"),
+    doc="Sort along an axis.",
+)
+op(
+    "sort_order",
+    lambda xp, x, *, axis: xp.argsort(x, axis=axis),
+    gradients={"x": NONDIFF},
+    infer=_argsort_spec,
+    batch=along("axis"),
+    doc="Return indices that sort along an axis, those of equal elements in any order.",
+)
+op(
+    "unsort",
+    _unsort,
+    gradients={
+        "g": lambda g, order, axis: F.take_along_axis(g, order, axis=axis),
+        "order": NONDIFF,
+    },
+    infer=lambda g, order, axis: (g.shape, g.dtype),
+    holomorphic=True,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Put elements along an axis back where an order of all of them took them from.",
+)
+
+
+@named
+def argsort(x: Any, axis: int | None = -1) -> Tensor:
+    """Return the indices that sort ``x`` along ``axis``; they have no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype; complex numbers are in the order of their real parts, then imaginary
+        parts, and nan comes last.
+    axis
+        The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x``. Equal elements keep their order.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.argsort(gt.constant([3.0, 1.0, 2.0])).tolist()
+    [1, 2, 0]
+    """
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    return _argsort(x, axis=one_axis(axis, "argsort"))
+
+
+@named
+def sort(x: Any, axis: int | None = -1) -> Tensor:
+    """Return ``x`` in ascending order along ``axis``.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype; complex numbers are in the order of their real parts, then imaginary
+        parts, and nan comes last.
+    axis
+        The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Gradients go back to where elements were.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    TypeError
+        If ``axis`` is neither None nor one integer.
+
+    Examples
+    --------
+    >>> gt.sort(gt.constant([[3.0, 1.0], [2.0, 4.0]]), axis=0).tolist()
+    [[2.0, 1.0], [3.0, 4.0]]
+    """
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    return _sort(x, axis=one_axis(axis, "sort"))
+
+
+def _argpartition_kernel(xp: Any, x: Any, *, kth: Any, axis: int = -1) -> Any:
+    if hasattr(xp, "argpartition"):
+        return xp.argpartition(x, kth, axis=axis)
+    return xp.argsort(x, axis=axis, stable=True)
+
+
+def _argpartition_spec(x: Any, *, kth: Any, axis: int) -> tuple[Any, Any]:
+    if x.shape is not None:
+        size = x.shape[axis_of(x, axis, "argpartition")]
+        for k in kth if isinstance(kth, tuple) else (kth,):
+            if size is not None and not -size <= k < size:
+                raise ValueError(f"argpartition: kth={k} is out of bounds for size {size}")
+    return x.shape, INDEX
+
+
+_argpartition = op(
+    "argpartition",
+    _argpartition_kernel,
+    gradients={"x": NONDIFF},
+    infer=_argpartition_spec,
+    batch=along("axis"),
+    doc="Return the indices that put the elements of some ranks where sorting would.",
+)
+
+
+@named
+def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """Return the indices that :func:`partition` applies; they have no gradient.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    kth
+        The rank from 0, or several; a negative one counts from the end.
+    axis
+        The axis to partition along, the last by default; ``None`` flattens first.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x``: which of the elements come before, and after, is known,
+    but not in which order.
+
+    Raises
+    ------
+    ValueError
+        If ``kth`` is out of bounds.
+    TypeError
+        If ``kth`` holds no integers.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.argpartition(gt.constant([3.0, 1.0, 2.0]), 1)[1].item()
+    2
+    """
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    try:
+        ranks = tuple(map(operator.index, kth)) if np.ndim(kth) else operator.index(kth)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"argpartition: kth holds integers, got {kth!r}") from None
+    return _argpartition(x, kth=ranks, axis=one_axis(axis, "argpartition"))
+
+
+@named
+def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """Return ``x`` with the ``kth`` smallest element in its place along an axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    kth
+        The rank from 0, or several; a negative one counts from the end.
+    axis
+        The axis to partition along, the last by default; ``None`` flattens first.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``, with no larger element before the ``kth``, and no
+    smaller one after it. Gradients go back to where the elements were.
+
+    Raises
+    ------
+    ValueError
+        If ``kth`` is out of bounds.
+    TypeError
+        If ``kth`` holds no integers.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.partition(gt.constant([3.0, 1.0, 2.0]), 1).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    x = as_tensor(x)
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    return take_along_axis(x, argpartition(x, kth, axis), axis)
+
+
+def _searchsorted_kernel(xp: Any, x: Any, values: Any, *, side: str = "left") -> Any:
+    found = xp.searchsorted(x, xp.reshape(values, (-1,)), side=side)
+    return xp.reshape(xp.asarray(found), values.shape)
+
+
+def _searchsorted_spec(x: Any, values: Any, *, side: str) -> tuple[Any, Any]:
+    if x.shape is not None and len(x.shape) != 1:
+        raise ValueError(f"searchsorted: x must be a vector, got shape {x.shape}")
+    return values.shape, INDEX
+
+
+def searchsorted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``searchsorted``: sorted vectors that differ are compared element by one."""
+    (x, values), (bx, _) = xs, batched
+    if not bx:
+        return op.raw(x, values, **params)
+    x, values = together(xs, batched)
+    values = F.expand_dims(values, axis=-1)
+    x = aligned(x, rank_of(values, op) - 1, op)
+    before = F.less(x, values) if params["side"] == "left" else F.less_equal(x, values)
+    return F.sum(F.cast(before, dtype="int64"), axis=-1, keepdims=False)
+
+
+_searchsorted = op(
+    "searchsorted",
+    _searchsorted_kernel,
+    gradients={"x": NONDIFF, "values": NONDIFF},
+    infer=_searchsorted_spec,
+    batch=searchsorted_rule,
+    doc="Return where values would go into a sorted vector.",
+)
+
+
+@named
+def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
+    """Return where values would go into a sorted vector; the indices have no gradient.
+
+    Parameters
+    ----------
+    x
+        A vector in ascending order.
+    values
+        Numbers or a tensor of any shape.
+    side
+        ``"left"`` (the default): before elements that are equal; ``"right"``: after them.
+    sorter
+        Indices that sort ``x``, if it is not sorted.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``values``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` is no vector, or ``side`` is another word.
+    TypeError
+        If ``side`` is no string.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0, 3.0])
+    >>> gt.searchsorted(x, [2.0, 2.5]).tolist()
+    [1, 2]
+    >>> gt.searchsorted(x, [2.0, 2.5], side="right").tolist()
+    [2, 2]
+    """
+    if not isinstance(side, str):
+        raise TypeError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    x = as_tensor(x)
+    if sorter is not None:
+        x = ops["take"](x, beside(sorter, x, weak=False), axis=0)
+    return _searchsorted(x, beside(values, x), side=side)

@@ -1,0 +1,376 @@
+"""Elements and rows by their numbers, along an axis or for each position of the other axes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Shared,
+    Tensor,
+    TensorSpec,
+    as_batched,
+    as_tensor,
+    broadcast_shapes,
+    ops,
+    rank_of,
+    row_of,
+)
+from ..common.axes import one_axis, reduced_axes
+from ..common.batching import along
+from ..common.op_builders import named, op
+from .batched_index import EVERYTHING, batched_index
+from .scattering import scatter_add
+
+__all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
+
+
+def _take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    if axis is None:
+        x, axis = xp.reshape(x, (-1,)), 0
+    (along,) = reduced_axes(axis, x.ndim, "take")
+    picked = xp.take(x, xp.reshape(indices, (-1,)), axis=along)
+    return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
+
+
+def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
+    if axis is None:
+        return indices.shape, x.dtype
+    if x.shape is None or indices.shape is None:
+        return None, x.dtype
+    (along,) = reduced_axes(axis, len(x.shape), "take")
+    return (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype
+
+
+def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None) -> Any:
+    shape = like.shape if axis is not None else (prod(like.shape),)
+    along = 0 if axis is None else axis % len(shape)
+    out = xp.zeros(shape, dtype=g.dtype)
+    where = (*(slice(None),) * along, indices)
+
+    def pick(x: Any) -> Any:
+        return _take_kernel(xp, x, indices, axis=along)
+
+    return xp.reshape(scatter_add(xp, out, where, g, pick), like.shape)
+
+
+def _take_index(axis: int) -> tuple[Any, ...]:
+    return (*(EVERYTHING,) * axis, ("array", 0))
+
+
+def take_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``take``."""
+    (x, indices), (bx, bi) = xs, batched
+    rank, axis = rank_of(x, op) - bx, params["axis"]
+    if axis is None:
+        x = F.flatten_last(x, count=rank)
+        rank, axis = 1, 0
+    (axis,) = reduced_axes(axis, rank, "take")
+    if not bi:
+        return op.raw(x, indices, axis=axis + 1)
+    if not bx:
+        picked = op.raw(x, indices, axis=axis)
+        return F.moveaxis(picked, source=(axis,), destination=(0,)) if axis else picked
+    plan = batched_index(op, _take_index(axis), x, [indices], [True])
+    return plan.out(F.getitem(x, *plan.arrays, index=plan.index))
+
+
+def take_adjoint_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``take_adjoint``."""
+    g, indices, like = xs
+    bg, bi, bl = batched
+    beside = xs[batched.index(True)]
+    if not bg and not bi:
+        return Shared(op.raw(g, indices, row_of(like), **params))
+    g, like = (x if b else as_batched(x, beside) for x, b in ((g, bg), (like, bl)))
+    rank, axis, whole = rank_of(like, op) - 1, params["axis"], like
+    if axis is None:
+        whole, rank, axis = F.flatten_last(like, count=rank), 1, 0
+    (axis,) = reduced_axes(axis, rank, "take")
+    if not bi:
+        result = op.raw(g, indices, whole, axis=axis + 1)
+    else:
+        plan = batched_index(op, _take_index(axis), whole, [indices], [True])
+        result = F.index_add_like(plan.back(g), whole, *plan.arrays, index=plan.index)
+    return result if whole is like else F.reshape_like(result, like)
+
+
+_take = op(
+    "take",
+    _take_kernel,
+    gradients={
+        "x": lambda g, indices, x_like, axis: F.take_adjoint(g, indices, x_like, axis=axis),
+        "indices": NONDIFF,
+    },
+    infer=_take_spec,
+    holomorphic=True,
+    batch=take_rule,
+    jvp="linear",
+    doc="Pick entries along an axis by index.",
+)
+op(
+    "take_adjoint",
+    _take_adjoint,
+    gradients={
+        "g": lambda g, indices, axis: F.take(g, indices, axis=axis),
+        "indices": NONDIFF,
+        "like": NONDIFF,
+    },
+    infer=lambda g, indices, like, axis: (like.shape, g.dtype),
+    holomorphic=True,
+    batch=take_adjoint_rule,
+    jvp="linear",
+    doc="Add ``g`` to zeros of the shape of ``like``, where ``take`` picked from.",
+)
+
+
+def _indices(indices: Any, name: str, refusal: type[Exception] = IndexError) -> Any:
+    if isinstance(indices, (list, tuple)) and not indices:
+        indices = np.zeros(0, np.int64)
+    array = as_tensor(indices)
+    if array.dtype.kind not in "iu":
+        raise refusal(f"{name}: indices must be integers, got dtype {array.dtype}")
+    return array
+
+
+def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
+    """Return indices that are in bounds, by the mode of :func:`take`."""
+    if shape is not None:
+        sizes = shape if axis is None else (shape[reduced_axes(axis, len(shape), "take")[0]],)
+    if shape is None or None in sizes:
+        raise ValueError(f"take: mode={mode!r} needs a known size in a trace, got shape {shape}")
+    size = prod(sizes)
+    if size == 0:
+        raise IndexError(f"take: there is nothing to take from, got shape {shape}")
+    indices = indices.astype("int64")  # the size may be more than a narrow dtype holds
+    return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)
+
+
+@named
+def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
+    """Return entries of ``x`` picked by index.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices
+        Integers of any shape; negative ones count from the end. Repeated ones are fine: their
+        gradients add up.
+    axis
+        The axis to pick along; ``None`` picks from the flattened ``x``.
+    mode
+        What an index out of bounds does: ``"raise"``; ``"wrap"``, counted around the end; or
+        ``"clip"``, the first or the last element (negative indices are the first one then).
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, of shape
+    ``x.shape[:axis] + indices.shape + x.shape[axis + 1:]``.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds.
+    TypeError
+        If an index is no integer.
+    ValueError
+        If the mode is unknown, or needs a size that is not known in a trace.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.take(x, [1, 1, 0], axis=0).tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    >>> gt.take(x, [0, -1]).tolist()
+    [1.0, 4.0]
+    """
+    x, indices = as_tensor(x), _indices(indices, "take", TypeError)
+    if mode != "raise":
+        if mode not in ("wrap", "clip"):
+            raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+        indices = _inside(x.shape, indices, axis, mode)
+    return _take(x, indices, axis=None if axis is None else one_axis(axis, "take"))
+
+
+@named
+def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
+    """Return slices of ``params`` along ``axis``: :func:`take` with TensorFlow's argument names.
+
+    Parameters
+    ----------
+    params
+        A tensor of any dtype.
+    indices
+        Integers of any shape; negative ones count from the end. Gradients of repeated ones add up.
+    axis
+        The axis to pick along; the first by default.
+
+    Returns
+    -------
+    A tensor of the dtype of ``params``, of shape
+    ``params.shape[:axis] + indices.shape + params.shape[axis + 1:]``.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds.
+    TypeError
+        If an index is no integer.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> table = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.gather(table, [1, 1, 0]).tolist()
+    [[3.0, 4.0], [3.0, 4.0], [1.0, 2.0]]
+    """
+    return take(params, indices, axis)
+
+
+def index_along_axis(xp: Any, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """Return the index arrays with which ``x[...]`` picks what take_along_axis does."""
+    along, rank = axis % len(shape), len(shape)
+    grid = [xp.reshape(xp.arange(n), (-1, *(1,) * (rank - i - 1))) for i, n in enumerate(shape)]
+    grid[along] = indices
+    return tuple(grid)
+
+
+def _along_axis_spec(x: TensorSpec, indices: TensorSpec, *, axis: int) -> tuple[Any, Any]:
+    if x.shape is None or indices.shape is None:
+        return None, x.dtype
+    (along,) = reduced_axes(axis, len(x.shape), "take_along_axis")
+    if len(x.shape) != len(indices.shape):
+        raise ValueError(
+            "take_along_axis: x and indices must have the same number of axes, "
+            f"got shapes {x.shape} and {indices.shape}"
+        )
+    other = tuple(1 if i == along else n for i, n in enumerate(x.shape))
+    return broadcast_shapes(other, indices.shape, op="take_along_axis"), x.dtype
+
+
+def _along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -> Any:
+    out = xp.zeros(like.shape, dtype=g.dtype)
+    return scatter_add(xp, out, index_along_axis(xp, like.shape, indices, axis), g)
+
+
+_take_along_axis = op(
+    "take_along_axis",
+    lambda xp, x, indices, *, axis: xp.take_along_axis(x, indices, axis=axis),
+    gradients={
+        "x": lambda g, indices, x_like, axis: F.take_along_axis_adjoint(
+            g, indices, x_like, axis=axis
+        ),
+        "indices": NONDIFF,
+    },
+    infer=_along_axis_spec,
+    holomorphic=True,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Pick entries along an axis, by an index for each position of the other axes.",
+)
+op(
+    "take_along_axis_adjoint",
+    _along_axis_adjoint,
+    gradients={
+        "g": lambda g, indices, axis: F.take_along_axis(g, indices, axis=axis),
+        "indices": NONDIFF,
+        "like": NONDIFF,
+    },
+    infer=lambda g, indices, like, axis: (like.shape, g.dtype),
+    holomorphic=True,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Add ``g`` to zeros of the shape of ``like``, where ``take_along_axis`` picked from.",
+)
+
+
+@named
+def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Tensor:
+    """Return entries of ``x`` along ``axis``, by an index for each position of the other axes.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices
+        Integers with as many axes as ``x``; the other axes broadcast.
+    axis
+        The axis to pick along, the last by default; ``None`` picks from the flattened ``x``.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, of the shape of ``indices`` where its other axes have the sizes
+    of ``x``. Gradients go back to where the entries were; those of repeated ones add up.
+
+    Raises
+    ------
+    ValueError
+        If ``indices`` has another number of axes.
+    IndexError
+        If an index is out of bounds or no integer, or another axis does not broadcast.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[3.0, 1.0], [2.0, 4.0]])
+    >>> gt.take_along_axis(x, gt.argsort(x, axis=1), axis=1).tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    x, indices = as_tensor(x), _indices(indices, "take_along_axis")
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    return _take_along_axis(x, indices, axis=one_axis(axis, "take_along_axis"))
+
+
+@named
+def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tensor:
+    """Return ``x`` with entries along ``axis`` replaced, by an index for each other position.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices
+        Integers with as many axes as ``x``; the other axes broadcast.
+    values
+        What replaces them: numbers or a tensor that broadcasts to the places. Where an index is
+        repeated, the last value stays.
+    axis
+        The axis along which the indices count; ``None`` counts in the flattened ``x``.
+
+    Returns
+    -------
+    A new tensor of the shape and dtype of ``x``: unlike NumPy's function, this changes nothing in
+    place. Gradients reach ``values``, and the entries that stay.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of bounds, or no integer.
+    ValueError
+        If ``indices`` has another number of axes, or ``values`` does not broadcast.
+    TypeError
+        If ``values`` is of a higher kind than ``x``: floats for integers, say.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.put_along_axis(x, gt.constant([[0], [1]]), 9.0, axis=1).tolist()
+    [[9.0, 2.0], [3.0, 9.0]]
+    """
+    x = as_tensor(x)
+    places = take_along_axis(ops["numbered_like"](x), indices, axis)
+    changed = ops["reshape"](x, shape=(-1,)).at[places].set(values)
+    return ops["reshape_like"](changed, x)

@@ -1,0 +1,308 @@
+"""Diagonals and triangles of matrices, and matrices made of them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, Shared, Tensor, TensorSpec, as_tensor, ops, row_of
+from ..common.batching import leading, together
+from ..common.op_builders import named, op, same_spec
+from ..common.ranks import known_rank
+from .creation import number_dtype
+
+__all__ = ["diag", "diagflat", "diagonal", "tri", "tril", "triu"]
+
+
+def _on_diagonal(xp: Any, g: Any, rows: int, columns: int, offset: int) -> Any:
+    """Return matrices of zeros with ``g`` on a diagonal."""
+    before = max(0, -offset)
+    batch, count = g.shape[:-1], g.shape[-1]
+    gap = xp.zeros((*batch, before), dtype=g.dtype)
+    rest = xp.zeros((*batch, rows - before - count), dtype=g.dtype)
+    column = xp.expand_dims(xp.concat((gap, g, rest), axis=-1), axis=-1)
+    return xp.where(xp.eye(rows, columns, k=offset) > 0, column, xp.zeros_like(column))
+
+
+def _diagonal_kernel(xp: Any, x: Any, *, offset: int = 0) -> Any:
+    if x.ndim < 2:
+        raise ValueError("an array of at least two axes is needed")
+    return xp.linalg.diagonal(x, offset=offset)
+
+
+def _diagonal_spec(x: TensorSpec, *, offset: int) -> tuple[Any, Any]:
+    if x.shape is None:
+        return None, x.dtype
+    if len(x.shape) < 2:
+        raise ValueError(f"diagonal: at least two axes are needed, got shape {x.shape}")
+    rows, columns = x.shape[-2:]
+    if rows is None or columns is None:
+        return (*x.shape[:-2], None), x.dtype
+    return (*x.shape[:-2], max(0, min(rows + min(offset, 0), columns - max(offset, 0)))), x.dtype
+
+
+def _diagonal_adjoint(xp: Any, g: Any, like: Any, *, offset: int = 0) -> Any:
+    if not g.shape[-1]:
+        return xp.zeros(like.shape, dtype=g.dtype)
+    rows, columns = like.shape[-2:]
+    return _on_diagonal(xp, g, rows, columns, offset)
+
+
+def diag_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``diagonal_adjoint``: matrices are in the last two axes."""
+    if not batched[0]:
+        return Shared(op.raw(xs[0], row_of(xs[1]), **params))
+    return op.raw(*together(xs, batched), **params)
+
+
+_diagonal = op(
+    "diagonal",
+    _diagonal_kernel,
+    gradients={"x": lambda g, x_like, offset: F.diagonal_adjoint(g, x_like, offset=offset)},
+    infer=_diagonal_spec,
+    holomorphic=True,
+    batch=leading,
+    jvp="linear",
+    doc="Return a diagonal of the last two axes.",
+)
+op(
+    "diagonal_adjoint",
+    _diagonal_adjoint,
+    gradients={"g": lambda g, offset: F.diagonal(g, offset=offset), "like": NONDIFF},
+    infer=lambda g, like, offset: (like.shape, g.dtype),
+    holomorphic=True,
+    batch=diag_rule,
+    jvp="linear",
+    doc="Put ``g`` on a diagonal of zeros of the shape of ``like``.",
+)
+_diag = op(
+    "diag",
+    lambda xp, x, *, k=0: _diag_kernel(xp, x, k),
+    gradients={"x": lambda g, k: F.diagonal(g, offset=k)},
+    infer=lambda x, k: (
+        None if x.shape is None else (*x.shape[:-1], *[_grown(x.shape[-1], k)] * 2),
+        x.dtype,
+    ),
+    holomorphic=True,
+    batch=leading,
+    jvp="linear",
+    doc="Return matrices with ``x`` on a diagonal.",
+)
+
+
+def _grown(size: int | None, k: int) -> int | None:
+    return None if size is None else size + abs(k)
+
+
+def _diag_kernel(xp: Any, x: Any, k: int) -> Any:
+    size = x.shape[-1] + abs(k)
+    return _on_diagonal(xp, x, size, size, k)
+
+
+@named
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """Return the diagonal of the matrices in two axes of ``x``, as its last axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least two axes, of any dtype.
+    offset
+        Which diagonal: above the main one if positive, below it if negative; 0 by default.
+    axis1, axis2
+        The axes of rows and columns; the first two by default.
+
+    Returns
+    -------
+    A tensor of the dtype of ``x``, with the two axes replaced by a last one; it has size 0 for a
+    diagonal beyond the corner.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If both axes are the same.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> gt.diagonal(x).tolist()
+    [1.0, 4.0]
+    >>> gt.diagonal(x, offset=1).tolist()
+    [2.0]
+    """
+    if (axis1, axis2) != (-2, -1):
+        x = ops["moveaxis"](x, source=(axis1, axis2), destination=(-2, -1))
+    return _diagonal(x, offset=operator.index(offset))
+
+
+@named
+def diag(v: Any, k: int = 0) -> Tensor:
+    """Return a matrix with a vector ``v`` on diagonal ``k``, or that diagonal of a matrix ``v``.
+
+    Parameters
+    ----------
+    v
+        A vector of ``n`` elements, or a matrix; of any dtype.
+    k
+        Which diagonal: above the main one if positive, below it if negative; 0 by default.
+
+    Returns
+    -------
+    A matrix of shape ``(n + abs(k), n + abs(k))``, or a vector; of the dtype of ``v``.
+
+    Raises
+    ------
+    ValueError
+        If ``v`` is neither vector nor matrix.
+
+    Examples
+    --------
+    >>> gt.diag(gt.constant([1.0, 2.0])).tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    >>> gt.diag(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [1.0, 4.0]
+    """
+    v = as_tensor(v)
+    if known_rank(v, "diag") == 1:
+        return _diag(v, k=operator.index(k))
+    if v.ndim == 2:
+        return _diagonal(v, offset=operator.index(k))
+    raise ValueError(f"diag: a vector or matrix is needed, got shape {v.shape}")
+
+
+@named
+def diagflat(v: Any, k: int = 0) -> Tensor:
+    """Return a matrix with the elements of the flattened ``v`` on diagonal ``k``, 0 elsewhere.
+
+    Parameters
+    ----------
+    v
+        A tensor of any shape and dtype, of n elements.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Tensor
+        A matrix of shape ``(n + abs(k), n + abs(k))`` and the dtype of ``v``.
+
+    Raises
+    ------
+    TypeError
+        If ``k`` is not an integer.
+
+    Examples
+    --------
+    >>> gt.diagflat(gt.constant([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
+    return diag(ops["reshape"](as_tensor(v), shape=(-1,)), k)
+
+
+@named
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+    """Return a matrix with ones on a diagonal and below, zeros above it.
+
+    Parameters
+    ----------
+    N
+        The number of rows.
+    M
+        The number of columns; ``N`` if not given.
+    k
+        Up to which diagonal there are ones: above the main one if positive, below it if negative; 0
+        by default.
+    dtype
+        The result's dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of shape ``(N, M)``.
+
+    Raises
+    ------
+    TypeError
+        If ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.tri(3, dtype="int64").tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    """
+    return as_tensor(np.tri(N, M, k, dtype=number_dtype(dtype)))
+
+
+for _name in ("tril", "triu"):
+    # the kernel is the namespace's own function; what it clears, the gradient clears
+    op(
+        _name,
+        (lambda name: lambda xp, x, *, k=0: getattr(xp, name)(x, k=k))(_name),
+        gradients={"x": (lambda name: lambda g, k: F[name](g, k=k))(_name)},
+        batch=leading,
+        jvp="linear",
+        infer=same_spec,
+        holomorphic=True,
+        doc="Clear one triangle of matrices in the last two axes.",
+    )
+
+
+@named
+def tril(x: Any, k: int = 0) -> Tensor:
+    """Return matrices (the last two axes) without what is above diagonal ``k``.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``, with 0 above the diagonal.
+
+    Raises
+    ------
+    TypeError
+        If ``k`` is not an integer.
+
+    Examples
+    --------
+    >>> gt.tril(gt.ones((3, 3))).tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    return ops["tril"](x, k=operator.index(k))
+
+
+@named
+def triu(x: Any, k: int = 0) -> Tensor:
+    """Return matrices (the last two axes) without what is below diagonal ``k``.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``, with 0 below the diagonal.
+
+    Raises
+    ------
+    TypeError
+        If ``k`` is not an integer.
+
+    Examples
+    --------
+    >>> gt.triu(gt.ones((2, 3)), k=1).tolist()
+    [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
+    """
+    return ops["triu"](x, k=operator.index(k))
