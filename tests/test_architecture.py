@@ -133,3 +133,13 @@ def test_imports_in_functions_have_a_reason() -> None:
     assert sorted(found - set(allowed)) == [], "import them with the module, or say why not"
     assert sorted(set(allowed) - found) == [], "they are gone: take them from the list"
     assert len(allowed) == len(set(allowed)), "an import has one reason"
+
+
+# -- ops -------------------------------------------------------------------------------------------
+
+
+def test_every_module_of_ops_is_imported_with_the_plugin() -> None:
+    gt.registry()
+    folder = INSTALLED / "plugins" / "ops"
+    names = {f"gradtape.{dotted(path.with_suffix(''))}" for path in folder.rglob("*.py")}
+    assert sorted(names - set(sys.modules)) == [], "list it in MODULES of plugins/ops/__init__.py"
