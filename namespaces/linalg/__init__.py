@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..plugins.ops.linalg.decompositions import cholesky, qr, svd, svdvals
 from ..plugins.ops.linalg.determinants import det, slogdet
-from ..plugins.ops.linalg.diagonals import diagonal, trace
 from ..plugins.ops.linalg.eigenvalues import eig, eigh, eigvals, eigvalsh
 from ..plugins.ops.linalg.einsum import einsum
 from ..plugins.ops.linalg.least_squares import lstsq, matrix_rank, pinv
 from ..plugins.ops.linalg.linear_systems import inv, solve, solve_triangular, tensorinv, tensorsolve
 from ..plugins.ops.linalg.matmul import matmul
+from ..plugins.ops.linalg.matrix_diagonals import diagonal, trace
 from ..plugins.ops.linalg.matrix_functions import expm, matrix_power
 from ..plugins.ops.linalg.norms import cond, matrix_norm, norm, vector_norm
 from ..plugins.ops.linalg.products import (

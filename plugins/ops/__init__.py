@@ -25,8 +25,8 @@ MODULES = {
     "fourier": "fft",
     "indexing": "batched_index duplicate_indices getitem scattering selection sets sorting take",
     "linalg": (
-        "decompositions determinants diagonals eigenvalues einsum least_squares "
-        "linear_systems matmul matrices matrix_functions norms products tensordot"
+        "decompositions determinants eigenvalues einsum least_squares linear_systems "
+        "matmul matrices matrix_diagonals matrix_functions norms products tensordot"
     ),
     "network": (
         "channels convolution dropout embeddings losses normalization pooling "

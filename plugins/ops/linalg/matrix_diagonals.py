@@ -9,8 +9,8 @@ from typing import Any
 
 from ....core.extend import Tensor
 from ..common.op_builders import named
-from ..shapes.diagonals import diagonal as diagonal_of
-from . import determinants
+from ..indexing.indexing import diagonal as diagonal_of_axes
+from .determinants import trace as trace_of_axes
 
 __all__ = ["diagonal", "trace"]
 
@@ -43,7 +43,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     >>> gt.linalg.diagonal(gt.constant([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
-    return diagonal_of(x, offset, -2, -1)
+    return diagonal_of_axes(x, offset, -2, -1)
 
 
 @named
@@ -76,4 +76,4 @@ def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.linalg.trace(gt.constant([[1, 2], [3, 4]])).item()
     5
     """
-    return determinants.trace(x, offset, -2, -1, dtype=dtype)
+    return trace_of_axes(x, offset, -2, -1, dtype=dtype)
