@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 # first used, so that `import gradtape` stays quick. Type checkers read __init__.pyi, which
 # docs/make_api.py writes from this table.
 _TABLE = {
-    ".": ("compat datasets debug errors fft layers linalg nn plot random saving testing training"),
+    ".": "compat datasets debug errors fft layers linalg nn plot random saving testing training",
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",
     ".core.base.spec": "TensorSpec",
@@ -34,9 +34,9 @@ _TABLE = {
     ".core.tape.tape": "GradientTape UnconnectedGradients",
     ".core.tensors.convert": "as_tensor constant",
     ".core.tensors.standard": (
-        "__array_namespace_info__ asarray astype bool broadcast_shapes can_cast complex64 "
-        "complex128 copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
-        "int8 int16 int32 int64 isdtype nan newaxis pi result_type uint8 uint16 uint32 uint64"
+        "__array_namespace_info__ asarray astype bool broadcast_shapes can_cast complex128 "
+        "complex64 copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
+        "int16 int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"
     ),
     ".core.tensors.tensor": "Tensor",
     ".core.tensors.variable": "Variable",
@@ -45,13 +45,13 @@ _TABLE = {
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
-    ".plugins.ops.analysis.calculus": (
-        "cumulative_prod cumulative_sum diff ediff1d gradient interp trapezoid"
-    ),
+    ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",
     ".plugins.ops.analysis.fitting": "poly polyfit roots",
+    ".plugins.ops.analysis.interpolation": "interp trapezoid",
     ".plugins.ops.analysis.polynomials": (
-        "convolve correlate polyadd polyder polydiv polyint polymul polysub polyval vander"
+        "polyadd polyder polydiv polyint polymul polysub polyval vander"
     ),
+    ".plugins.ops.analysis.vector_convolution": "convolve correlate",
     ".plugins.ops.control.cond": "cond",
     ".plugins.ops.control.scan": "map scan",
     ".plugins.ops.control.while_loop": "while_loop",
@@ -59,13 +59,13 @@ _TABLE = {
         "abs absolute add divide divmod fabs floor_divide fmod heaviside mod multiply negative "
         "positive reciprocal remainder sign subtract true_divide"
     ),
+    ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
     ".plugins.ops.elementwise.casting": "cast identity stop_gradient",
     ".plugins.ops.elementwise.comparison": (
         "equal greater greater_equal isclose isfinite isinf isnan isneginf isposinf less "
         "less_equal logical_and logical_not logical_or logical_xor not_equal where"
     ),
     ".plugins.ops.elementwise.complex_numbers": "angle conj conjugate imag real real_if_close",
-    ".plugins.ops.elementwise.extrema": "clip fmax fmin maximum minimum",
     ".plugins.ops.elementwise.floating_point": (
         "copysign frexp ldexp modf nan_to_num nextafter signbit spacing"
     ),
@@ -74,8 +74,8 @@ _TABLE = {
         "bitwise_right_shift bitwise_xor gcd invert lcm left_shift right_shift"
     ),
     ".plugins.ops.elementwise.powers": (
-        "cbrt exp exp2 expm1 float_power log log10 log1p log2 logaddexp logaddexp2 pow power "
-        "sqrt square"
+        "cbrt exp exp2 expm1 float_power log log10 log1p log2 logaddexp logaddexp2 pow power sqrt "
+        "square"
     ),
     ".plugins.ops.elementwise.rounding": "around ceil fix floor rint round trunc",
     ".plugins.ops.elementwise.special": "digamma erf erfc i0 lgamma polygamma sinc",
@@ -99,36 +99,41 @@ _TABLE = {
     ".plugins.ops.linalg.products": "cross dot inner kron matvec outer vdot vecdot vecmat",
     ".plugins.ops.linalg.tensordot": "tensordot",
     ".plugins.ops.network.embeddings": "one_hot",
-    ".plugins.ops.reductions.nan_statistics": (
-        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanpercentile "
-        "nanprod nanquantile nanstd nansum nanvar"
+    ".plugins.ops.reductions.cumulative": (
+        "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum"
     ),
-    ".plugins.ops.reductions.reductions": (
-        "all amax amin any argmax argmin count_nonzero logsumexp max mean min prod std sum var"
+    ".plugins.ops.reductions.extrema": "amax amin argmax argmin max min ptp",
+    ".plugins.ops.reductions.nan_extrema": "nanargmax nanargmin nanmax nanmin",
+    ".plugins.ops.reductions.nan_sums": "nancumprod nancumsum nanmean nanprod nanstd nansum nanvar",
+    ".plugins.ops.reductions.sums": "logsumexp mean prod sum",
+    ".plugins.ops.reductions.truth": "all any count_nonzero",
+    ".plugins.ops.reductions.variance": "std var",
+    ".plugins.ops.shapes.application": "apply_along_axis piecewise",
+    ".plugins.ops.shapes.broadcasting": (
+        "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to"
     ),
-    ".plugins.ops.reductions.scans": "cumprod cumsum cumulative_max cumulative_min",
-    ".plugins.ops.shapes.arrangement": (
-        "append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack "
-        "dsplit dstack fliplr flipud hsplit hstack meshgrid rollaxis rot90 vsplit vstack"
-    ),
-    ".plugins.ops.shapes.creation": "arange eye full linspace ones zeros",
+    ".plugins.ops.shapes.creation": "eye full full_like ones ones_like zeros zeros_like",
     ".plugins.ops.shapes.diagonals": "diag diagflat diagonal tri tril triu",
-    ".plugins.ops.shapes.editing": (
-        "apply_along_axis delete insert piecewise resize trim_zeros unwrap"
+    ".plugins.ops.shapes.editing": "append delete insert resize trim_zeros",
+    ".plugins.ops.shapes.joining": (
+        "block column_stack concat concatenate dstack hstack stack vstack"
     ),
-    ".plugins.ops.shapes.joining": "concat concatenate split stack unstack",
-    ".plugins.ops.shapes.like": "full_like ones_like zeros_like",
     ".plugins.ops.shapes.padding": "pad",
-    ".plugins.ops.shapes.sequences": "geomspace logspace",
-    ".plugins.ops.shapes.shape": (
-        "broadcast_to expand_dims flip matrix_transpose moveaxis permute_dims ravel repeat "
-        "reshape roll squeeze swapaxes tile transpose"
+    ".plugins.ops.shapes.ranges": "arange geomspace linspace logspace meshgrid",
+    ".plugins.ops.shapes.rearrangement": "flip fliplr flipud roll rot90",
+    ".plugins.ops.shapes.reshaping": "expand_dims ravel reshape squeeze",
+    ".plugins.ops.shapes.splitting": "array_split dsplit hsplit split unstack vsplit",
+    ".plugins.ops.shapes.tiling": "repeat tile",
+    ".plugins.ops.shapes.transposition": (
+        "matrix_transpose moveaxis permute_dims rollaxis swapaxes transpose"
     ),
     ".plugins.ops.statistics.covariance": "average corrcoef cov",
     ".plugins.ops.statistics.histograms": "bincount histogram histogram_bin_edges",
-    ".plugins.ops.statistics.statistics": "median percentile ptp quantile",
+    ".plugins.ops.statistics.nan_quantiles": "nanmedian nanpercentile nanquantile",
+    ".plugins.ops.statistics.quantiles": "median percentile quantile",
     ".saving": "load save",
 }
+
 
 publish_lazily(_TABLE)
 publish(_errors.__name__, f"{__name__}.errors")  # users meet them before they import the module

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from ..plugins.ops.fourier.fft import (
-    fft,
+from ..plugins.ops.fourier.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from ..plugins.ops.fourier.multi_dimensional import (
     fft2,
-    fftfreq,
     fftn,
-    fftshift,
-    hfft,
-    ifft,
     ifft2,
     ifftn,
-    ifftshift,
-    ihfft,
-    irfft,
     irfft2,
     irfftn,
-    rfft,
     rfft2,
-    rfftfreq,
     rfftn,
 )
+from ..plugins.ops.fourier.one_dimensional import fft, hfft, ifft, ihfft, irfft, rfft
 from ..public import publish
 
 __all__ = [

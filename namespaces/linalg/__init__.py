@@ -25,7 +25,7 @@ from ..plugins.ops.linalg.products import (
     vecmat,
 )
 from ..plugins.ops.linalg.tensordot import tensordot
-from ..plugins.ops.shapes.shape import matrix_transpose
+from ..plugins.ops.shapes.transposition import matrix_transpose
 from ..public import publish
 
 __all__ = [

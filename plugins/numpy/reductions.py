@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis
-from ..ops.reductions import scans
-from ..ops.shapes.like import size_over
+from ..ops.reductions import cumulative
+from ..ops.shapes.adjoints import size_over
 
 __all__ = ["KERNELS"]
 
@@ -84,7 +84,7 @@ def _size_over(x: Array, *, axis: Axis = None) -> Array:
 
 
 def _scan(name: str) -> Callable[..., Any]:
-    portable = scans.scan(name)
+    portable = cumulative.scan(name)
 
     def kernel(x: Array, *, axis: Axis, reverse: bool = False) -> Any:
         if type(axis) is not int or not -x.ndim <= axis < x.ndim:
@@ -99,7 +99,7 @@ def _scan(name: str) -> Callable[..., Any]:
 
 def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array:
     if type(axis) is not int or not x.size:
-        return scans.shift(np, x, axis=axis, fill=fill, reverse=reverse)
+        return cumulative.shift(np, x, axis=axis, fill=fill, reverse=reverse)
     result: Array = np.empty(x.shape, x.dtype)
     edge, source, target = slice(None, 1), slice(None, -1), slice(1, None)
     if reverse:

@@ -16,13 +16,13 @@ __all__ = ["gradtape_modules", "gradtape_ops"]
 
 #: What defines ops and the functions made of them, by room.
 MODULES = {
-    "analysis": "calculus fitting polynomials",
+    "analysis": "differences fitting interpolation polynomials vector_convolution",
     "control": "cond loops scan subgraphs while_loop",
     "elementwise": (
-        "arithmetic casting comparison complex_numbers extrema floating_point integers "
+        "arithmetic bounds casting comparison complex_numbers floating_point integers "
         "powers rounding special trigonometry"
     ),
-    "fourier": "fft",
+    "fourier": "frequencies multi_dimensional one_dimensional primitives",
     "indexing": "batched_index duplicate_indices getitem scattering selection sets sorting take",
     "linalg": (
         "decompositions determinants eigenvalues einsum least_squares linear_systems "
@@ -34,9 +34,12 @@ MODULES = {
     ),
     "network.activations": "gates rectifiers shrinkage sigmoids softmax",
     "random": "distributions functions gamma generator keys parameters",
-    "reductions": "nan_statistics options reductions scans",
-    "shapes": "arrangement creation diagonals editing joining like padding sequences shape",
-    "statistics": "covariance histograms statistics",
+    "reductions": "builder cumulative extrema nan_extrema nan_sums options sums truth variance",
+    "shapes": (
+        "adjoints application broadcasting creation diagonals editing joining padding "
+        "ranges rearrangement reshaping splitting tiling transposition"
+    ),
+    "statistics": "covariance histograms nan_quantiles quantiles",
 }
 
 for _room, _modules in MODULES.items():

@@ -1,1 +1,1 @@
-"""analysis."""
+"""Functions of samples and coefficients: differences, interpolation, convolution, polynomials."""

@@ -11,7 +11,7 @@ from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
-from ..shapes.joining import unstack
+from ..shapes.splitting import unstack
 from .polynomials import polymul, vander
 
 __all__ = ["poly", "polyfit", "roots"]

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Axis", "as_axis", "axis_of", "one_axis", "part_of", "reduced_axes", "reduced_shape"]
+__all__ = [
+    "Axis",
+    "as_axis",
+    "axis_number",
+    "axis_of",
+    "one_axis",
+    "optional_axis",
+    "part_of",
+    "reduced_axes",
+    "reduced_shape",
+]
 
 Axis = int | tuple[int, ...] | None
 
@@ -87,3 +97,15 @@ def reduced_shape(shape: Any, axis: Axis, keepdims: bool, name: str) -> Any:
     if keepdims:
         return tuple(1 if i in axes else n for i, n in enumerate(shape))
     return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def axis_number(shape: Any, axis: int, name: str) -> int:
+    (along,) = reduced_axes(axis, len(shape), name)
+    return along
+
+
+def optional_axis(axis: Any, name: str) -> int | None:
+    try:
+        return None if axis is None else operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis must be None or one integer, got {axis!r}") from None

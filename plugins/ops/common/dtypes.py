@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F
+from ....core.extend import F, as_tensor, ops
 
-__all__ = ["SCALARS", "as_like", "inexact", "real_of"]
-
+__all__ = ["SCALARS", "as_floating", "as_like", "inexact", "real_of"]
 
 SCALARS = (bool, int, float, complex)
 
@@ -27,3 +26,8 @@ def real_of(dtype: Any) -> Any:
 def as_like(g: Any, like: Any) -> Any:
     """Return a gradient in the dtype of ``like``; its shape is right already."""
     return g if g.dtype == like.dtype else F.cast_like(g, like)
+
+
+def as_floating(x: Any) -> Any:
+    x = as_tensor(x)
+    return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")

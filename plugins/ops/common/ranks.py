@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, ops, rank_of
+from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
 
-__all__ = ["as_columns", "known_rank", "like_columns", "with_axes"]
+__all__ = ["as_columns", "as_vector", "known_rank", "like_columns", "needs_axes", "with_axes"]
 
 Places = tuple[tuple[int, ...], ...]
 
@@ -71,6 +71,11 @@ def with_axes(x: Any, places: Places) -> Any:
     return ops["expand_dims"](x, axis=new) if new else x
 
 
+def as_vector(x: Any) -> Any:
+    """Return a tensor as it is, a number as a vector of size 1."""
+    return ops["reshape"](x, shape=(1,)) if x.shape == () else x
+
+
 def as_columns(b: Any) -> Any:
     """Return the right-hand sides of systems as columns: a vector is one of them."""
     return with_axes(b, ((), (1,)))
@@ -97,3 +102,12 @@ def known_rank(x: Any, name: str) -> int:
             "None for each size that may vary"
         )
     return len(x.shape)
+
+
+def needs_axes(x: Any, count: int, name: str) -> Any:
+    """Return ``x`` as a tensor; raise if it is known to have fewer axes than ``count``."""
+    x = as_tensor(x)
+    if x.shape is not None and len(x.shape) < count:
+        least = "one axis is" if count == 1 else f"{count} axes are"
+        raise ValueError(f"{name}: at least {least} needed, got shape {x.shape}")
+    return x

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import BackendUnavailable, F, Op, Tensor
+from ..common.dtypes import inexact
 from ..common.kernels import cast_to, kind_of, reals
 from ..common.op_builders import named, op
 
@@ -39,7 +40,7 @@ def _special_op(name: str, rule: Callable[..., Any], doc: str, scipy: str | None
         name,
         lambda xp, x: _special(scipy or name, x),
         gradients={"x": rule},
-        infer=lambda x: (x.shape, x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)),
+        infer=lambda x: (x.shape, inexact(x.dtype)),
         holomorphic=True,
         batch="elementwise",
         doc=doc,
@@ -163,7 +164,7 @@ _polygamma = op(
     "polygamma",
     lambda xp, x, *, n: _special("polygamma", x, n),
     gradients={"x": lambda g, x, n: g * F.polygamma(x, n=n + 1)},
-    infer=lambda x, n: (x.shape, x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)),
+    infer=lambda x, n: (x.shape, inexact(x.dtype)),
     batch="elementwise",
     doc="Return the n-th derivative of the digamma function at a real ``x``.",
 )
@@ -246,7 +247,7 @@ _sinc = op(
     "sinc",
     _sinc_kernel,
     gradients={"x": lambda g, x, order: g * F.sinc(x, order=order + 1)},
-    infer=lambda x, order: (x.shape, x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)),
+    infer=lambda x, order: (x.shape, inexact(x.dtype)),
     holomorphic=True,
     batch="elementwise",
     doc="Return ``sin(pi x) / (pi x)``, 1 at 0, or its derivative of some order.",

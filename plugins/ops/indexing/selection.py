@@ -11,7 +11,7 @@ from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, ops
 from ..common.axes import axis_of, part_of
 from ..common.batching import leading, refused
 from ..common.op_builders import named, op
-from ..shapes.arrangement import broadcast_arrays
+from ..shapes.broadcasting import broadcast_arrays
 from .take import take_along_axis
 
 __all__ = ["argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "select"]

@@ -10,7 +10,7 @@ from ....core.extend import F, Tensor, TensorSpec
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from ..reductions.reductions import sum as total
+from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square_shape, transposed
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....core.extend import Tensor
 from ..common.op_builders import named
-from ..indexing.indexing import diagonal as diagonal_of_axes
+from ..shapes.diagonals import diagonal as diagonal_of_axes
 from .determinants import trace as trace_of_axes
 
 __all__ = ["diagonal", "trace"]

@@ -1,28 +1,25 @@
-"""New tensors of a given shape, on the current backend."""
+"""New tensors of a given shape, or of the shape of another, on the current backend."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ....core.extend import (
-    Operators,
+    NONDIFF,
     Tensor,
+    UnaryOp,
     as_dtype,
     as_shape,
     as_tensor,
-    beside,
     default_dtype,
-    host_array,
     ops,
 )
-from ..common.op_builders import named
-from ..common.ranks import known_rank
+from ..common.op_builders import named, op, same_spec
 
-__all__ = ["arange", "eye", "full", "linspace", "ones", "zeros"]
+__all__ = ["eye", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
 
 
 def number_dtype(dtype: Any) -> np.dtype[Any]:
@@ -158,94 +155,114 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     return as_tensor(np.eye(n, m, k, dtype=number_dtype(dtype)))
 
 
+_zeros = op(
+    "zeros_like",
+    lambda xp, x: xp.zeros_like(x),
+    UnaryOp,
+    gradients={"x": NONDIFF},
+    infer=same_spec,
+    batch="elementwise",
+    doc="Return zeros of the shape and dtype of ``x``.",
+)
+_ones = op(
+    "ones_like",
+    lambda xp, x: xp.ones_like(x),
+    UnaryOp,
+    gradients={"x": NONDIFF},
+    infer=same_spec,
+    batch="elementwise",
+    doc="Return ones of the shape and dtype of ``x``.",
+)
+
+
+def _made_like(like: Any, dtype: Any) -> Any:
+    return like if dtype is None else ops["cast"](like, dtype=np.dtype(dtype).name)
+
+
 @named
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
-    """Return evenly spaced numbers from ``start`` up to, but without, ``stop``.
+def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+    """Return zeros of the shape of ``x``.
 
     Parameters
     ----------
-    start
-        The first number; alone it is ``stop``, and the first number 0.
-    stop
-        The bound, which is left out.
-    step
-        The distance between numbers, 1 by default; it may be negative, but not 0.
+    x
+        A tensor, variable or array of any shape and dtype.
     dtype
-        The result's dtype. If not given, it is ``int64`` for Python's integers and the default
-        dtype for its floats; those of tensors promote.
+        The result's dtype; that of ``x`` if not given.
 
     Returns
     -------
-    A vector of ``ceil((stop - start) / step)`` elements, none if that is negative. It gets no
-    gradient.
+    A tensor, not connected to ``x``: its gradient is ``None``.
 
     Raises
     ------
-    ZeroDivisionError
-        If ``step`` is 0.
     TypeError
-        If a bound is no number, or ``dtype`` is no dtype.
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
 
     Examples
     --------
-    >>> gt.arange(4).tolist()
-    [0, 1, 2, 3]
-    >>> gt.arange(0.0, 1.0, 0.25).tolist()
-    [0.0, 0.25, 0.5, 0.75]
+    >>> gt.zeros_like(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
     """
-    bounds = (0, start, step) if stop is None else (start, stop, step)
-    if dtype is None:
-        # Python integers are weak, the step by default too
-        dtype = np.result_type(*(x if type(x) is int else host_array(x) for x in bounds))
-    return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
+    return _made_like(_zeros(x), dtype)
 
 
 @named
-def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None
-) -> Tensor:
-    """Return evenly spaced numbers from ``start`` to ``stop``.
+def ones_like(x: Any, dtype: Any = None) -> Tensor:
+    """Return ones of the shape of ``x``.
 
     Parameters
     ----------
-    start, stop
-        The bounds: numbers or tensors, which broadcast. Gradients reach tensors.
-    num
-        How many numbers, 50 by default.
-    endpoint
-        Whether ``stop`` is the last number; else it is one step beyond.
+    x
+        A tensor, variable or array of any shape and dtype.
     dtype
-        The result's dtype; if not given the default dtype for numbers, and for tensors their own,
-        integers promoted with the default dtype.
+        The result's dtype; that of ``x`` if not given.
 
     Returns
     -------
-    A vector of ``num`` elements; for tensors of some shape, a tensor with a new first axis of that
-    size.
+    A tensor, not connected to ``x``: its gradient is ``None``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
+
+    Examples
+    --------
+    >>> gt.ones_like(gt.constant([2.0, 3.0]), dtype="int32").tolist()
+    [1, 1]
+    """
+    return _made_like(_ones(x), dtype)
+
+
+@named
+def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """Return a tensor of the shape of ``x`` filled with one value.
+
+    Parameters
+    ----------
+    x
+        A tensor, variable or array of any shape and dtype.
+    fill_value
+        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it. It is cast
+        to the result's dtype.
+    dtype
+        The result's dtype; that of ``x`` if not given.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, not connected to it.
 
     Raises
     ------
     ValueError
-        If ``num`` is negative, or the bounds do not broadcast.
+        If ``fill_value`` does not broadcast to the shape of ``x``.
     TypeError
-        If ``num`` is no integer, or ``dtype`` is no dtype.
+        If ``x`` holds no numbers, or ``dtype`` is no dtype.
 
     Examples
     --------
-    >>> gt.linspace(0.0, 1.0, 5).tolist()
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    >>> gt.linspace(0.0, 1.0, 4, endpoint=False).tolist()
-    [0.0, 0.25, 0.5, 0.75]
+    >>> gt.full_like(gt.constant([1.0, 2.0]), 7.5).tolist()
+    [7.5, 7.5]
     """
-    if isinstance(start, Operators) or isinstance(stop, Operators):
-        tensor = as_tensor(start if isinstance(start, Operators) else stop)
-        start, stop = beside(start, tensor), beside(stop, tensor)
-        way, num = stop - start, operator.index(num)
-        kind = np.result_type(
-            way.dtype, number_dtype(dtype) if way.dtype.kind in "biu" else way.dtype
-        )
-        shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
-        column = beside(shares.astype(kind).reshape(-1, *[1] * known_rank(way, "linspace")), way)
-        result = start + way * column
-        return result if dtype is None else result.astype(dtype)
-    return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=number_dtype(dtype)))
+    return ops["broadcast_like"](fill_value, _made_like(_zeros(x), dtype))

@@ -1,21 +1,33 @@
-"""Ops that join several tensors into one, or cut one into several."""
+"""Tensors joined into one, along an axis they have or a new one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, among, as_shape, as_tensor, broadcast_shapes, ops
-from ..common.axes import one_axis, reduced_axes
-from ..common.batching import along, stacked
+from ....core.extend import (
+    F,
+    Op,
+    Tensor,
+    TensorSpec,
+    among,
+    as_tensor,
+    beside,
+    broadcast_shapes,
+    ops,
+    rank_of,
+)
+from ..common.axes import axis_number, one_axis, reduced_axes
+from ..common.batching import along, batch_axes, together
 from ..common.dtypes import SCALARS
 from ..common.kernels import cast_to
 from ..common.op_builders import named, op
+from ..common.ranks import known_rank, with_axes
+from .broadcasting import atleast_1d, atleast_2d, atleast_3d
 
-__all__ = ["concat", "concatenate", "split", "stack", "unstack"]
+__all__ = ["block", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"]
 
 
 def common_dtype(specs: Sequence[Any]) -> Any:
@@ -23,23 +35,12 @@ def common_dtype(specs: Sequence[Any]) -> Any:
     return np.result_type(*(x if isinstance(x, SCALARS) else x.dtype for x in specs))
 
 
-def _along(shape: Any, axis: int, name: str) -> int:
-    (along,) = reduced_axes(axis, len(shape), name)
-    return along
-
-
-_MOST_OUTPUTS = 2**16
-
-
-# -- concatenate -----------------------------------------------------------------------------------
-
-
 def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
     dtype = common_dtype(arrays)
     shapes = [x.shape for x in arrays if x.shape is not None]
     if not shapes:
         return None, dtype
-    along = _along(shapes[0], axis, "concatenate")
+    along = axis_number(shapes[0], axis, "concatenate")
     described = ", ".join(str(shape) for shape in shapes)
     if any(len(shape) != len(shapes[0]) for shape in shapes):
         raise ValueError(f"concatenate: arrays must have the same number of axes, got {described}")
@@ -57,7 +58,7 @@ def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
 
 
 def _split_like(xp: Any, x: Any, *likes: Any, axis: int) -> tuple[Any, ...]:
-    along = _along(x.shape, axis, "split_like")
+    along = axis_number(x.shape, axis, "split_like")
     before = (slice(None),) * along
     parts, start = [], 0
     for like in likes:
@@ -143,9 +144,6 @@ def _sequence(arrays: Any, name: str) -> list[Any]:
     return items
 
 
-# -- stack -----------------------------------------------------------------------------------------
-
-
 def _stack_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
     dtype = common_dtype(arrays)
     shapes = [() if isinstance(x, SCALARS) else x.shape for x in arrays]
@@ -176,29 +174,12 @@ def _stack_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, axis: int) ->
     ]
 
 
-def _unstack_kernel(xp: Any, x: Any, *, axis: int, num: int) -> tuple[Any, ...]:
-    along = _along(x.shape, axis, "unstack")
-    if x.shape[along] != num:
-        raise ValueError(f"axis {axis} has size {x.shape[along]}, not {num}")
-    before = (slice(None),) * along
-    return tuple(x[(*before, i, ...)] for i in range(num))
-
-
-def _checked_count(count: int, name: str) -> int:
-    """Return a number of outputs, which may come from a file, if a graph may hold so many."""
-    if not 0 <= count <= _MOST_OUTPUTS:
-        raise ValueError(f"{name}: {count} parts are more than a graph may hold ({_MOST_OUTPUTS})")
-    return count
-
-
-def _unstack_spec(x: TensorSpec, *, axis: int, num: int) -> list[tuple[Any, Any]]:
-    _checked_count(num, "unstack")
-    if x.shape is None:
-        return [(None, x.dtype)] * num
-    along = _along(x.shape, axis, "unstack")
-    if x.shape[along] not in (num, None):
-        raise ValueError(f"unstack: axis {axis} of shape {x.shape} does not have size {num}")
-    return [((*x.shape[:along], *x.shape[along + 1 :]), x.dtype)] * num
+def stacked(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``stack``."""
+    xs = together(xs, batched)
+    rank = max(rank_of(x, op) for x in xs if type(x) not in SCALARS)
+    xs = [F.zeros_like(xs[batched.index(True)]) + x if type(x) in SCALARS else x for x in xs]
+    return op.raw(*xs, axis=batch_axes(params["axis"], rank, op.name))
 
 
 _stack = op(
@@ -210,16 +191,6 @@ _stack = op(
     batch=stacked,
     jvp="linear",
     doc="Join arrays of one shape along a new axis.",
-)
-_unstack = op(
-    "unstack",
-    _unstack_kernel,
-    vjp=lambda gs, inputs, outputs, needed, axis, num: [F.stack(*gs, axis=axis)],
-    shapes_only=("x", "out"),
-    infer=_unstack_spec,
-    batch=along("axis"),
-    jvp="linear",
-    doc="Cut an array into ``num`` arrays, one per index of an axis, without that axis.",
 )
 
 
@@ -255,148 +226,187 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Tensor:
 
 
 @named
-def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
-    """Return a list of tensors, one per index of ``axis``, without that axis.
+def hstack(arrays: Sequence[Any]) -> Tensor:
+    """Join tensors side by side: along axis 1, vectors along their only axis.
 
     Parameters
     ----------
-    x
-        A tensor of any dtype, with at least one axis.
-    axis
-        The axis to take apart; the first by default.
-    num
-        The size of the axis; it is needed only where a trace does not know it.
+    arrays
+        Tensors of as many axes, equal in shape but for the joined axis; dtypes promote. A number is
+        a vector of size 1.
 
     Returns
     -------
-    list of Tensor
-        Tensors of the dtype of ``x``, one axis less each.
+    Tensor
+        The joined tensor.
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
-        If ``num`` is not the size of the axis, or is missing where the size is unknown.
+        If there are no arrays, or shapes differ elsewhere.
 
     Examples
     --------
-    >>> a, b = gt.unstack(gt.constant([[1, 2], [3, 4]]))
-    >>> b.tolist()
-    [3, 4]
+    >>> gt.hstack([gt.constant([1, 2]), gt.constant([3])]).tolist()
+    [1, 2, 3]
+    >>> gt.hstack([gt.ones((2, 1)), gt.zeros((2, 1))]).tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
     """
-    x = as_tensor(x)
-    axis = one_axis(axis, "unstack")
-    if num is None:
-        num = None if x.shape is None else x.shape[_along(x.shape, axis, "unstack")]
-        if num is None:
-            raise ValueError(f"unstack: the size of axis {axis} is unknown here; pass num")
-    return list(_unstack(x, axis=axis, num=num)) if num else []
-
-
-# -- split -----------------------------------------------------------------------------------------
-
-
-def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any, ...]:
-    along = _along(x.shape, axis, "split")
-    before = (slice(None),) * along
-    cuts = _cuts(x.shape[along], sections)
-    return tuple(x[(*before, slice(a, b), ...)] for a, b in pairwise(cuts))
-
-
-def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
-    """Return where the parts begin and end; indices past the end leave empty parts."""
-    if isinstance(sections, tuple):
-        return [0, *(min(n, size) for n in sections), size]
-    if size % sections:
-        raise ValueError(f"split: size {size} does not divide into {sections} equal parts")
-    return list(range(0, size + 1, size // sections)) if size else [0] * (sections + 1)
-
-
-def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, Any]]:
-    count = len(sections) + 1 if isinstance(sections, tuple) else sections
-    _checked_count(count, "split")
-    if x.shape is None:
-        return [(None, x.dtype)] * count
-    along = _along(x.shape, axis, "split")
-    size = x.shape[along]
-    if size is None:
-        parts: list[int | None] = [None] * count
-    else:
-        cuts = _cuts(size, sections)
-        parts = [b - a for a, b in pairwise(cuts)]
-    return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
-
-
-_split = op(
-    "split",
-    _split_kernel,
-    vjp=lambda gs, inputs, outputs, needed, sections, axis: [F.concatenate(*gs, axis=axis)],
-    shapes_only=("x", "out"),
-    infer=_split_spec,
-    batch=along("axis"),
-    jvp="linear",
-    doc="Cut an array along an axis into equal parts, or at given indices.",
-)
+    items = [atleast_1d(x) for x in _sequence(arrays, "hstack")]
+    return concatenate(items, axis=0 if known_rank(items[0], "hstack") == 1 else 1)
 
 
 @named
-def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
-    """Cut a tensor along an axis.
+def vstack(arrays: Sequence[Any]) -> Tensor:
+    """Join tensors on top of each other, along axis 0; vectors are rows.
 
     Parameters
     ----------
-    x
-        A tensor of any dtype, with at least one axis.
-    indices_or_sections
-        The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2], x[2:5], x[5:]``.
-        Negative places count from the end.
-    axis
-        The axis to cut; the first by default.
+    arrays
+        Tensors of as many axes, equal in shape but for axis 0; dtypes promote.
 
     Returns
     -------
-    list of Tensor
-        The parts in order, of the dtype of ``x``.
+    Tensor
+        The joined tensor, of two axes at least.
 
     Raises
     ------
     ValueError
-        If the parts would not be equal, or the indices are not in ascending order.
-    TypeError
-        If an index is not an integer.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
+        If there are no arrays, or shapes differ elsewhere.
 
     Examples
     --------
-    >>> [part.tolist() for part in gt.split(gt.arange(6), 3)]
-    [[0, 1], [2, 3], [4, 5]]
-    >>> [part.tolist() for part in gt.split(gt.arange(6), [1, 4])]
-    [[0], [1, 2, 3], [4, 5]]
+    >>> gt.vstack([gt.constant([1, 2]), gt.constant([3, 4])]).tolist()
+    [[1, 2], [3, 4]]
     """
-    sections: Any = as_shape(indices_or_sections, "split")
-    if np.ndim(indices_or_sections) == 0:
-        (sections,) = sections
-        if sections < 1:
-            raise ValueError(f"split: the number of parts must be at least 1, got {sections}")
-    axis = one_axis(axis, "split")
-    if isinstance(sections, tuple):
-        x = as_tensor(x)
-        sections = _from_start(sections, x, axis)
-        if list(sections) != sorted(sections):
-            raise ValueError(f"split: indices must ascend, got {indices_or_sections}")
-    return list(_split(x, sections=sections, axis=axis))
+    return concatenate([atleast_2d(x) for x in _sequence(arrays, "vstack")], axis=0)
 
 
-def _from_start(cuts: tuple[int, ...], x: Any, axis: int) -> tuple[int, ...]:
-    """Return where to cut, counted from the start of an axis."""
-    if all(n >= 0 for n in cuts):
-        return cuts
-    size = None if x.shape is None else x.shape[_along(x.shape, axis, "split")]
-    if size is None:
-        raise ValueError(
-            f"split: indices {cuts} count from the end, and the size of axis {axis} is unknown in "
-            "this trace; give the function's input_signature that size"
-        )
-    return tuple(n if n >= 0 else max(n + size, 0) for n in cuts)
+@named
+def dstack(arrays: Sequence[Any]) -> Tensor:
+    """Join tensors behind each other, along axis 2; matrices and vectors are layers.
+
+    Parameters
+    ----------
+    arrays
+        Tensors of as many axes, equal in shape but for axis 2; dtypes promote. A vector of size n
+        counts as shape ``(1, n, 1)``, a matrix as ``(m, n, 1)``.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor, of three axes at least.
+
+    Raises
+    ------
+    ValueError
+        If there are no arrays, or shapes differ elsewhere.
+
+    Examples
+    --------
+    >>> gt.dstack([gt.constant([1, 2]), gt.constant([3, 4])]).tolist()
+    [[[1, 3], [2, 4]]]
+    """
+    return concatenate([atleast_3d(x) for x in _sequence(arrays, "dstack")], axis=2)
+
+
+@named
+def column_stack(arrays: Sequence[Any]) -> Tensor:
+    """Join vectors as the columns of a matrix; matrices are taken as they are.
+
+    Parameters
+    ----------
+    arrays
+        Vectors of size m, and matrices of m rows; dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        A matrix of m rows.
+
+    Raises
+    ------
+    ValueError
+        If there are no arrays, or they have different numbers of rows.
+
+    Examples
+    --------
+    >>> gt.column_stack([gt.constant([1, 2]), gt.constant([3, 4])]).tolist()
+    [[1, 3], [2, 4]]
+    """
+    items = _sequence(arrays, "column_stack")
+    return concatenate([with_axes(x, ((0, 1), (1,))) for x in items], axis=1)
+
+
+@named
+def block(arrays: Any) -> Tensor:
+    """Join nested lists of tensors: the innermost along the last axis, their results along the
+    one before it, and so on.
+
+    Parameters
+    ----------
+    arrays
+        Lists of lists (of any depth) of tensors; dtypes promote. Tensors of fewer axes than the
+        depth, or than the others, get axes of size 1 in front.
+
+    Returns
+    -------
+    Tensor
+        The joined tensor, of as many axes as the lists are deep, or as a tensor has.
+
+    Raises
+    ------
+    ValueError
+        If the lists are nested to different depths, one is empty, or shapes do not fit.
+
+    Examples
+    --------
+    >>> a, b = gt.constant([[1, 2]]), gt.constant([[3]])
+    >>> gt.block([[a, b], [b, a]]).tolist()
+    [[1, 2, 3], [3, 1, 2]]
+    """
+    depth = _depth(arrays)
+    leaves: list[Any] = []
+    _leaves(arrays, leaves)
+    rank = max([depth, *(known_rank(x, "block") for x in leaves)])
+    return _block(arrays, depth, rank)
+
+
+def _depth(arrays: Any) -> int:
+    if not isinstance(arrays, list):
+        return 0
+    depths = {_depth(item) for item in arrays}
+    if len(depths) != 1:
+        what = "is empty" if not depths else f"nests to depths {sorted(depths)}"
+        raise ValueError(f"block: lists must nest evenly and hold arrays; one {what}")
+    return 1 + depths.pop()
+
+
+def _leaves(arrays: Any, found: list[Any]) -> None:
+    if isinstance(arrays, list):
+        for item in arrays:
+            _leaves(item, found)
+    else:
+        found.append(as_tensor(arrays))
+
+
+def _block(arrays: Any, depth: int, rank: int) -> Any:
+    if depth:
+        return concatenate([_block(item, depth - 1, rank) for item in arrays], axis=-depth)
+    x = as_tensor(arrays)
+    missing = rank - x.ndim
+    return ops["expand_dims"](x, axis=tuple(range(missing))) if missing else x
+
+
+def edge_values(value: Any, x: Any, axis: int) -> Any:
+    """Return what goes before or after ``x``; a number is repeated along the other axes."""
+    if value is None:
+        return None
+    if type(value) not in SCALARS:
+        value = beside(value, x)
+        if value.shape != ():
+            return value
+    mixed = np.result_type(value if type(value) in SCALARS else value.dtype, x.dtype)
+    like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
+    return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))

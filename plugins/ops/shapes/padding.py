@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops, rank_of
 from ..common.axes import reduced_axes
-from ..common.batching import shape_only, widths_past
+from ..common.batching import shape_only, together
+from ..common.dtypes import inexact
 from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.scattering import scatter_add
+from ..statistics.quantiles import median
 
 __all__ = ["pad"]
 
@@ -33,6 +35,15 @@ def _widths(pad_width: Widths, rank: int, name: str = "pad") -> Widths:
             f"{name}: {len(pad_width)} pairs of widths do not fit an array of dimension {rank}"
         )
     return pad_width
+
+
+def widths_past(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ops with widths by which each axis is padded."""
+    xs = together(xs, batched)
+    widths = params["pad_width"]
+    if len(widths) == 1:  # one pair stands for all axes
+        widths = widths * (rank_of(xs[0], op) - 1)
+    return op.raw(*xs, **{**params, "pad_width": ((0, 0), *widths)})
 
 
 def _padded_spec(sign: int) -> Callable[..., tuple[Any, Any]]:
@@ -169,7 +180,7 @@ def _ramp_kernel(xp: Any, x: Any, *, axis: int, width: tuple[int, int]) -> Any:
 
 
 def _ramp_spec(x: Any, *, axis: int, width: tuple[int, int]) -> tuple[Any, Any]:
-    dtype = x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+    dtype = inexact(x.dtype)
     if x.shape is None:
         return None, dtype
     size = x.shape[axis]
@@ -234,8 +245,6 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
     if mode == "mean":
         value = ops["mean"](x, axis=axis, keepdims=True)
     else:
-        from ..statistics.statistics import median  # which imports this module's neighbours
-
         value = median(x, axis=axis, keepdims=True)
     if x.dtype.kind in "iu":
         value = ops["cast"](ops["round"](value), dtype=x.dtype.name)

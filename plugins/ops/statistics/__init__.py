@@ -1,1 +1,1 @@
-"""statistics."""
+"""Statistics beyond reductions: quantiles, covariance, weighted means, histograms."""

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, broadcast_shapes, is_transformed, ops
-from ..analysis.calculus import floated
 from ..common.axes import as_axis, reduced_axes
-from ..common.dtypes import real_of
+from ..common.dtypes import as_floating, real_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank, with_axes
 from ..linalg.matmul import matmul
@@ -67,9 +66,9 @@ def average(
     along = as_axis(axis, "average")
     if weights is None:
         mean = ops["mean"](x, axis=along, keepdims=keepdims)
-        count = ops["size_over"](floated(x), axis=along)
+        count = ops["size_over"](as_floating(x), axis=along)
         return (mean, ops["broadcast_like"](count, mean)) if returned else mean
-    x, weights = floated(x), _fitted_weights(beside(weights, x), x, along)
+    x, weights = as_floating(x), _fitted_weights(beside(weights, x), x, along)
     total = ops["sum"](weights, axis=along, keepdims=keepdims)
     if not is_transformed(total.array) and (total == 0).any():
         raise ZeroDivisionError("average: weights sum to 0, so they cannot be normalised")

@@ -9,7 +9,7 @@ from .....core.extend import F, Op, Tensor, as_tensor, ops
 from ...common.axes import axis_of
 from ...common.kernels import reals
 from ...common.op_builders import elementwise, named
-from ...shapes.joining import split
+from ...shapes.splitting import split
 from .sigmoids import between, sigmoid_kernel
 
 __all__ = ["gelu", "glu", "hard_silu", "mish", "silu"]

@@ -1,4 +1,4 @@
-"""Differences, integrals, interpolation and weighted means, made of other ops."""
+"""Differences between neighbours, slopes on a grid, and angles without jumps."""
 
 from __future__ import annotations
 
@@ -7,38 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, among, as_tensor, beside, broadcast_shapes, ops
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, beside, ops
 from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
-from ..common.dtypes import SCALARS
+from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
-from ..indexing.sorting import searchsorted
-from ..reductions.scans import cumprod, cumsum
+from ..common.ranks import known_rank, needs_axes
+from ..shapes.joining import edge_values
 
-__all__ = [
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "ediff1d",
-    "gradient",
-    "interp",
-    "trapezoid",
-]
+__all__ = ["diff", "ediff1d", "gradient", "unwrap"]
 
 LATER, EARLIER = slice(1, None), slice(None, -1)
-
-
-def floated(x: Any) -> Any:
-    x = as_tensor(x)
-    return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
-
-
-def _needs_axis(x: Any, name: str) -> Any:
-    x = as_tensor(x)
-    if x.shape == ():
-        raise ValueError(f"{name}: at least one axis is needed, got shape ()")
-    return x
 
 
 def _along(rank: int, axis: int, part: slice) -> tuple[Any, ...]:
@@ -91,7 +70,7 @@ op(
 )
 
 
-def _step(x: Any, axis: int) -> Any:
+def steps_between(x: Any, axis: int) -> Any:
     if x.dtype.kind == "b":
         return ops["not_equal"](part_of(x, axis, LATER), part_of(x, axis, EARLIER))
     return _difference(x, axis=axis)
@@ -135,117 +114,15 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     times = operator.index(n)
     if times < 0:
         raise ValueError(f"diff: n must be at least 0, got {n}")
-    x = _needs_axis(x, "diff")
+    x = needs_axes(x, 1, "diff")
     along = axis_of(x, axis, "diff")
-    parts = [_edge(prepend, x, along), x, _edge(append, x, along)]
+    parts = [edge_values(prepend, x, along), x, edge_values(append, x, along)]
     parts = [part for part in parts if part is not None]
     if len(parts) > 1 and times:
         x = ops["concatenate"](*parts, axis=along)
     for _ in range(times):
-        x = _step(x, along)
+        x = steps_between(x, along)
     return x
-
-
-def _edge(value: Any, x: Any, axis: int) -> Any:
-    """Return what goes before or after ``x``; a number is repeated along the other axes."""
-    if value is None:
-        return None
-    if type(value) not in SCALARS:
-        value = beside(value, x)
-        if value.shape != ():
-            return value
-    mixed = np.result_type(value if type(value) in SCALARS else value.dtype, x.dtype)
-    like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
-    return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))
-
-
-@named
-def cumulative_sum(
-    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
-    """Return the running sum: :func:`gradtape.cumsum` under the array API's name.
-
-    Parameters
-    ----------
-    x
-        A tensor of at least one axis; a number is taken for a vector.
-    axis
-        The axis to sum along; it may be left out for a vector.
-    dtype
-        The dtype to sum in, and of the result.
-    include_initial
-        Put the empty sum, 0, first.
-
-    Returns
-    -------
-    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
-    small integers give NumPy's default integer.
-
-    Raises
-    ------
-    ValueError
-        If there is no axis, and ``x`` is no vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-
-    Examples
-    --------
-    >>> gt.cumulative_sum(gt.constant([1.0, 2.0, 3.0]), include_initial=True).tolist()
-    [0.0, 1.0, 3.0, 6.0]
-    """
-    return _cumulative("cumsum", "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
-
-
-@named
-def cumulative_prod(
-    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Tensor:
-    """Return the running product: :func:`gradtape.cumprod` under the array API's name.
-
-    Parameters
-    ----------
-    x
-        A tensor of at least one axis; a number is taken for a vector.
-    axis
-        The axis to multiply along; it may be left out for a vector.
-    dtype
-        The dtype to multiply in, and of the result.
-    include_initial
-        Put the empty product, 1, first.
-
-    Returns
-    -------
-    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
-    small integers give NumPy's default integer.
-
-    Raises
-    ------
-    ValueError
-        If there is no axis, and ``x`` is no vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-
-    Examples
-    --------
-    >>> gt.cumulative_prod(gt.constant([2.0, 3.0, 4.0])).tolist()
-    [2.0, 6.0, 24.0]
-    """
-    first = 1 if include_initial else None
-    return _cumulative("cumprod", "cumulative_prod", x, axis, dtype, first)
-
-
-def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: Any) -> Any:
-    x = as_tensor(x)
-    x = ops["reshape"](x, shape=(1,)) if x.shape == () else x  # a number is a vector, for NumPy too
-    if axis is None:
-        if known_rank(x, name) != 1:
-            raise ValueError(f"{name}: an axis is needed for shape {x.shape}")
-        axis = 0
-    along = axis_of(x, axis, name)
-    result = (cumsum if op_name == "cumsum" else cumprod)(x, along, dtype)
-    if first is None:
-        return result
-    return ops["concatenate"](_edge(first, result, along), result, axis=along)
 
 
 @named
@@ -328,10 +205,10 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     >>> gt.gradient(gt.constant([1.0, 4.0, 9.0, 16.0]), edge_order=2).tolist()
     [2.0, 4.0, 6.0, 8.0]
     """
-    x = _needs_axis(x, "gradient")
+    x = needs_axes(x, 1, "gradient")
     if x.dtype.kind == "b":
         raise TypeError("gradient: booleans have no differences; cast with x.astype(dtype)")
-    x = floated(x)
+    x = as_floating(x)
     given = as_axis(axis, "gradient")
     if x.shape is None and given is not None:
         axes = given if isinstance(given, tuple) else (given,)
@@ -406,139 +283,61 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
             f"gradient: {coordinates.shape[0]} coordinates do not fit axis {axis} of {x.shape}"
         )
     shape = tuple(-1 if i == axis else 1 for i in range(x.ndim))
-    return ops["reshape"](_step(coordinates, 0), shape=shape)
+    return ops["reshape"](steps_between(coordinates, 0), shape=shape)
 
 
 @named
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
-    """Return the integral of sampled values, by the trapezoidal rule.
+def unwrap(
+    p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * np.pi
+) -> Tensor:
+    """Return angles without jumps: neighbours differ by at most half a period.
 
     Parameters
     ----------
-    y
-        The samples, a tensor of at least one axis.
-    x
-        Where they are: a vector, or a tensor that broadcasts with ``y``; gradients reach it.
-    dx
-        Their distance, if ``x`` is not given; 1 by default.
+    p
+        A real tensor of at least one axis, in radians by default. Integers stay such with an
+        integer period.
+    discont
+        Only jumps larger than this are taken out; half the period if that is more, or none given.
     axis
-        The axis to integrate along; the last by default.
+        The axis along which angles follow each other; the last by default.
+    period
+        What is added or subtracted, any number of times; ``2 * pi`` by default.
 
     Returns
     -------
-    A tensor of the shape of ``y`` without the axis, of its dtype; ``float64`` for integers.
+    Tensor
+        A tensor of the shape of ``p``.
 
     Raises
     ------
-    ValueError
-        If ``y`` has no axes, or ``x`` does not fit it.
+    TypeError
+        If ``p`` is complex.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
     Notes
     -----
-    It is the sum of ``(x[i + 1] - x[i]) * (y[i + 1] + y[i]) / 2``.
+    The gradient is that of ``p``: whole periods do not change with it.
 
     Examples
     --------
-    >>> gt.trapezoid(gt.constant([1.0, 2.0, 3.0])).item()
-    4.0
-    >>> gt.trapezoid(gt.constant([1.0, 2.0, 3.0]), x=gt.constant([0.0, 1.0, 3.0])).item()
-    6.5
+    >>> gt.unwrap(gt.constant([0, 1, 2, 3, 0, 1]), period=4).tolist()
+    [0, 1, 2, 3, 4, 5]
     """
-    y = _needs_axis(y, "trapezoid")
-    along = axis_of(y, axis, "trapezoid")
-    width = dx
-    if x is not None:
-        x = beside(x, y)
-        if known_rank(x, "trapezoid") == 1:
-            width = _step(x, 0)
-            if known_rank(y, "trapezoid") > 1:
-                shape = [1] * y.ndim
-                shape[along] = -1
-                width = ops["reshape"](width, shape=tuple(shape))
-        else:
-            width = _step(x, along)
-    middle = (part_of(y, along, LATER) + part_of(y, along, EARLIER)) * 0.5
-    return ops["sum"](width * middle, axis=along, keepdims=False)
-
-
-@named
-def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None
-) -> Tensor:
-    """Return linear interpolations between sampled values.
-
-    Parameters
-    ----------
-    x
-        Where to interpolate, of any shape.
-    xp
-        The coordinates of the samples, a vector in ascending order (in any order with ``period``).
-    fp
-        The samples, a vector of the same size.
-    left, right
-        The values beyond the first and last coordinate; by default those of the ends.
-    period
-        The period of the coordinates, if the values repeat.
-
-    Returns
-    -------
-    A tensor of the shape of ``x``, of the dtypes' promotion; ``float64`` for integers.
-
-    Raises
-    ------
-    ValueError
-        If ``xp`` and ``fp`` are no vectors of one size, have no elements, or the period is 0.
-    TypeError
-        If ``x`` or ``xp`` is complex.
-
-    Notes
-    -----
-    Gradients reach ``x``, ``xp`` and ``fp``; on a coordinate the slope of ``x`` is that of the
-    piece after it. That ``xp`` ascends is not checked.
-
-    Examples
-    --------
-    >>> x, y = gt.constant([0.0, 1.0, 2.0]), gt.constant([10.0, 20.0, 40.0])
-    >>> gt.interp(gt.constant([0.5, 1.5, 3.0]), x, y).tolist()
-    [15.0, 30.0, 40.0]
-    """
-    fp = floated(among((fp, x, xp))[0])
-    like = ops["real"](fp) if fp.dtype.kind == "c" else fp
-    x, xp = map(floated, among((x, xp, like))[:2])
-    if "c" in (x.dtype.kind, xp.dtype.kind):
-        raise TypeError(
-            f"interp: coordinates must be real, got dtypes {x.dtype} for x and {xp.dtype} for xp"
-        )
-    shapes = (xp.shape, fp.shape)
-    if any(shape is not None and len(shape) != 1 for shape in shapes) or (0,) in shapes:
-        raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
-    broadcast_shapes(*shapes, op="interp")
-    if None not in shapes and shapes[0] != shapes[1]:
-        raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
-    if period is not None:
-        if period == 0:
-            raise ValueError("interp: the period must not be 0")
-        period = abs(period)
-        x, xp = ops["remainder"](x, period), ops["remainder"](xp, period)
-        order = ops["argsort"](xp, axis=-1)
-        xp, fp = (ops["take"](v, order, axis=0) for v in (xp, fp))
-        ends = [(part_of(v, 0, slice(-1, None)), part_of(v, 0, slice(0, 1))) for v in (xp, fp)]
-        xp = ops["concatenate"](ends[0][0] - period, xp, ends[0][1] + period, axis=0)
-        fp = ops["concatenate"](ends[1][0], fp, ends[1][1], axis=0)
-        left = right = None
-    inside = ops["clip"](x, xp[0], xp[-1])
-    # the end of the piece; the last piece for the last coordinate, the only sample for one alone
-    last = ops["size_over"](ops["cast"](xp, dtype="float64"), axis=0)
-    after = ops["cast"](ops["minimum"](searchsorted(xp, inside, "right"), last - 1), dtype="int64")
-    before = ops["maximum"](after - 1, 0)
-    x0, x1, f0, f1 = (
-        ops["take"](v, i, axis=0) for v, i in ((xp, before), (xp, after), (fp, before), (fp, after))
-    )
-    width = x1 - x0
-    share = (inside - x0) / ops["where"](width == 0, 1.0, width)
-    result = f0 + (f1 - f0) * share
-    if left is not None:
-        result = ops["where"](x < xp[0], left, result)
-    return result if right is None else ops["where"](x > xp[-1], right, result)
+    x = as_tensor(p)
+    along = axis_of(x, axis, "unwrap") % x.ndim
+    whole = x.dtype.kind in "biu" and isinstance(period, int)
+    if x.dtype.kind == "c":
+        raise TypeError(f"unwrap: expected real numbers, got dtype {x.dtype}")
+    half = period // 2 if whole else period / 2
+    jump = half if discont is None else discont
+    fixed = ops["stop_gradient"](x)
+    step = ops["difference"](fixed, axis=along)
+    turned = ops["remainder"](step + half, period) - half
+    if not (whole and period % 2):  # half a period either way: keep the sign of the step
+        turned = ops["where"]((turned == -half) & (step > 0), half, turned)
+    change = ops["where"](ops["abs"](step) < jump, 0, turned - step)
+    change = ops["cumsum"](change, axis=along, reverse=False)
+    before = ops["zeros_like"](ops["cast_like"](part_of(x, along, slice(0, 1)), change))
+    return x + ops["concatenate"](before, change, axis=along)

@@ -1,4 +1,4 @@
-"""Running sums and products, and the linear recurrence that differentiates products exactly.
+"""Running sums, products and extremes, and the linear recurrence that differentiates products.
 
 A product's gradient is the product of all other elements. Dividing the whole product by each
 element would give it too, but not where an element is 0. Here it is the product of those before
@@ -18,13 +18,22 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
-from ..common.axes import Axis, reduced_axes
+from ..common.axes import Axis, axis_of, optional_axis, reduced_axes
 from ..common.batching import along
 from ..common.kernels import reals, standard
 from ..common.op_builders import named, op
+from ..common.ranks import as_vector, known_rank
 from ..indexing.take import take_along_axis
+from ..shapes.joining import edge_values
 
-__all__ = ["cumprod", "cumsum", "cumulative_max", "cumulative_min"]
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "cumulative_max",
+    "cumulative_min",
+    "cumulative_prod",
+    "cumulative_sum",
+]
 
 
 def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
@@ -144,10 +153,7 @@ _cumprod = op(
 
 
 def _run(running: Any, x: Any, axis: Any, dtype: Any) -> Any:
-    try:
-        along = None if axis is None else operator.index(axis)
-    except TypeError:
-        raise TypeError(f"{running.name}: axis must be None or one integer, got {axis!r}") from None
+    along = optional_axis(axis, running.name)
     if dtype is not None:  # the elements are cast, and the running results are not widened
         x, dtype = as_tensor(x), as_dtype(dtype)
         x = x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
@@ -231,9 +237,6 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     [2.0, 6.0, 24.0]
     """
     return _run(_cumprod, x, axis, dtype)
-
-
-# -- running extremes ------------------------------------------------------------------------------
 
 
 def _running(xp: Any, best: Callable[[Any, Any], Any], x: Any) -> Any:
@@ -345,3 +348,91 @@ def cumulative_min(x: Any, axis: int = 0) -> Tensor:
     [3.0, 3.0, 1.0, 1.0]
     """
     return _cumulative_extreme(x, axis, lowest=True)
+
+
+@named
+def cumulative_sum(
+    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running sum: :func:`gradtape.cumsum` under the array API's name.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis; a number is taken for a vector.
+    axis
+        The axis to sum along; it may be left out for a vector.
+    dtype
+        The dtype to sum in, and of the result.
+    include_initial
+        Put the empty sum, 0, first.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
+    small integers give NumPy's default integer.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis, and ``x`` is no vector.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cumulative_sum(gt.constant([1.0, 2.0, 3.0]), include_initial=True).tolist()
+    [0.0, 1.0, 3.0, 6.0]
+    """
+    return _cumulative("cumsum", "cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+
+
+@named
+def cumulative_prod(
+    x: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Tensor:
+    """Return the running product: :func:`gradtape.cumprod` under the array API's name.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least one axis; a number is taken for a vector.
+    axis
+        The axis to multiply along; it may be left out for a vector.
+    dtype
+        The dtype to multiply in, and of the result.
+    include_initial
+        Put the empty product, 1, first.
+
+    Returns
+    -------
+    A tensor of the shape of ``x``, with one element more along ``axis`` if the first is included;
+    small integers give NumPy's default integer.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis, and ``x`` is no vector.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.cumulative_prod(gt.constant([2.0, 3.0, 4.0])).tolist()
+    [2.0, 6.0, 24.0]
+    """
+    first = 1 if include_initial else None
+    return _cumulative("cumprod", "cumulative_prod", x, axis, dtype, first)
+
+
+def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: Any) -> Any:
+    x = as_vector(as_tensor(x))  # a number is a vector, for NumPy too
+    if axis is None:
+        if known_rank(x, name) != 1:
+            raise ValueError(f"{name}: an axis is needed for shape {x.shape}")
+        axis = 0
+    along = axis_of(x, axis, name)
+    result = (cumsum if op_name == "cumsum" else cumprod)(x, along, dtype)
+    if first is None:
+        return result
+    return ops["concatenate"](edge_values(first, result, along), result, axis=along)

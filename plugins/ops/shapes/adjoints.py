@@ -1,4 +1,4 @@
-"""Ops that take a shape from another tensor: what gradient rules use instead of reading shapes.
+"""Ops that take a shape or a dtype from another tensor: what gradient rules use to go back.
 
 They come in adjoint pairs: ``unbroadcast_like`` with ``broadcast_like``, ``unreduce_like`` with
 ``sum``. Each is the gradient rule of the other.
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, UnaryOp, ops
+from ....core.extend import NONDIFF, F, Op, Shared, as_batched, rank_of, row_of
 from ..common.axes import Axis, reduced_axes
-from ..common.batching import cast_rule, like_rule, size_rule, spread_rule
+from ..common.batching import aligned, batch_axes
 from ..common.dtypes import SCALARS
 from ..common.kernels import cast_to
-from ..common.op_builders import named, op, same_spec
+from ..common.op_builders import op
 
-__all__ = ["full_like", "ones_like", "zeros_like"]
+__all__: list[str] = []
 
 
 def _unbroadcast(xp: Any, x: Any, like: Any) -> Any:
@@ -62,6 +62,45 @@ def _spread_shape(shape: Any, like: Any) -> Any:
     if like == ():
         raise ValueError("spread_like: like has no axis to take a size from")
     return None if shape is None else (None if like is None else like[0], *shape)
+
+
+def like_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ops of ``x`` and the shape of ``like``, which both have the hidden axis."""
+    (x, like), (x_batched, like_batched) = xs, batched
+    if not x_batched:
+        return Shared(op.raw(x, row_of(like), **params))
+    like = like if like_batched else as_batched(like, x)
+    if op.name == "broadcast_like":
+        return op.raw(aligned(x, rank_of(like, op) - 1, op), like)
+    if op.name == "unbroadcast_like":
+        if x.shape is not None and x.shape == like.shape:
+            return op.raw(x, like)
+        wide = aligned(like, rank_of(x, op) - 1, op)
+        return op.raw(x, wide) if wide is like else F.reshape_like(op.raw(x, wide), like)
+    if "axis" in params:
+        params["axis"] = batch_axes(params["axis"], rank_of(like, op) - 1, op.name)
+    return op.raw(x, like, **params)
+
+
+def cast_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``cast_like``: of ``like`` only the dtype matters."""
+    result = op.raw(*xs)
+    return result if batched[0] else Shared(result)
+
+
+def spread_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``spread_like``: the new axis goes behind the hidden one."""
+    (x, like), (x_batched, like_batched) = xs, batched
+    if like_batched:
+        like = row_of(like)
+    result = op.raw(x, like)
+    return F.swapaxes(result, axis1=0, axis2=1) if x_batched else Shared(result)
+
+
+def size_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``size_over``: a number, the same for all examples."""
+    axis = batch_axes(params["axis"], rank_of(xs[0], op) - 1, op.name)
+    return Shared(op.raw(xs[0], axis=axis))
 
 
 op(
@@ -132,114 +171,3 @@ op(
     batch=size_rule,
     doc="Return how many elements a reduction of ``x`` over ``axis`` joins, in its real dtype.",
 )
-_zeros = op(
-    "zeros_like",
-    lambda xp, x: xp.zeros_like(x),
-    UnaryOp,
-    gradients={"x": NONDIFF},
-    infer=same_spec,
-    batch="elementwise",
-    doc="Return zeros of the shape and dtype of ``x``.",
-)
-_ones = op(
-    "ones_like",
-    lambda xp, x: xp.ones_like(x),
-    UnaryOp,
-    gradients={"x": NONDIFF},
-    infer=same_spec,
-    batch="elementwise",
-    doc="Return ones of the shape and dtype of ``x``.",
-)
-
-
-def _made_like(like: Any, dtype: Any) -> Any:
-    return like if dtype is None else ops["cast"](like, dtype=np.dtype(dtype).name)
-
-
-@named
-def zeros_like(x: Any, dtype: Any = None) -> Tensor:
-    """Return zeros of the shape of ``x``.
-
-    Parameters
-    ----------
-    x
-        A tensor, variable or array of any shape and dtype.
-    dtype
-        The result's dtype; that of ``x`` if not given.
-
-    Returns
-    -------
-    A tensor, not connected to ``x``: its gradient is ``None``.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` holds no numbers, or ``dtype`` is no dtype.
-
-    Examples
-    --------
-    >>> gt.zeros_like(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
-    [[0.0, 0.0], [0.0, 0.0]]
-    """
-    return _made_like(_zeros(x), dtype)
-
-
-@named
-def ones_like(x: Any, dtype: Any = None) -> Tensor:
-    """Return ones of the shape of ``x``.
-
-    Parameters
-    ----------
-    x
-        A tensor, variable or array of any shape and dtype.
-    dtype
-        The result's dtype; that of ``x`` if not given.
-
-    Returns
-    -------
-    A tensor, not connected to ``x``: its gradient is ``None``.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` holds no numbers, or ``dtype`` is no dtype.
-
-    Examples
-    --------
-    >>> gt.ones_like(gt.constant([2.0, 3.0]), dtype="int32").tolist()
-    [1, 1]
-    """
-    return _made_like(_ones(x), dtype)
-
-
-@named
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """Return a tensor of the shape of ``x`` filled with one value.
-
-    Parameters
-    ----------
-    x
-        A tensor, variable or array of any shape and dtype.
-    fill_value
-        A number, or a tensor that broadcasts to the shape of ``x``; gradients reach it. It is cast
-        to the result's dtype.
-    dtype
-        The result's dtype; that of ``x`` if not given.
-
-    Returns
-    -------
-    A tensor of the shape of ``x``, not connected to it.
-
-    Raises
-    ------
-    ValueError
-        If ``fill_value`` does not broadcast to the shape of ``x``.
-    TypeError
-        If ``x`` holds no numbers, or ``dtype`` is no dtype.
-
-    Examples
-    --------
-    >>> gt.full_like(gt.constant([1.0, 2.0]), 7.5).tolist()
-    [7.5, 7.5]
-    """
-    return ops["broadcast_like"](fill_value, _made_like(_zeros(x), dtype))

@@ -1,4 +1,4 @@
-"""Order statistics, made of other ops.
+"""Medians and quantiles, made of other ops.
 
 Their gradients go to the elements that they were interpolated from.
 """
@@ -6,48 +6,19 @@ Their gradients go to the elements that they were interpolated from.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Operators, Tensor, as_tensor, beside, ops
+from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis, reduced_axes
-from ..common.batching import leading, shape_only
+from ..common.batching import shape_only
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.sorting import sort
+from ..shapes.reshaping import flatten_last
 
-__all__ = [
-    "median",
-    "percentile",
-    "ptp",
-    "quantile",
-]
-
-# -- order statistics ------------------------------------------------------------------------------
-
-
-def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:
-    if x.shape is None:
-        return None, x.dtype
-    kept = len(x.shape) - count
-    last = x.shape[kept:]
-    return (*x.shape[:kept], None if None in last else prod(last)), x.dtype
-
-
-_flat_last = op(
-    "flatten_last",
-    lambda xp, x, *, count: xp.reshape(
-        x, (*x.shape[: x.ndim - count], prod(x.shape[x.ndim - count :]))
-    ),
-    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
-    infer=_flat_last_spec,
-    holomorphic=True,
-    batch=leading,
-    jvp="linear",
-    doc="Join the last ``count`` axes into one.",
-)
+__all__ = ["median", "percentile", "quantile"]
 
 
 @lru_cache(maxsize=1024)
@@ -83,7 +54,7 @@ def as_lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
         reduced_axes(axes, len(x.shape), name)
     if axes != (-1,):
         x = ops["moveaxis"](x, source=axes, destination=tuple(range(-len(axes), 0)))
-    return (x if len(axes) == 1 else _flat_last(x, count=len(axes))), axis
+    return (x if len(axes) == 1 else flatten_last(x, count=len(axes))), axis
 
 
 def with_kept_axes(result: Any, x: Any, axis: Axis, extra: int, name: str) -> Any:
@@ -348,44 +319,3 @@ def percentile(
     values, along = fractions(q, "percentile", 100.0), as_axis(axis, "percentile")
     moving = q / 100.0 if isinstance(q, Operators) else None
     return quantiles(x, values, along, keepdims, "percentile", method, moving=moving)
-
-
-@named
-def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """Return the range ("peak to peak"): the largest element less the smallest.
-
-    Parameters
-    ----------
-    x
-        A tensor of numbers, of any shape.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
-
-    Returns
-    -------
-    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``.
-
-    Raises
-    ------
-    ValueError
-        If there are no elements, or an axis is given twice.
-    TypeError
-        If ``x`` is boolean.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-
-    Notes
-    -----
-    Elements that tie for an extreme share its gradient evenly.
-
-    Examples
-    --------
-    >>> gt.ptp(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=1).tolist()
-    [4.0, 4.0]
-    """
-    along = as_axis(axis, "ptp")
-    return ops["max"](x, axis=along, keepdims=keepdims) - ops["min"](
-        x, axis=along, keepdims=keepdims
-    )

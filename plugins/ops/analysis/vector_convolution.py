@@ -1,0 +1,229 @@
+"""Convolution and correlation of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import TraceError
+from ....core.extend import F, Op, Tensor, among, beside, ops
+from ..common.op_builders import named, op
+from ..common.ranks import as_vector
+
+__all__ = ["convolve", "correlate"]
+
+MODES = ("full", "same", "valid")
+
+
+def _length(x: Any, v: Any, whole: bool) -> int | None:
+    """Return the length of a convolution, ``whole`` or where ``v`` lies within ``x``."""
+    for shape in (x, v):
+        if shape is not None and len(shape) != 1:
+            raise ValueError(f"convolve: vectors are needed, got shapes {x} and {v}")
+    if x is None or v is None:
+        return None
+    (n,), (k,) = x, v
+    if 0 in (n, k):
+        raise ValueError(f"convolve: vectors without elements, got shapes {x} and {v}")
+    if n is None or k is None:
+        return None
+    if not whole and n < k:
+        raise ValueError(f"convolve: the longer vector comes first, got shapes {x} and {v}")
+    return int(n + k - 1 if whole else n - k + 1)
+
+
+def _convolve_kernel(xp: Any, x: Any, v: Any, *, whole: bool = True) -> Any:
+    _length(x.shape, v.shape, whole)
+    own = getattr(xp, "convolve", None)
+    if own is not None:
+        return own(x, v, "full" if whole else "valid")
+    # the standard has none: sum the shifted products, the shorter one element by element
+    if x.shape[0] < v.shape[0]:
+        x, v = v, x
+    size, taps = x.shape[0], v.shape[0]
+    if whole:
+        edge = xp.zeros(taps - 1, dtype=x.dtype)
+        x = xp.concat([edge, x, edge])
+        size += 2 * (taps - 1)
+    total = x[taps - 1 : size] * v[0]
+    for i in range(1, taps):
+        total = total + x[taps - 1 - i : size - i] * v[i]
+    return total
+
+
+def _turned(x: Any) -> Any:
+    return F.flip(x, axis=0)
+
+
+def _x_rule(g: Any, v: Any, x_like: Any, whole: bool) -> Any:
+    gx = F.convolve(g, _turned(v), whole=not whole)
+    return F.cast_like(gx, x_like)
+
+
+def _v_rule(g: Any, x: Any, v_like: Any, whole: bool) -> Any:
+    # v lies within g if that is whole; else g within x, from the other end
+    gv = F.convolve(g, _turned(x), whole=False) if whole else F.convolve(_turned(x), g, whole=False)
+    return F.cast_like(gv, v_like)
+
+
+def convolve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``convolve``: a convolution of images of one line."""
+    (x, v), (bx, bv) = xs, batched
+    taps = (v.shape or (None,))[-1]
+    if taps is None:
+        raise TraceError("convolve: vmap needs to know the sizes of the vectors")
+    v = F.flip(v, axis=-1)
+    around = taps - 1 if params["whole"] else 0
+    groups = 1
+    if bx and bv:
+        groups = x.shape[0]
+        if not groups:  # unknown, or none at all
+            return _shifted_products(x, v, taps, around)
+        x, v = (F.swapaxes(part, axis1=0, axis2=1) for part in (x, v))
+        x, v = F.expand_dims(x, axis=0), F.expand_dims(v, axis=1)
+    elif bx:
+        x, v = F.expand_dims(x, axis=2), F.expand_dims(v, axis=(1, 2))
+    else:
+        x, v = F.expand_dims(x, axis=(0, 2)), F.expand_dims(F.swapaxes(v, axis1=0, axis2=1), axis=1)
+    result = F.conv(x, v, strides=(1,), padding=((around, around),), dilations=(1,), groups=groups)
+    if bv:
+        return F.swapaxes(F.squeeze(result, axis=0), axis1=0, axis2=1)
+    return F.squeeze(result, axis=2)
+
+
+def _shifted_products(x: Any, v: Any, taps: int, around: int) -> Any:
+    """Return the convolutions of the rows of two matrices, tap by tap."""
+    x = F.pad(x, pad_width=((0, 0), (around, around)))
+    total: Any = None
+    for tap in range(taps):
+        stop = tap + 1 - taps or None
+        product = F.getitem(x, index=(("slice", None, None, None), ("slice", tap, stop, None)))
+        product = product * F.getitem(
+            v, index=(("slice", None, None, None), ("slice", tap, tap + 1, None))
+        )
+        total = product if total is None else total + product
+    return total
+
+
+_convolve = op(
+    "convolve",
+    _convolve_kernel,
+    gradients={"x": _x_rule, "v": _v_rule},
+    infer=lambda x, v, whole: (
+        (_length(x.shape, v.shape, whole),),
+        np.result_type(x.dtype, v.dtype),
+    ),
+    holomorphic=True,
+    batch=convolve_rule,
+    jvp="multilinear",
+    doc="Convolve two vectors: wholly, or only where ``v`` lies within ``x``, the longer one.",
+)
+
+
+def as_vectors(x: Any, v: Any) -> tuple[Any, Any]:
+    first, other = among((x, v))
+    found = as_vector(first), as_vector(beside(other, first))
+    dtype = np.result_type(*(y.dtype for y in found))
+    if dtype.kind == "c":  # the ops multiply real by complex numbers as they are
+        return found
+    first, second = (y if y.dtype == dtype else ops["cast"](y, dtype=dtype.name) for y in found)
+    return first, second
+
+
+def vector_size(x: Any, name: str) -> int:
+    """Return the size of a vector, which has to be known."""
+    if x.shape is not None and len(x.shape) != 1:
+        raise ValueError(f"{name}: vectors are needed, got shape {x.shape}")
+    if x.shape is None or x.shape[0] is None:
+        raise ValueError(
+            f"{name}: the number of elements is unknown in this trace, got shape {x.shape}; give "
+            "the function's input_signature a known size"
+        )
+    size: int = x.shape[0]
+    if size == 0:
+        raise ValueError(f"{name}: a vector without elements, got shape {x.shape}")
+    return size
+
+
+def convolved(x: Any, v: Any, mode: str, name: str) -> Any:
+    if mode not in MODES:
+        raise ValueError(f"{name}: mode must be one of {MODES}, got {mode!r}")
+    if mode == "full":
+        return _convolve(x, v, whole=True)
+    n, k = vector_size(x, name), vector_size(v, name)
+    if mode == "valid":
+        return _convolve(x, v, whole=False) if n >= k else _convolve(v, x, whole=False)
+    start = (min(n, k) - 1) // 2
+    return _convolve(x, v, whole=True)[start : start + max(n, k)]
+
+
+@named
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """Return the convolution of two vectors, ``y[k] = sum(a[i] * v[k - i])``.
+
+    Parameters
+    ----------
+    a, v
+        Vectors of shapes ``(n,)`` and ``(k,)``, of any numeric dtypes.
+    mode
+        ``"full"``: every element, ``n + k - 1`` of them. ``"same"``: the middle ones, as many as
+        the longer vector has. ``"valid"``: those where the vectors overlap wholly. The latter two
+        need known sizes.
+
+    Returns
+    -------
+    A vector of the dtypes' promotion.
+
+    Raises
+    ------
+    ValueError
+        If they are no vectors, have no elements, or the mode is another word.
+
+    Notes
+    -----
+    The sum is direct, ``n * k`` products; for long vectors multiply :func:`gradtape.fft.rfft`.
+
+    Examples
+    --------
+    >>> gt.convolve(gt.constant([1.0, 2.0, 3.0]), gt.constant([1.0, 1.0])).tolist()
+    [1.0, 3.0, 5.0, 3.0]
+    >>> gt.convolve(gt.constant([1.0, 2.0, 3.0]), gt.constant([1.0, 1.0]), mode="valid").tolist()
+    [3.0, 5.0]
+    """
+    return convolved(*as_vectors(a, v), mode, "convolve")
+
+
+@named
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """Return the correlation of two vectors, ``y[k] = sum(a[i + k] * conj(v[i]))``.
+
+    Parameters
+    ----------
+    a, v
+        Vectors of shapes ``(n,)`` and ``(k,)``, of any numeric dtypes.
+    mode
+        ``"valid"`` (the default), ``"same"`` or ``"full"``; see :func:`convolve`.
+
+    Returns
+    -------
+    A vector of the dtypes' promotion.
+
+    Raises
+    ------
+    ValueError
+        If they are no vectors, have no elements, or the mode is another word.
+
+    Examples
+    --------
+    >>> gt.correlate(gt.constant([1.0, 2.0, 3.0]), gt.constant([0.0, 1.0])).tolist()
+    [2.0, 3.0]
+    """
+    x, w = as_vectors(a, v)
+    w = ops["flip"](ops["conj"](w) if w.dtype.kind == "c" else w, axis=0)
+    if mode == "same":
+        n, k = vector_size(x, "correlate"), vector_size(w, "correlate")
+        start = (k - 1) // 2 if n >= k else n // 2  # in the middle of the longer one
+        whole = convolved(x, w, "full", "correlate")
+        return whole[start : start + max(n, k)]
+    return convolved(x, w, mode, "correlate")

@@ -1,0 +1,371 @@
+"""Discrete Fourier transforms along several axes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ....core.extend import Tensor, as_tensor, ops
+from ..common.axes import one_axis
+from ..common.op_builders import named
+from ..common.ranks import known_rank
+from .one_dimensional import fft, ifft, irfft, rfft
+from .primitives import checked_norm, checked_points, resized
+
+__all__ = ["fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn"]
+
+
+def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], dict[int, int]]:
+    """Return a tensor, the axes to transform, and the sizes that some of them are to have."""
+    x = as_tensor(x)
+    if axes is None:
+        axes = range(-(known_rank(x, name) if s is None else len(s)), 0)
+    chosen = tuple(one_axis(axis, name) for axis in axes)
+    if s is None:
+        return x, chosen, {}
+    sizes = [operator.index(n) for n in s]
+    if len(sizes) != len(chosen):
+        raise ValueError(f"{name}: sizes {tuple(sizes)} do not fit the axes {chosen}")
+    wanted = {i: checked_points(n, name) for i, n in zip(chosen, sizes, strict=True) if n != -1}
+    return x, chosen, wanted
+
+
+def _repeats(x: Any, axes: Any) -> bool:
+    """Return whether an axis is named twice, to be transformed twice."""
+    if axes is None:
+        return False
+    rank = None if x.shape is None else len(x.shape)
+    places = [n if rank is None or n >= 0 else n + rank for n in axes]
+    return len(set(places)) < len(places)
+
+
+def _one_by_one(one: Callable[..., Any], a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    """Transform axis after axis, from the last."""
+    sizes = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+    for n, axis in reversed(list(zip(sizes, axes, strict=True))):
+        a = one(a, n, axis, norm)
+    return a
+
+
+def _many(name: str, a: Any, s: Any, axes: Any, norm: Any) -> Any:
+    a = as_tensor(a)
+    if _repeats(a, axes):
+        return _one_by_one(ifft if name.startswith("i") else fft, a, s, axes, norm)
+    a, over, sizes = _grid(a, s, axes, name)
+    transform = "ifftn" if name.startswith("i") else "fftn"
+    return ops[transform](resized(a, sizes), axes=over, norm=checked_norm(norm, name))
+
+
+@named
+def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+    """Return the discrete Fourier transform over several axes.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.fftn(gt.ones((2, 2))).real.tolist()
+    [[4.0, 0.0], [0.0, 0.0]]
+    """
+    return _many("fftn", a, s, axes, norm)
+
+
+@named
+def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+    """Return the inverse of :func:`fftn`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.ifftn(gt.fft.fftn(gt.ones((2, 2)))).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _many("ifftn", a, s, axes, norm)
+
+
+@named
+def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """Return the discrete Fourier transform over two axes; see :func:`fftn`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least two axes.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.fft2(gt.ones((2, 2))).real.tolist()
+    [[4.0, 0.0], [0.0, 0.0]]
+    """
+    return _many("fft2", a, s, axes, norm)
+
+
+@named
+def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """Return the inverse of :func:`fft2`.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, with at least two axes.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.ifft2(gt.constant([[4.0, 0.0], [0.0, 0.0]])).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _many("ifft2", a, s, axes, norm)
+
+
+@named
+def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+    """Return the spectrum of real numbers over several axes, half of it along the last of them.
+
+    Parameters
+    ----------
+    a
+        A real tensor.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor, of size ``n // 2 + 1`` along the last of the axes, where n are its points.
+
+    Raises
+    ------
+    TypeError
+        If ``a`` is complex.
+    ValueError
+        If there is no axis to transform, sizes and axes are not as many, there are no points, or
+        there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.rfftn(gt.ones((2, 4))).shape
+    (2, 3)
+    """
+    a = as_tensor(a)
+    if _repeats(a, axes):
+        half = rfft(a, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
+        return _one_by_one(fft, half, None if s is None else s[:-1], axes[:-1], norm)
+    a, over, sizes = _grid(a, s, axes, "rfftn")
+    norm = checked_norm(norm, "rfftn")
+    *others, last = _some(over, "rfftn")
+    half = ops["rfft"](resized(a, sizes), axis=last, norm=norm)
+    return ops["fftn"](half, axes=tuple(others), norm=norm) if others else half
+
+
+@named
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+    """Return the inverse of :func:`rfftn`, real.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, half a spectrum along the last of the axes.
+    s
+        The number of points of the result along each axis; by default ``2 * (m - 1)`` along the
+        last of them, for m numbers: give it where that is odd. -1 stands for the default.
+    axes
+        The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A real tensor.
+
+    Raises
+    ------
+    ValueError
+        If there is no axis to transform, sizes and axes are not as many, there are no points, or
+        there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.irfftn(gt.fft.rfftn(gt.ones((2, 4)))).shape
+    (2, 4)
+    """
+    a = as_tensor(a)
+    if _repeats(a, axes):
+        # the last axis is halved, so it comes last; the others' order tells no difference
+        whole = _one_by_one(ifft, a, None if s is None else s[:-1], axes[:-1], norm)
+        return irfft(whole, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
+    a, over, sizes = _grid(a, s, axes, "irfftn")
+    norm = checked_norm(norm, "irfftn")
+    *others, last = _some(over, "irfftn")
+    points = sizes.get(last)
+    if points is not None:
+        sizes[last] = points // 2 + 1
+    a = resized(a, sizes)
+    whole = ops["ifftn"](a, axes=tuple(others), norm=norm) if others else a
+    return ops["irfft"](whole, n=points, axis=last, norm=norm)
+
+
+def _some(axes: tuple[int, ...], name: str) -> tuple[int, ...]:
+    if not axes:
+        raise ValueError(f"{name}: at least one axis must be transformed")
+    return axes
+
+
+@named
+def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """Return the transform of real numbers over two axes; see :func:`rfftn`.
+
+    Parameters
+    ----------
+    a
+        A real tensor, with at least two axes.
+    s
+        The number of points along each axis, -1 for its own size.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A complex tensor, of size ``n // 2 + 1`` along the last of the axes, where n are its points.
+
+    Raises
+    ------
+    TypeError
+        If ``a`` is complex.
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.rfft2(gt.ones((2, 4))).shape
+    (2, 3)
+    """
+    return rfftn(a, s, axes, norm)
+
+
+@named
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """Return the inverse of :func:`rfft2`, real.
+
+    Parameters
+    ----------
+    a
+        A tensor of any dtype, half a spectrum along the last of the axes.
+    s
+        The number of points of the result along each axis, as for :func:`irfftn`.
+    axes
+        The axes; the last two by default.
+    norm
+        As for :func:`fft`.
+
+    Returns
+    -------
+    Tensor
+        A real tensor.
+
+    Raises
+    ------
+    ValueError
+        If sizes and axes are not as many, there are no points, or there is no such norm.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.fft.irfft2(gt.fft.rfft2(gt.ones((2, 4)))).shape
+    (2, 4)
+    """
+    return irfftn(a, s, axes, norm)

@@ -1,0 +1,276 @@
+"""The six linear ops that carry all discrete Fourier transforms, and checks of arguments.
+
+They are transforms of complex numbers over any axes, transforms of real numbers over one, and the
+adjoints of these. A transform's gradient is the conjugate transform with the norm of the other
+direction, so every order of gradient is again one of the six. Complex gradients follow TensorFlow's
+convention; those of real inputs are real.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, as_tensor, ops
+from ..common.axes import reduced_axes
+from ..common.batching import along
+from ..common.dtypes import as_like
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import op
+
+__all__: list[str] = []
+
+#: The norm with which the conjugate transform is the adjoint.
+ADJOINT_NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+def _complex(dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of a transform of numbers of ``dtype``."""
+    return np.fft.fft(np.zeros(1, dtype)).dtype
+
+
+def _real(dtype: Any) -> np.dtype[Any]:
+    return np.empty(0, _complex(dtype)).real.dtype
+
+
+def as_complex(xp: Any, x: Any) -> Any:
+    """Return ``x`` as complex numbers: the standard transforms no others."""
+    return x if kind_of(x.dtype) == "c" else cast_to(xp, x, _complex(_numpy_dtype(x)))
+
+
+def _numpy_dtype(x: Any) -> Any:
+    return np.dtype(str(x.dtype).rpartition(".")[2])
+
+
+def _fit(xp: Any, x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
+    """Cut axes at the end, or pad them with zeros, to the given sizes."""
+    for size, axis in zip(sizes, axes, strict=True):
+        (along,) = reduced_axes(axis, x.ndim, "crop_or_pad")
+        have = x.shape[along]
+        if have > size:
+            x = x[(*(slice(None),) * along, slice(0, size), ...)]
+        elif have < size:
+            shape = (*x.shape[:along], size - have, *x.shape[along + 1 :])
+            x = xp.concat([x, xp.zeros(shape, dtype=x.dtype)], axis=along)
+    return x
+
+
+def _fitted(shape: Any, sizes: Sequence[Any], axes: Sequence[int]) -> Any:
+    if shape is None:
+        return None
+    result = list(shape)
+    for size, axis in zip(sizes, reduced_axes(tuple(axes), len(shape), "fft"), strict=True):
+        result[axis] = size
+    return tuple(result)
+
+
+def _sizes_of(shape: Any, axes: Sequence[int]) -> list[Any]:
+    return [None if shape is None else shape[axis] for axis in axes]
+
+
+op(
+    "crop_or_pad",
+    lambda xp, x, *, sizes, axes: _fit(xp, x, sizes, axes),
+    gradients={"x": lambda g, x_like, axes: F.crop_or_pad_like(g, x_like, axes=axes)},
+    infer=lambda x, sizes, axes: (_fitted(x.shape, sizes, axes), x.dtype),
+    holomorphic=True,
+    batch=along("axes"),
+    jvp="linear",
+    doc="Cut axes at the end, or pad them with zeros, to the given sizes.",
+)
+op(
+    "crop_or_pad_like",
+    lambda xp, x, like, *, axes: _fit(xp, x, _sizes_of(like.shape, axes), axes),
+    gradients={
+        "x": lambda g, x_like, axes: F.crop_or_pad_like(g, x_like, axes=axes),
+        "like": NONDIFF,
+    },
+    infer=lambda x, like, axes: (_fitted(x.shape, _sizes_of(like.shape, axes), axes), x.dtype),
+    holomorphic=True,
+    batch=along("axes"),
+    jvp="linear",
+    doc="Cut axes at the end, or pad them with zeros, to the sizes that ``like`` has there.",
+)
+
+
+def _check_points(shape: Any, axes: Sequence[int], name: str) -> None:
+    """Raise if an axis does not exist, or has no points."""
+    if shape is None:
+        return
+    for place in reduced_axes(tuple(axes), len(shape), name):
+        if shape[place] == 0:
+            raise ValueError(f"{name}: axis {place} of shape {shape} has no points to transform")
+
+
+def _over_axes(name: str, other: str) -> None:
+    """Make the transform of complex numbers over axes, one way."""
+
+    def kernel(xp: Any, x: Any, *, axes: tuple[int, ...], norm: str) -> Any:
+        _check_points(x.shape, axes, name)
+        if not axes:
+            return as_complex(xp, x)
+        if xp is not np:  # which is quicker with real numbers, and gives complex ones all the same
+            x = as_complex(xp, x)
+        return getattr(xp.fft, name)(x, axes=axes, norm=norm)
+
+    def rule(g: Any, x_like: Any, axes: tuple[int, ...], norm: str) -> Any:
+        return as_like(F[other](g, axes=axes, norm=ADJOINT_NORMS[norm]), x_like)
+
+    def infer(x: Any, *, axes: tuple[int, ...], norm: str) -> tuple[Any, Any]:
+        _check_points(x.shape, axes, name)
+        return x.shape, _complex(x.dtype)
+
+    op(
+        name,
+        kernel,
+        gradients={"x": rule},
+        infer=infer,
+        batch=along("axes"),
+        jvp="linear",
+        doc=f"NumPy's ``{name}``.",
+    )
+
+
+_over_axes("fftn", "ifftn")
+_over_axes("ifftn", "fftn")
+
+
+def _weights(xp: Any, count: int, points: int, inner: float, like: Any, axis: int) -> Any:
+    """Return the weights of a half spectrum: ``inner`` for numbers that stand for a pair."""
+    weights = np.full(count, inner)
+    weights[0] = 1.0
+    if points % 2 == 0:
+        weights[points // 2] = 1.0
+    shape = [1] * like.ndim
+    shape[axis] = count
+    return xp.asarray(weights.reshape(shape).astype(_numpy_dtype(xp.real(like))))
+
+
+def _rfft(xp: Any, x: Any, *, axis: int, norm: str) -> Any:
+    if kind_of(x.dtype) == "c":
+        raise TypeError(f"rfft: the input must be real, got dtype {x.dtype}; use fft")
+    _check_points(x.shape, (axis,), "rfft")
+    if kind_of(x.dtype) != "f":
+        x = cast_to(xp, x, np.float64)
+    return xp.fft.rfft(x, axis=axis, norm=norm)
+
+
+def _rfft_adjoint(xp: Any, g: Any, like: Any, *, axis: int, norm: str) -> Any:
+    points = like.shape[axis]
+    halved = g * _weights(xp, g.shape[axis], points, 0.5, g, axis)
+    return xp.fft.irfft(halved, n=points, axis=axis, norm=ADJOINT_NORMS[norm])
+
+
+def _irfft(xp: Any, x: Any, *, n: int | None, axis: int, norm: str) -> Any:
+    (along,) = reduced_axes(axis, x.ndim, "irfft")
+    points = 2 * (x.shape[along] - 1) if n is None else n
+    if points < 1:
+        raise ValueError(f"irfft: shape {x.shape} leaves {points} points along axis {axis}; give n")
+    return xp.fft.irfft(as_complex(xp, x), n=points, axis=axis, norm=norm)
+
+
+def _irfft_adjoint(xp: Any, g: Any, *, n: int | None, axis: int, norm: str) -> Any:
+    spectrum = xp.fft.rfft(g, axis=axis, norm=ADJOINT_NORMS[norm])
+    points = g.shape[axis]
+    return spectrum * _weights(xp, spectrum.shape[axis], points, 2.0, spectrum, axis)
+
+
+def _halved_spec(name: str, need_real: bool) -> Callable[..., tuple[Any, Any]]:
+    """Return the shape rule of transforms from real numbers to half a spectrum."""
+
+    def infer(x: Any, *, axis: int, **params: Any) -> tuple[Any, Any]:
+        if need_real and x.dtype.kind == "c":
+            raise TypeError(f"{name}: the input must be real, got dtype {x.dtype}; use fft")
+        _check_points(x.shape, (axis,), name)
+        (size,) = _sizes_of(x.shape, (axis,))
+        half = None if size is None else size // 2 + 1
+        return _fitted(x.shape, (half,), (axis,)), _complex(x.dtype)
+
+    return infer
+
+
+def _irfft_spec(x: Any, *, n: int | None, axis: int, norm: str) -> tuple[Any, Any]:
+    if x.shape is not None:
+        reduced_axes(axis, len(x.shape), "irfft")
+    (size,) = _sizes_of(x.shape, (axis,))
+    points = n if n is not None or size is None else 2 * (size - 1)
+    return _fitted(x.shape, (points,), (axis,)), _real(x.dtype)
+
+
+op(
+    "rfft",
+    _rfft,
+    gradients={
+        "x": lambda g, x_like, axis, norm: as_like(
+            F.rfft_adjoint(g, x_like, axis=axis, norm=norm), x_like
+        ),
+    },
+    infer=_halved_spec("rfft", need_real=True),
+    batch=along("axis"),
+    jvp="linear",
+    doc="Transform real numbers along an axis to the half of the spectrum that matters.",
+)
+op(
+    "rfft_adjoint",
+    _rfft_adjoint,
+    gradients={"g": lambda g, axis, norm: F.rfft(g, axis=axis, norm=norm), "like": NONDIFF},
+    infer=lambda g, like, axis, norm: (like.shape, _real(g.dtype)),
+    batch=along("axis"),
+    jvp="linear",
+    doc="Send a gradient of ``rfft`` back to its input, of the shape of ``like``.",
+)
+op(
+    "irfft",
+    _irfft,
+    gradients={
+        "x": lambda g, x_like, n, axis, norm: as_like(
+            F.irfft_adjoint(g, n=n, axis=axis, norm=norm), x_like
+        ),
+    },
+    infer=_irfft_spec,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Transform half a spectrum, n // 2 + 1 numbers, back to n real ones.",
+)
+op(
+    "irfft_adjoint",
+    _irfft_adjoint,
+    gradients={
+        "g": lambda d, g_like, n, axis, norm: as_like(
+            F.irfft(d, n=n, axis=axis, norm=norm), g_like
+        ),
+    },
+    infer=_halved_spec("irfft_adjoint", need_real=False),
+    batch=along("axis"),
+    jvp="linear",
+    doc="Send a gradient of ``irfft`` back to its input.",
+)
+
+
+def checked_norm(norm: str | None, name: str) -> str:
+    if norm is None:
+        return "backward"
+    if norm not in ADJOINT_NORMS:
+        raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
+    return norm
+
+
+def checked_points(n: Any, name: str) -> int:
+    size = operator.index(n)
+    if size < 1:
+        raise ValueError(f"{name}: the number of points must be at least 1, got {size}")
+    return size
+
+
+def resized(x: Any, sizes: dict[int, int]) -> Any:
+    """Return ``x`` with axes cut or padded to sizes, if they are to change at all."""
+    x = as_tensor(x)
+    if x.shape is not None:
+        reduced_axes(tuple(sizes), len(x.shape), "fft")
+        sizes = {axis: n for axis, n in sizes.items() if x.shape[axis] != n}
+    if not sizes:
+        return x
+    return ops["crop_or_pad"](x, sizes=tuple(sizes.values()), axes=tuple(sizes))

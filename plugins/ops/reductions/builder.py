@@ -1,0 +1,51 @@
+"""How reductions are made: an op with an axis, whose shape is what is left of its input's.
+
+Every rule sends the upstream gradient back along the axes that were lost with ``unreduce_like``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import Op
+from ..common.axes import Axis, reduced_shape
+from ..common.batching import along
+from ..common.op_builders import op
+
+__all__ = ["reduction", "same_dtype", "summed_dtype"]
+
+
+def reduction(
+    name: str,
+    kernel: Callable[..., Any],
+    dtype: Callable[[Any], Any],
+    rule: Callable[..., Any] | None,
+    holomorphic: bool = False,
+    batch: Any = None,
+    jvp: Any = None,
+) -> Op:
+    """Make a reduction; ``dtype`` gives the result's dtype from the input's."""
+
+    def infer(x: Any, axis: Axis, keepdims: bool, **params: Any) -> tuple[Any, Any]:
+        return reduced_shape(x.shape, axis, keepdims, name), np.dtype(dtype(x.dtype))
+
+    return op(
+        name,
+        kernel,
+        gradients={"x": rule},
+        infer=infer,
+        holomorphic=holomorphic,
+        batch=batch or along("axis"),
+        jvp=jvp,
+    )
+
+
+def same_dtype(dtype: Any) -> Any:
+    return dtype
+
+
+def summed_dtype(dtype: Any) -> Any:
+    return np.sum(np.empty(0, dtype)).dtype  # NumPy widens small integers

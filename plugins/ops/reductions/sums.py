@@ -1,0 +1,285 @@
+"""Sums, means and products over axes, and the logarithm of a sum of exponentials."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import F, Tensor, ops
+from ..common.axes import Axis, as_axis, reduced_shape
+from ..common.dtypes import inexact
+from ..common.kernels import cast_to, reals
+from .builder import reduction, summed_dtype
+from .options import averaged, chosen, count_of, counted, in_dtype, started_from
+
+__all__ = ["logsumexp", "mean", "prod", "sum"]
+
+
+def _mean_rule(g: Any, x_like: Any, axis: Axis, keepdims: bool) -> Any:
+    share = g / F.size_over(x_like, axis=axis)
+    return F.unreduce_like(share, x_like, axis=axis, keepdims=keepdims)
+
+
+_sum = reduction(
+    "sum",
+    lambda xp, x, *, axis=None, keepdims=False: xp.sum(x, axis=axis, keepdims=keepdims),
+    summed_dtype,
+    lambda g, x_like, axis, keepdims: F.unreduce_like(g, x_like, axis=axis, keepdims=keepdims),
+    jvp="linear",
+)
+_mean = reduction(
+    "mean",
+    lambda xp, x, *, axis=None, keepdims=False: xp.mean(x, axis=axis, keepdims=keepdims),
+    inexact,
+    _mean_rule,
+    jvp="linear",
+)
+
+
+def sum(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the sum of elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to sum over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to sum in, and of the result.
+    initial
+        What the sum starts from, a number or a tensor; gradients reach it.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
+    booleans give NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+    TypeError
+        If ``axis`` holds no integers, or ``dtype`` is no dtype.
+    OverflowError
+        If ``initial`` is an integer that the result's dtype cannot hold.
+
+    Examples
+    --------
+    >>> gt.sum(gt.constant([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    <Tensor shape=(2,) dtype=float32 value=[4., 6.]>
+    >>> gt.sum(gt.constant([1, 2, 3]), initial=10, where=[True, False, True]).item()
+    14
+    """
+    if dtype is not None or where is not None or initial is not None:
+        x = counted(x, dtype, where, 0, "sum")
+        total = _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
+        return started_from(initial, ops["add"], total, dtype, "sum")
+    return _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
+
+
+def mean(
+    x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None, where: Any = None
+) -> Tensor:
+    """Return the average of elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to average over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype of the result, in which the mean is computed.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers. The mean of nothing is nan.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Examples
+    --------
+    >>> gt.mean(gt.constant([[1.0, 2.0], [3.0, 6.0]]), axis=1).tolist()
+    [1.5, 4.5]
+    """
+    axis, keepdims = as_axis(axis, "mean"), bool(keepdims)
+    if dtype is None and where is None:
+        return _mean(x, axis=axis, keepdims=keepdims)
+    x, kept, result = averaged(x, dtype, where, "mean")
+    if kept is None:
+        average = _mean(x, axis=axis, keepdims=keepdims)
+    else:
+        total = _sum(chosen(x, kept, 0), axis=axis, keepdims=keepdims)
+        average = total / count_of(kept, x, axis, keepdims)
+    return in_dtype(average, result)
+
+
+def _prod_rule(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
+    # all others: the product of those before times that of those after, so that zeros do no harm
+    before = F.cumprod(F.shift(x, axis=axis, fill=1), axis=axis)
+    after = F.shift(x, axis=axis, fill=1, reverse=True)
+    others = before * F.cumprod(after, axis=axis, reverse=True)
+    return F.unreduce_like(g, x, axis=axis, keepdims=keepdims) * others
+
+
+_prod = reduction(
+    "prod",
+    lambda xp, x, *, axis=None, keepdims=False: xp.prod(x, axis=axis, keepdims=keepdims),
+    summed_dtype,
+    _prod_rule,
+    holomorphic=True,
+)
+
+
+def prod(
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    *,
+    dtype: Any = None,
+    initial: Any = None,
+    where: Any = None,
+) -> Tensor:
+    """Return the product of elements.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to multiply over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+    dtype
+        The dtype to multiply in, and of the result.
+    initial
+        What the product starts from, a number or a tensor; gradients reach it.
+    where
+        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
+    booleans give NumPy's default integer.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    ValueError
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+
+    Notes
+    -----
+    The gradient with respect to an element is the product of all others, computed without a
+    division: it is right at zeros too, at every order.
+
+    Examples
+    --------
+    >>> gt.prod(gt.constant([2.0, 3.0, 4.0])).item()
+    24.0
+    >>> gt.grad(gt.prod)(gt.constant([2.0, 0.0, 4.0])).tolist()
+    [0.0, 8.0, 0.0]
+    """
+    if dtype is not None or where is not None or initial is not None:
+        x = counted(x, dtype, where, 1, "prod")
+        product = _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
+        return started_from(initial, ops["multiply"], product, dtype, "prod")
+    return _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
+
+
+def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    if x.dtype.kind != "f":
+        x = cast_to(xp, reals(x), np.float64)
+    if 0 in x.shape:
+        return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))
+    top = xp.max(x, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    total = xp.log(xp.sum(xp.exp(x - top), axis=axis, keepdims=True)) + top
+    if keepdims:
+        return total
+    return xp.reshape(total, reduced_shape(x.shape, axis, False, "logsumexp"))
+
+
+def _logsumexp_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
+    # the softmax is the same for any shift; inf - inf would be nan
+    shift = F.stop_gradient(F.where(out == -inf, 0.0, out))
+    shift = F.unreduce_like(shift, x, axis=axis, keepdims=keepdims)
+    terms = F.exp(F.where(x == inf, 0.0, x - shift))
+    # the sum is 1 up to what a large shift has lost, and 0 where nothing is possible
+    total = F.sum(terms, axis=axis, keepdims=keepdims)
+    share = g / F.where(total == 0, 1.0, total)
+    return terms * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
+
+
+_logsumexp = reduction("logsumexp", _logsumexp_kernel, inexact, _logsumexp_rule)
+
+
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Return ``log(sum(exp(x)))`` without overflow.
+
+    Parameters
+    ----------
+    x
+        A real tensor of any shape.
+    axis
+        The axis or axes to sum over; all by default.
+    keepdims
+        Leave the axes in the result, with size 1.
+
+    Returns
+    -------
+    A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
+    integers. It is -inf for no elements, and where all are -inf.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+    TypeError
+        If ``x`` is complex.
+
+    Notes
+    -----
+    The largest element is taken out of the sum first. The gradient is the softmax of ``x``.
+
+    References
+    ----------
+    Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax functions", IMA
+    Journal of Numerical Analysis 41, 2021.
+
+    Examples
+    --------
+    >>> gt.logsumexp(gt.constant([1000.0, -1000.0])).item()
+    1000.0
+    >>> gt.grad(gt.logsumexp)(gt.constant([3.0, 3.0])).tolist()
+    [0.5, 0.5]
+    """
+    return _logsumexp(x, axis=as_axis(axis, "logsumexp"), keepdims=bool(keepdims))

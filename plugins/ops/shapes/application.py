@@ -1,0 +1,149 @@
+"""Functions applied to the lines of a tensor, or to its parts by condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import Operators, Tensor, as_shape, as_tensor, beside, ops
+from ..common.axes import axis_of
+from ..common.dtypes import SCALARS
+from ..common.op_builders import named
+from .joining import stack
+from .splitting import unstack
+from .transposition import moveaxis
+
+__all__ = ["apply_along_axis", "piecewise"]
+
+
+@named
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
+) -> Tensor:
+    """Return a function's results for every vector along an axis.
+
+    Parameters
+    ----------
+    func1d
+        A function of a vector, and of ``args`` and ``kwargs``, that returns a tensor or a number,
+        of the same shape for each.
+    axis
+        The axis along which the vectors are.
+    x
+        A tensor of known shape, with at least one axis.
+    args, kwargs
+        What else ``func1d`` takes.
+
+    Returns
+    -------
+    Tensor
+        A tensor with the results' axes in the place of ``axis``.
+
+    Raises
+    ------
+    ValueError
+        If a size is unknown, there are no vectors, or results differ in shape.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    The function is called once per vector; :func:`gradtape.vmap` is quicker where it is made of
+    ops that know batches.
+
+    Examples
+    --------
+    >>> gt.apply_along_axis(lambda v: v[-1] - v[0], 1, gt.constant([[1, 2, 5], [3, 4, 4]])).tolist()
+    [4, 1]
+    """
+    x = as_tensor(x)
+    along = axis_of(x, axis, "apply_along_axis") % x.ndim
+    around = (*x.shape[:along], *x.shape[along + 1 :])
+    if None in around or 0 in around:
+        raise ValueError(
+            f"apply_along_axis: known sizes of at least 1 are needed, got shape {x.shape}"
+        )
+    lines = moveaxis(x, along, -1)
+    results = [as_tensor(func1d(lines[place], *args, **kwargs)) for place in np.ndindex(around)]
+    rank = results[0].ndim
+    joined = stack(results)
+    joined = ops["reshape"](
+        joined, shape=(*around, *as_shape(joined.shape[1:], "apply_along_axis"))
+    )
+    last = tuple(range(len(around), len(around) + rank))
+    return moveaxis(joined, last, tuple(range(along, along + rank))) if rank else joined
+
+
+@named
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
+    """Return functions' values, each where its condition holds.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape.
+    condlist
+        Boolean tensors of the shape of ``x``, or one of them. The last that holds counts.
+    funclist
+        A function or number per condition, and perhaps one more for where none holds (0 else). A
+        function is called with the vector of elements for which its condition holds, ``args`` and
+        ``kw``; it is not called for none.
+    args, kw
+        What else the functions take.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many functions as conditions, or one more.
+
+    Examples
+    --------
+    >>> x = gt.constant([-2.0, 0.0, 3.0])
+    >>> gt.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v * v]).tolist()
+    [2.0, 0.0, 9.0]
+    """
+    x = as_tensor(x)
+    masks = [_mask(condition, x) for condition in _conditions(condlist, x)]
+    if len(funclist) == len(masks) + 1:
+        nowhere = masks[0]
+        for mask in masks[1:]:
+            nowhere = nowhere | mask
+        masks.append(~nowhere)
+    elif len(funclist) != len(masks):
+        raise ValueError(
+            f"piecewise: with {len(masks)} conditions, {len(masks)} or {len(masks) + 1} functions "
+            f"are needed, got {len(funclist)}"
+        )
+    result = ops["zeros_like"](x)
+    for mask, made in zip(masks, funclist, strict=True):
+        if not callable(made):
+            result = ops["where"](mask, made if type(made) in SCALARS else beside(made, x), result)
+            result = ops["cast_like"](result, x)
+            continue
+        picked = x[mask]
+        if picked.shape is not None and picked.shape[0] == 0:
+            continue
+        values = ops["cast_like"](beside(made(picked, *args, **kw), x), x)
+        result = result.at[mask].set(values)
+    return result
+
+
+def _conditions(condlist: Any, x: Any) -> list[Any]:
+    """Return the conditions of ``piecewise``: a list's, an array's along its first axis, or one."""
+    if isinstance(condlist, (list, tuple)):
+        one = x.ndim and np.ndim(condlist[0]) == 0 and not isinstance(condlist[0], Operators)
+        return [condlist] if one else list(condlist)
+    stacked = beside(condlist, x)
+    return unstack(stacked) if stacked.ndim == x.ndim + 1 else [stacked]
+
+
+def _mask(condition: Any, x: Any) -> Any:
+    mask = beside(condition, x)
+    return mask if mask.dtype.kind == "b" else mask != 0

@@ -1,0 +1,270 @@
+"""The same elements in another shape, and axes of size 1 put in and taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ....core.errors import TraceError
+from ....core.extend import F, Op, Tensor, as_shape, rank_of
+from ..common.axes import as_axis, reduced_axes
+from ..common.batching import batch_axes, leading
+from ..common.op_builders import named, op
+
+__all__ = ["expand_dims", "ravel", "reshape", "squeeze"]
+
+Shape = tuple[int | None, ...] | None
+
+
+def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    unknown = [i for i, n in enumerate(shape) if n == -1]
+    known = prod(n for n in shape if n != -1)
+    if len(unknown) > 1 or any(n < -1 for n in shape):
+        raise ValueError(f"reshape: at most one dimension may be -1, none below it, got {shape}")
+    if x.shape is None or None in x.shape:
+        return tuple(None if n == -1 else n for n in shape), x.dtype
+    size = prod(x.shape)
+    if size % known if unknown and known else size != known:
+        raise ValueError(f"reshape: {size} elements of shape {x.shape} do not fill shape {shape}")
+    return tuple(size // known if n == -1 and known else n for n in shape), x.dtype
+
+
+def reshaped(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``reshape``."""
+    (x,), shape = xs, params["shape"]
+    batch, *sizes = x.shape if x.shape is not None else (None, None)
+    if batch is not None:
+        if -1 in shape and 0 not in (batch, *sizes):
+            return op.raw(x, shape=(batch, *shape))
+        if -1 in shape:  # NumPy cannot tell what is left of nothing
+            known = prod(n for n in shape if n != -1)
+            shape = tuple(prod(sizes) // max(known, 1) if n == -1 else n for n in shape)
+        return op.raw(x, shape=(batch, *shape))
+    if -1 in shape:
+        if None in sizes:
+            raise TraceError(
+                "reshape: vmap needs to know either the batch size or the example's shape "
+                f"to reshape {x!r} to {shape}"
+            )
+        known = prod(n for n in shape if n != -1)
+        shape = tuple(prod(sizes) // max(known, 1) if n == -1 else n for n in shape)
+    return op.raw(x, shape=(-1, *shape))
+
+
+_reshape = op(
+    "reshape",
+    lambda xp, x, *, shape: xp.reshape(x, shape),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
+    infer=_reshape_spec,
+    holomorphic=True,
+    batch=reshaped,
+    jvp="linear",
+    doc="Give ``x`` another shape; one dimension may be -1.",
+)
+
+
+def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
+    """Return the same elements in another shape.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    shape
+        The new shape, a size or a sequence of them; one may be -1, and takes what is left.
+
+    Returns
+    -------
+    Tensor
+        The elements of ``x`` in row-major order, in the new shape; the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If the elements do not fill the shape, or more than one size is -1.
+    TypeError
+        If a size is not an integer.
+
+    Examples
+    --------
+    >>> gt.reshape(gt.arange(6), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    return _reshape(x, shape=as_shape(shape, "reshape"))
+
+
+@named
+def ravel(x: Any) -> Tensor:
+    """Return the elements of ``x`` along one axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    Tensor
+        The elements in row-major order, of shape ``(x.size,)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.ravel(gt.constant([[1, 2], [3, 4]])).tolist()
+    [1, 2, 3, 4]
+    """
+    return _reshape(x, shape=(-1,))
+
+
+def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:
+    if x.shape is None:
+        return None, x.dtype
+    kept = len(x.shape) - count
+    last = x.shape[kept:]
+    return (*x.shape[:kept], None if None in last else prod(last)), x.dtype
+
+
+flatten_last = op(
+    "flatten_last",
+    lambda xp, x, *, count: xp.reshape(
+        x, (*x.shape[: x.ndim - count], prod(x.shape[x.ndim - count :]))
+    ),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
+    infer=_flat_last_spec,
+    holomorphic=True,
+    batch=leading,
+    jvp="linear",
+    doc="Join the last ``count`` axes into one.",
+)
+
+
+def _expand_kernel(xp: Any, x: Any, *, axis: Any) -> Any:
+    return xp.reshape(x, _expanded(x.shape, axis))
+
+
+def _expanded(shape: Any, axis: Any) -> Any:
+    rank = len(shape) + (len(axis) if isinstance(axis, tuple) else 1)
+    if rank > 64:  # NumPy's limit too
+        raise ValueError(f"expand_dims: the result would have {rank} dimensions, the most are 64")
+    new = reduced_axes(axis, rank, "expand_dims")
+    sizes = iter(shape)
+    return tuple(1 if i in new else next(sizes) for i in range(rank))
+
+
+def _squeezed(shape: Any, axis: Any) -> Any:
+    if axis is None:
+        return None if None in shape else tuple(n for n in shape if n != 1)
+    gone = reduced_axes(axis, len(shape), "squeeze")
+    for i in gone:
+        if shape[i] not in (1, None):
+            raise ValueError(
+                f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 can go"
+            )
+    return tuple(n for i, n in enumerate(shape) if i not in gone)
+
+
+def expanded(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``expand_dims``."""
+    axis = params["axis"]
+    new = len(axis) if isinstance(axis, tuple) else 1
+    return op.raw(xs[0], axis=batch_axes(axis, rank_of(xs[0], op) - 1 + new, op.name))
+
+
+def squeezed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``squeeze``."""
+    (x,), axis = xs, params["axis"]
+    rank = rank_of(x, op) - 1
+    if axis is None:
+        if None in x.shape[1:]:
+            raise TraceError(f"squeeze: which sizes of {x!r} are 1 is unknown; name the axes")
+        return op.raw(x, axis=tuple(i for i, n in enumerate(x.shape) if i and n == 1))
+    return op.raw(x, axis=batch_axes(axis, rank, op.name))
+
+
+_expand_dims = op(
+    "expand_dims",
+    _expand_kernel,
+    gradients={"x": lambda g, axis: F.squeeze(g, axis=axis)},
+    infer=lambda x, axis: (None if x.shape is None else _expanded(x.shape, axis), x.dtype),
+    holomorphic=True,
+    batch=expanded,
+    jvp="linear",
+    doc="Insert axes of size 1, at the positions ``axis`` of the result.",
+)
+_squeeze = op(
+    "squeeze",
+    lambda xp, x, *, axis=None: xp.reshape(x, _squeezed(x.shape, axis)),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
+    infer=lambda x, axis: (None if x.shape is None else _squeezed(x.shape, axis), x.dtype),
+    holomorphic=True,
+    batch=squeezed,
+    jvp="linear",
+    doc="Remove axes of size 1.",
+)
+
+
+def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
+    """Return ``x`` with axes of size 1 inserted at the positions ``axis`` of the result.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        One position or several, as axes of the result; negative ones count from its end.
+
+    Returns
+    -------
+    Tensor
+        The elements of ``x``, with as many more axes as ``axis`` names; the dtype of ``x``.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If a position is out of bounds for the result.
+    ValueError
+        If a position is named twice, or the result would have more than 64 axes.
+
+    Examples
+    --------
+    >>> gt.expand_dims(gt.ones((2, 3)), axis=(0, -1)).shape
+    (1, 2, 3, 1)
+    """
+    return _expand_dims(x, axis=as_axis(axis, "expand_dims"))
+
+
+def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Return ``x`` without axes of size 1: those of ``axis``, or all.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    axis
+        The axis or axes to remove; by default all of size 1.
+
+    Returns
+    -------
+    Tensor
+        The elements of ``x`` with fewer axes; the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If an axis to remove has another size, or is named twice.
+    numpy.exceptions.AxisError
+        If an axis is out of bounds.
+
+    Examples
+    --------
+    >>> gt.squeeze(gt.ones((1, 3, 1))).shape
+    (3,)
+    >>> gt.squeeze(gt.ones((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    return _squeeze(x, axis=as_axis(axis, "squeeze"))

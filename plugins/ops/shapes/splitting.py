@@ -1,0 +1,338 @@
+"""A tensor cut into several, along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import F, Tensor, TensorSpec, as_shape, as_tensor
+from ..common.axes import axis_number, axis_of, one_axis
+from ..common.batching import along
+from ..common.op_builders import named, op
+from ..common.ranks import known_rank, needs_axes
+
+__all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
+
+_MOST_OUTPUTS = 2**16
+
+
+def _checked_count(count: int, name: str) -> int:
+    """Return a number of outputs, which may come from a file, if a graph may hold so many."""
+    if not 0 <= count <= _MOST_OUTPUTS:
+        raise ValueError(f"{name}: {count} parts are more than a graph may hold ({_MOST_OUTPUTS})")
+    return count
+
+
+def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any, ...]:
+    along = axis_number(x.shape, axis, "split")
+    before = (slice(None),) * along
+    cuts = _cuts(x.shape[along], sections)
+    return tuple(x[(*before, slice(a, b), ...)] for a, b in pairwise(cuts))
+
+
+def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
+    """Return where the parts begin and end; indices past the end leave empty parts."""
+    if isinstance(sections, tuple):
+        return [0, *(min(n, size) for n in sections), size]
+    if size % sections:
+        raise ValueError(f"split: size {size} does not divide into {sections} equal parts")
+    return list(range(0, size + 1, size // sections)) if size else [0] * (sections + 1)
+
+
+def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, Any]]:
+    count = len(sections) + 1 if isinstance(sections, tuple) else sections
+    _checked_count(count, "split")
+    if x.shape is None:
+        return [(None, x.dtype)] * count
+    along = axis_number(x.shape, axis, "split")
+    size = x.shape[along]
+    if size is None:
+        parts: list[int | None] = [None] * count
+    else:
+        cuts = _cuts(size, sections)
+        parts = [b - a for a, b in pairwise(cuts)]
+    return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
+
+
+_split = op(
+    "split",
+    _split_kernel,
+    vjp=lambda gs, inputs, outputs, needed, sections, axis: [F.concatenate(*gs, axis=axis)],
+    shapes_only=("x", "out"),
+    infer=_split_spec,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Cut an array along an axis into equal parts, or at given indices.",
+)
+
+
+@named
+def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Cut a tensor along an axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+    indices_or_sections
+        The number of equal parts, or where to cut: ``[2, 5]`` gives ``x[:2], x[2:5], x[5:]``.
+        Negative places count from the end.
+    axis
+        The axis to cut; the first by default.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If the parts would not be equal, or the indices are not in ascending order.
+    TypeError
+        If an index is not an integer.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.split(gt.arange(6), 3)]
+    [[0, 1], [2, 3], [4, 5]]
+    >>> [part.tolist() for part in gt.split(gt.arange(6), [1, 4])]
+    [[0], [1, 2, 3], [4, 5]]
+    """
+    sections: Any = as_shape(indices_or_sections, "split")
+    if np.ndim(indices_or_sections) == 0:
+        (sections,) = sections
+        if sections < 1:
+            raise ValueError(f"split: the number of parts must be at least 1, got {sections}")
+    axis = one_axis(axis, "split")
+    if isinstance(sections, tuple):
+        x = as_tensor(x)
+        sections = _from_start(sections, x, axis)
+        if list(sections) != sorted(sections):
+            raise ValueError(f"split: indices must ascend, got {indices_or_sections}")
+    return list(_split(x, sections=sections, axis=axis))
+
+
+def _from_start(cuts: tuple[int, ...], x: Any, axis: int) -> tuple[int, ...]:
+    """Return where to cut, counted from the start of an axis."""
+    if all(n >= 0 for n in cuts):
+        return cuts
+    size = None if x.shape is None else x.shape[axis_number(x.shape, axis, "split")]
+    if size is None:
+        raise ValueError(
+            f"split: indices {cuts} count from the end, and the size of axis {axis} is unknown in "
+            "this trace; give the function's input_signature that size"
+        )
+    return tuple(n if n >= 0 else max(n + size, 0) for n in cuts)
+
+
+@named
+def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
+    """Cut a tensor along an axis into parts whose sizes may differ by one.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+    indices_or_sections
+        The number of parts, the first of which are the larger; or where to cut.
+    axis
+        The axis to cut; for a number of parts its size must be known in a trace.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If the number of parts is below 1.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.array_split(gt.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    x = as_tensor(x)
+    if np.ndim(indices_or_sections):
+        return split(x, indices_or_sections, axis)
+    (count,) = as_shape(indices_or_sections, "array_split")
+    if count < 1:
+        raise ValueError(f"array_split: the number of parts must be at least 1, got {count}")
+    along = axis_of(x, axis, "array_split")
+    size = None if x.shape is None else x.shape[along]
+    if size is None:
+        raise ValueError(
+            f"array_split: the size of axis {axis} is unknown in this trace; pass where to cut"
+        )
+    least, larger = divmod(size, count)
+    cuts = [least * i + min(i, larger) for i in range(1, count)]
+    return split(x, cuts, axis)
+
+
+@named
+def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Cut a tensor along axis 1, a vector along its only axis; as :func:`gradtape.split`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+    indices_or_sections
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has no axes, the parts would not be equal, or the indices do not ascend.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.hsplit(gt.constant([[1, 2], [3, 4]]), 2)]
+    [[[1], [3]], [[2], [4]]]
+    """
+    x = needs_axes(x, 1, "hsplit")
+    return split(x, indices_or_sections, axis=0 if known_rank(x, "hsplit") == 1 else 1)
+
+
+@named
+def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Cut a tensor of at least two axes along axis 0; as :func:`gradtape.split`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices_or_sections
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has fewer than two axes, the parts would not be equal, or the indices do not
+        ascend.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in gt.vsplit(gt.constant([[1, 2], [3, 4]]), 2)]
+    [[[1, 2]], [[3, 4]]]
+    """
+    return split(needs_axes(x, 2, "vsplit"), indices_or_sections, axis=0)
+
+
+@named
+def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """Cut a tensor of at least three axes along axis 2; as :func:`gradtape.split`.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    indices_or_sections
+        The number of equal parts, or where to cut.
+
+    Returns
+    -------
+    list of Tensor
+        The parts in order, of the dtype of ``x``.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has fewer than three axes, the parts would not be equal, or the indices do not
+        ascend.
+
+    Examples
+    --------
+    >>> [part.shape for part in gt.dsplit(gt.ones((2, 3, 4)), [1])]
+    [(2, 3, 1), (2, 3, 3)]
+    """
+    return split(needs_axes(x, 3, "dsplit"), indices_or_sections, axis=2)
+
+
+def _unstack_kernel(xp: Any, x: Any, *, axis: int, num: int) -> tuple[Any, ...]:
+    along = axis_number(x.shape, axis, "unstack")
+    if x.shape[along] != num:
+        raise ValueError(f"axis {axis} has size {x.shape[along]}, not {num}")
+    before = (slice(None),) * along
+    return tuple(x[(*before, i, ...)] for i in range(num))
+
+
+def _unstack_spec(x: TensorSpec, *, axis: int, num: int) -> list[tuple[Any, Any]]:
+    _checked_count(num, "unstack")
+    if x.shape is None:
+        return [(None, x.dtype)] * num
+    along = axis_number(x.shape, axis, "unstack")
+    if x.shape[along] not in (num, None):
+        raise ValueError(f"unstack: axis {axis} of shape {x.shape} does not have size {num}")
+    return [((*x.shape[:along], *x.shape[along + 1 :]), x.dtype)] * num
+
+
+_unstack = op(
+    "unstack",
+    _unstack_kernel,
+    vjp=lambda gs, inputs, outputs, needed, axis, num: [F.stack(*gs, axis=axis)],
+    shapes_only=("x", "out"),
+    infer=_unstack_spec,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Cut an array into ``num`` arrays, one per index of an axis, without that axis.",
+)
+
+
+@named
+def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
+    """Return a list of tensors, one per index of ``axis``, without that axis.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype, with at least one axis.
+    axis
+        The axis to take apart; the first by default.
+    num
+        The size of the axis; it is needed only where a trace does not know it.
+
+    Returns
+    -------
+    list of Tensor
+        Tensors of the dtype of ``x``, one axis less each.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+    ValueError
+        If ``num`` is not the size of the axis, or is missing where the size is unknown.
+
+    Examples
+    --------
+    >>> a, b = gt.unstack(gt.constant([[1, 2], [3, 4]]))
+    >>> b.tolist()
+    [3, 4]
+    """
+    x = as_tensor(x)
+    axis = one_axis(axis, "unstack")
+    if num is None:
+        num = None if x.shape is None else x.shape[axis_number(x.shape, axis, "unstack")]
+        if num is None:
+            raise ValueError(f"unstack: the size of axis {axis} is unknown here; pass num")
+    return list(_unstack(x, axis=axis, num=num)) if num else []

@@ -1,0 +1,224 @@
+"""Arrays and elements repeated, and the adjoints, which add the copies up."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, Tensor, as_shape, as_tensor, beside, ops, rank_of
+from ..common.axes import as_axis, reduced_axes
+from ..common.batching import aligned, batch_axes, together
+from ..common.op_builders import named, op
+
+__all__ = ["repeat", "tile"]
+
+
+def _tiling(shape: Any, reps: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Return ``reps`` and ``shape`` at the same length."""
+    rank = max(len(shape), len(reps))
+    return [1] * (rank - len(reps)) + list(reps), [1] * (rank - len(shape)) + list(shape)
+
+
+def _tile_spec(x: Any, *, reps: tuple[int, ...]) -> tuple[Any, Any]:
+    if x.shape is None:
+        return None, x.dtype
+    times, sizes = _tiling(x.shape, reps)
+    # a file may say anything: a size times a tuple would be a tuple of that size
+    times = [operator.index(t) for t in times]
+    return tuple(None if n is None else n * t for t, n in zip(times, sizes, strict=True)), x.dtype
+
+
+def _untile(xp: Any, x: Any, like: Any, *, reps: tuple[int, ...]) -> Any:
+    times, sizes = _tiling(like.shape, reps)
+    blocks = [n for pair in zip(times, sizes, strict=True) for n in pair]
+    summed = xp.sum(
+        xp.reshape(x, tuple(blocks)), axis=tuple(range(0, len(blocks), 2)), dtype=x.dtype
+    )
+    return xp.reshape(summed, like.shape)
+
+
+def tiled(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``tile`` and of its adjoint."""
+    x, *like = together(xs, batched)
+    reps = params["reps"]
+    rank = max(rank_of(like[0] if like else x, op) - 1, len(reps))
+    reps = (1, *(1,) * (rank - len(reps)), *reps)
+    if not like:
+        return op.raw(aligned(x, rank, op), reps=reps)
+    return F.reshape_like(op.raw(x, aligned(like[0], rank, op), reps=reps), like[0])
+
+
+_tile = op(
+    "tile",
+    lambda xp, x, *, reps: xp.tile(x, reps),
+    gradients={"x": lambda g, x_like, reps: F.untile_like(g, x_like, reps=reps)},
+    infer=_tile_spec,
+    holomorphic=True,
+    batch=tiled,
+    jvp="linear",
+    doc="Repeat the whole of ``x`` along each axis.",
+)
+op(
+    "untile_like",
+    _untile,
+    gradients={"x": lambda g, reps: F.tile(g, reps=reps), "like": NONDIFF},
+    infer=lambda x, like, reps: (like.shape, x.dtype),
+    holomorphic=True,
+    batch=tiled,
+    jvp="linear",
+    doc="Sum the copies of ``like`` that ``tile`` made.",
+)
+
+
+def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
+    """Return copies of ``x`` side by side: ``reps`` of them along each of the last axes.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+    reps
+        The number of copies: one for the last axis, or one for each of the last axes. If there are
+        more than axes, ``x`` gets axes of size 1 in front.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the dtype of ``x``, each axis as many times longer.
+
+    Raises
+    ------
+    TypeError
+        If a number of copies is not an integer.
+    ValueError
+        If a number of copies is negative.
+
+    Notes
+    -----
+    The gradient is summed over the copies.
+
+    Examples
+    --------
+    >>> gt.tile(gt.constant([1, 2]), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    return _tile(x, reps=as_shape(reps, "tile"))
+
+
+def _repeat_spec(x: Any, *, repeats: int, axis: int | None) -> tuple[Any, Any]:
+    repeats = operator.index(repeats)  # a size times a tuple would be a tuple of that size
+    if x.shape is None:
+        return (None if axis is not None else (None,)), x.dtype
+    if axis is None:
+        return (None if None in x.shape else prod(x.shape) * repeats,), x.dtype
+    (along,) = reduced_axes(axis, len(x.shape), "repeat")
+    sizes = list(x.shape)
+    sizes[along] = None if sizes[along] is None else sizes[along] * repeats
+    return tuple(sizes), x.dtype
+
+
+def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> Any:
+    shape = like.shape if axis is not None else (prod(like.shape),)
+    along = axis % len(shape) if axis is not None else 0
+    blocks = (*shape[: along + 1], repeats, *shape[along + 1 :])
+    return xp.reshape(xp.sum(xp.reshape(x, blocks), axis=along + 1, dtype=x.dtype), like.shape)
+
+
+def repeated(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``repeat`` and of its adjoint."""
+    x, *like = together(xs, batched)
+    axis, repeats = params["axis"], params["repeats"]
+    rank = rank_of(like[0] if like else x, op) - 1
+    if axis is not None:
+        return op.raw(x, *like, repeats=repeats, axis=batch_axes(axis, rank, op.name))
+    if not like:
+        return op.raw(F.flatten_last(x, count=rank), repeats=repeats, axis=1)
+    flat = op.raw(x, F.flatten_last(like[0], count=rank), repeats=repeats, axis=1)
+    return F.reshape_like(flat, like[0])
+
+
+_repeat = op(
+    "repeat",
+    lambda xp, x, *, repeats, axis=None: xp.repeat(x, repeats, axis=axis),
+    gradients={
+        "x": lambda g, x_like, repeats, axis: F.unrepeat_like(g, x_like, repeats=repeats, axis=axis)
+    },
+    infer=_repeat_spec,
+    holomorphic=True,
+    batch=repeated,
+    jvp="linear",
+    doc="Repeat each element along an axis.",
+)
+op(
+    "unrepeat_like",
+    _unrepeat,
+    gradients={
+        "x": lambda g, repeats, axis: F.repeat(g, repeats=repeats, axis=axis),
+        "like": NONDIFF,
+    },
+    infer=lambda x, like, repeats, axis: (like.shape, x.dtype),
+    holomorphic=True,
+    batch=repeated,
+    jvp="linear",
+    doc="Sum the copies of each element of ``like`` that ``repeat`` made.",
+)
+
+
+@named
+def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Tensor:
+    """Return ``x`` with each element ``repeats`` times in a row.
+
+    Parameters
+    ----------
+    x
+        A tensor of any dtype.
+    repeats
+        One integer; or one for each entry along ``axis``, as a list or an array of known value.
+    axis
+        The axis to repeat along; without it, the flattened tensor is repeated.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the dtype of ``x``; the size of the axis is the sum of the repeats.
+
+    Raises
+    ------
+    TypeError
+        If ``repeats`` does not hold integers.
+    ValueError
+        If one is negative, or their number is not the size of the axis.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Notes
+    -----
+    The gradient is summed over the copies of each element.
+
+    Examples
+    --------
+    >>> gt.repeat(gt.constant([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
+    >>> gt.repeat(gt.constant([1, 2]), [0, 3]).tolist()
+    [2, 2, 2]
+    """
+    along = as_axis(axis, "repeat")
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iu" or counts.ndim > 1:
+        raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
+    if (counts < 0).any():
+        raise ValueError(f"repeat: repeats must be at least 0, got {repeats!r}")
+    if counts.size == 1:
+        return _repeat(x, repeats=int(counts.reshape(())), axis=along)
+    x = as_tensor(x)
+    if along is None:
+        x, along = ops["reshape"](x, shape=(-1,)), 0
+    if x.shape is not None:
+        size = x.shape[reduced_axes(along, len(x.shape), "repeat")[0]]
+        if size not in (counts.size, None):
+            raise ValueError(f"repeat: {counts.size} repeats do not fit an axis of size {size}")
+    return ops["take"](x, beside(np.repeat(np.arange(counts.size), counts), x), axis=along)
