@@ -17,7 +17,7 @@ from .base.dtypes import (
     is_differentiable,
 )
 from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
-from .base.table import F, ops
+from .base.table import F, ops, public
 
 # nested containers
 from .base.tree import flatten, map_structure, pack_like, sorted_keys, structure
@@ -154,6 +154,7 @@ __all__ = [
     "pack_like",
     "plain",
     "prune",
+    "public",
     "rank_of",
     "recording_to",
     "register_array_type",

@@ -12,8 +12,8 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_batched, as_dtype, as_ten
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
+from ..common.scattering import scatter_add
 from ..indexing.batched_index import example_numbers
-from ..indexing.scattering import scatter_add
 from ..indexing.take import take
 
 __all__ = ["embedding_lookup", "one_hot", "segment_sum"]
