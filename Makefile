@@ -31,6 +31,7 @@ test:
 	.venv-test/bin/python -m pip install --quiet "$$(echo dist/gradtape-*.whl)[test]"
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
+	.venv-test/bin/lint-imports --config .importlinter --cache-dir $(CACHE)/import-linter
 	.venv-test/bin/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape
 	.venv-test/bin/python -c 'import gradtape; print("testing", gradtape.__file__); \
 		assert "site-packages" in gradtape.__file__'

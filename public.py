@@ -7,7 +7,7 @@ its functions and classes by it, ``dir`` lists its public names, and a mistyped 
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
@@ -44,15 +44,13 @@ def publish(module_name: str, path: str | None = None) -> None:
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 
 
-def publish_lazily(table: Mapping[str, str], at_once: Iterable[str] = ()) -> None:
+def publish_lazily(table: Mapping[str, str]) -> None:
     """Make names public directly under the package, and import each when it is first asked for.
 
     Parameters
     ----------
     table
         By module, its public names with spaces between them; by ``"."``, modules.
-    at_once
-        The names to import now.
     """
     package = sys.modules[_ROOT]
     HOMES.update((name, home) for home, names in table.items() for name in names.split())
@@ -71,8 +69,6 @@ def publish_lazily(table: Mapping[str, str], at_once: Iterable[str] = ()) -> Non
         return sorted([*HOMES, "__version__"])
 
     vars(package).update(__all__=list(HOMES), __getattr__=__getattr__, __dir__=__dir__)
-    for name in at_once:
-        __getattr__(name)
 
 
 def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
@@ -105,7 +101,11 @@ class MissingName(AttributeError):
 
     def __str__(self) -> str:
         module_name, name = self.args
-        return f"module {module_name!r} has no attribute {name!r}{_hint(module_name, name)}"
+        try:
+            hint = _hint(module_name, name)
+        except ImportError:  # a module that cannot be imported here must not hide the message
+            hint = ""
+        return f"module {module_name!r} has no attribute {name!r}{hint}"
 
 
 # a traceback shows the name of the type

@@ -5,6 +5,8 @@ Errors are in ``core.errors``. Whoever stands outside ``core`` imports from thes
 
 from __future__ import annotations
 
+from ..public import publish
+
 # what a plugin provides, and what ops are made of
 from .base.context import active_graph, init_scope, loop_limit, recording_to, tracing_into
 from .base.dtypes import (
@@ -15,7 +17,7 @@ from .base.dtypes import (
     is_differentiable,
 )
 from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
-from .base.table import F, ops
+from .base.table import F, ops, public
 
 # nested containers
 from .base.tree import flatten, map_structure, pack_like, sorted_keys, structure
@@ -35,15 +37,9 @@ from .errors import BackendUnavailable, PluginError
 
 # ops that run graphs
 from .functions.branch import Branch, holding, joined, trace_branch
+from .functions.concrete import ConcreteFunction, Output, RestoredFunction, same_value
 from .functions.custom import custom_gradient
-from .functions.function import (
-    ConcreteFunction,
-    Function,
-    Output,
-    RestoredFunction,
-    function,
-    same_value,
-)
+from .functions.function import Function, function
 from .functions.program import Program, batched_graph
 from .graphs.compiled import compiled
 from .graphs.executor import plain
@@ -158,6 +154,7 @@ __all__ = [
     "pack_like",
     "plain",
     "prune",
+    "public",
     "rank_of",
     "recording_to",
     "register_array_type",
@@ -176,3 +173,5 @@ __all__ = [
     "unsure",
     "vmap",
 ]
+
+publish(__name__)

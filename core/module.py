@@ -12,7 +12,8 @@ import numpy as np
 
 from .base.spec import TensorSpec
 from .base.tree import map_structure
-from .functions.function import Function, RestoredFunction
+from .functions.concrete import RestoredFunction
+from .functions.function import Function
 from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable

@@ -83,9 +83,22 @@ def op_signature(op: Op) -> str:
     return f"({', '.join([*arrays, *star, *settings])})"
 
 
+def made_by(cls: type) -> str:
+    """Return how a class is called, where that is ours to say and not Python's, which changes."""
+    if issubclass(cls, enum.Enum):
+        return f"({' | '.join(member.name for member in cls)})"
+    makers = [base for base in cls.__mro__ if {"__init__", "__new__"} & vars(base).keys()]
+    return signature(cls) if is_ours(makers[0]) else ""
+
+
+def library_of(value: Any) -> str:
+    """Return the package that defines a function or class."""
+    return str(value.__module__).partition(".")[0]
+
+
 def is_ours(value: Any) -> bool:
     """Return whether gradtape defines a function or class."""
-    return str(value.__module__).partition(".")[0] == "gradtape"
+    return library_of(value) == "gradtape"
 
 
 def public_path(value: Any, path: str) -> str:
@@ -119,14 +132,14 @@ def lines_of(path: str, value: Any) -> Iterator[str]:
         yield f"{path}: op {op_signature(value)}"
     elif isinstance(value, type):
         if is_ours(value):
-            yield f"{path}: class {signature(value)}"
+            yield f"{path}: class {made_by(value)}".rstrip()
             yield from members(path, value)
         else:
-            yield f"{path}: class of {value.__module__}"
+            yield f"{path}: class of {library_of(value)}"
     elif isinstance(value, FunctionType):
         yield f"{path}: function {signature(value)}"
     elif callable(value) and not isinstance(value, np.dtype):
-        yield f"{path}: function of {value.__module__}"
+        yield f"{path}: function of {library_of(value)}"
     else:
         yield f"{path}: {type(value).__name__} {value!r}"
 

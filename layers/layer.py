@@ -49,6 +49,13 @@ class Layer(Module):
         The dtype of the weights; by default that of the first input if it is floating, else the
         default dtype (``float32``).
 
+    Raises
+    ------
+    ValueError
+        If ``name`` is no identifier.
+    TypeError
+        If ``dtype`` is none that a tensor may have.
+
     Examples
     --------
     >>> class Scale(gt.layers.Layer):

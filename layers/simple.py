@@ -24,6 +24,16 @@ class Activation(Layer, saved_as="layers.Activation"):
         A name (``"relu"``, ...) or any callable of one tensor.
     name
         A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If no activation has the name.
+
+    Examples
+    --------
+    >>> gt.layers.Activation("relu")([-1.0, 2.0]).tolist()
+    [0.0, 2.0]
     """
 
     def __init__(self, activation: Any, name: str | None = None) -> None:
@@ -66,6 +76,19 @@ class Dropout(Layer, saved_as="layers.Dropout"):
     -----
     Kept elements are divided by ``1 - rate`` ("inverted" dropout), so that the expected value is
     the input and nothing happens at inference.
+
+    References
+    ----------
+    N. Srivastava, G. Hinton, A. Krizhevsky, I. Sutskever and R. Salakhutdinov, "Dropout: A Simple
+    Way to Prevent Neural Networks from Overfitting", JMLR 15, 2014.
+
+    Examples
+    --------
+    >>> drop = gt.layers.Dropout(0.5, seed=1)
+    >>> drop([1.0, 2.0]).tolist()
+    [1.0, 2.0]
+    >>> gt.sum(drop(gt.ones(1000), training=True)).item() in range(900, 1100)
+    True
     """
 
     def __init__(self, rate: float, seed: int | None = None, name: str | None = None) -> None:
@@ -109,6 +132,16 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     ----------
     name
         A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` is no identifier; when called, if an axis other than the first is unknown.
+
+    Examples
+    --------
+    >>> gt.layers.Flatten()(gt.zeros((2, 3, 4))).shape
+    (2, 12)
     """
 
     def __init__(self, name: str | None = None) -> None:

@@ -74,6 +74,11 @@ class Report:
         One per golden case.
     skipped
         Functions without golden vectors, with the reason.
+
+    Examples
+    --------
+    >>> gt.saving.Report("model.h5", "numpy").ok  # nothing was checked
+    False
     """
 
     path: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
-import tomllib
 from collections.abc import Iterator
+from configparser import ConfigParser
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -20,76 +22,23 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 # An import that is not here belongs at the top of its module; an entry that is stale goes.
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
-        cli: cli.demo
-        cli: cli.plugins
-        cli: saving
-        cli: saving.verify
-        core.debug: core.replay
-        core.graph: core.graph_text
-        core.tape: core.explain
-        core.tape: core.jacobian
-        core.tape: core.outside
-        core.tensor: core.numpy_protocols
-        core.tensor: core.standard
+        core.ops.hookspecs: pluggy
+        core.ops.host: pluggy
         datasets.digits: h5py
-        gradtape: (by name)
-        training.fitting: tqdm.auto
+        training.epochs: tqdm.auto
     """,
     "it need not be installed": """
         cli.curves: matplotlib.figure
         cli.curves: matplotlib.ticker
         plot.jacobians: matplotlib
         plot.jacobians: matplotlib.ticker
-        plugins.cupy_backend: cupy
+        plugins.cupy.backend: cupy
         plugins.ops.elementwise.special: (by name)
     """,
-    "it is looked up by its public name, whoever provides it": """
+    "it is found by its name: it stands above, or is not needed at once": """
         compat.tensorflow.names: (by name)
-        core.methods: gradtape
-        core.numpy_protocols: gradtape
-        core.standard: gradtape
-        layers.initializers: gradtape
-    """,
-    "the registry is asked on use: it discovers plugins, which import what asks": """
-        core.backend: core.registry
-        core.custom: core.registry
-        core.explain: core.registry
-        core.forward: core.registry
-        core.function: core.registry
-        core.numpy_protocols: core.registry
-        core.op: core.registry
-        core.program: core.registry
-        core.registry: core.custom
-        core.table: core.registry
-        layers.plugin: layers
-        training.plugin: training.optimizers
-    """,
-    "each is made of the other: arrays, ops, tensors, variables, graphs": """
-        core.arrays: core.graph
-        core.backend: core.custom
-        core.backend: core.graph
-        core.convert: core.op
-        core.convert: core.table
-        core.convert: core.variable
-        core.custom: core.replay
-        core.graph_text: core.backend
-        core.methods: core.indexing
-        core.numpy_protocols: core.convert
-        core.numpy_protocols: core.tensor
-        core.op: core.backend
-        core.op: core.convert
-        core.op: core.table
-        core.tensor: core.backend
-        core.tensor: core.graph
-        core.tensor: core.indexing
-        core.variable: core.backend
-        core.variable: core.graph
-    """,
-    "one function alone needs it": """
-        core.module: core.backend
-        core.module: core.tree
-        layers.layer: core.backend
-        plugins.ops.blocks: plugins.ops.random
+        core.base.table: (by name)
+        public: (by name)
     """,
 }
 
@@ -106,29 +55,38 @@ def modules(root: Path) -> Iterator[Path]:
 # -- what is installed -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def settings() -> dict[str, object]:
-    """What pyproject.toml says, where the sources are beside the tests."""
-    path = CHECKOUT / "pyproject.toml"
-    if not path.exists():
+def test_every_module_of_the_checkout_is_installed() -> None:
+    if not (CHECKOUT / "pyproject.toml").exists():
         pytest.skip("the tests are not beside the sources")
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    names = set()
+    for path in modules(CHECKOUT):
+        parts = path.relative_to(CHECKOUT).with_suffix("").parts
+        # namespaces/nn is gradtape.nn: see setup.py
+        parts = parts[1:] if parts[0] == "namespaces" else parts
+        names.add(".".join(("gradtape", *parts)).removesuffix(".__init__"))
+    missing = [name for name in sorted(names - {"gradtape.setup"}) if not find_spec(name)]
+    assert not missing, "setup.py finds the folders that have an __init__.py"
 
 
-def test_the_installed_package_holds_every_module(settings) -> None:
-    missing = [
-        str(path.relative_to(CHECKOUT))
-        for path in modules(CHECKOUT)
-        if not (INSTALLED / path.relative_to(CHECKOUT)).exists()
-    ]
-    assert not missing, "list their folders in pyproject.toml, tool.setuptools.packages"
+# -- the map and its figure ------------------------------------------------------------------------
 
 
-def test_every_folder_with_modules_is_a_package_that_is_listed(settings) -> None:
-    # an editable install finds all folders, so that only a wheel would lack one
-    folders = {path.parent.relative_to(CHECKOUT) for path in modules(CHECKOUT)}
-    names = {".".join(("gradtape", *folder.parts)) for folder in folders}
-    assert sorted(names) == settings["tool"]["setuptools"]["packages"]
+def test_the_figure_shows_the_map() -> None:
+    figure = CHECKOUT / "docs" / "pictures" / "house.svg"
+    if not figure.exists():
+        pytest.skip("the tests are not beside the sources")
+    file = ConfigParser()
+    file.read(CHECKOUT / ".importlinter")
+
+    def floors(contract: str) -> list[str]:
+        text = file[f"importlinter:contract:{contract}"]["layers"]
+        return [name.strip().removeprefix("gradtape.") for name in re.split(r"[\n|]", text.strip())]
+
+    outside, rooms = floors("package"), floors("core")
+    expected = outside[:-1] + rooms + outside[-1:]  # core is the last but one: above public
+    labels = re.findall(r'class="name"[^>]*>([^<]+)<', figure.read_text(encoding="utf-8"))
+    drawn = [name for label in labels for name in label.split(", ")]
+    assert drawn[: len(expected)] == expected, "redraw docs/pictures/house.svg by .importlinter"
 
 
 # -- imports in functions --------------------------------------------------------------------------
@@ -175,3 +133,13 @@ def test_imports_in_functions_have_a_reason() -> None:
     assert sorted(found - set(allowed)) == [], "import them with the module, or say why not"
     assert sorted(set(allowed) - found) == [], "they are gone: take them from the list"
     assert len(allowed) == len(set(allowed)), "an import has one reason"
+
+
+# -- ops -------------------------------------------------------------------------------------------
+
+
+def test_every_module_of_ops_is_imported_with_the_plugin() -> None:
+    gt.registry()
+    folder = INSTALLED / "plugins" / "ops"
+    names = {f"gradtape.{dotted(path.with_suffix(''))}" for path in folder.rglob("*.py")}
+    assert sorted(names - set(sys.modules)) == [], "list it in MODULES of plugins/ops/__init__.py"

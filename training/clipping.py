@@ -44,6 +44,11 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
     -------
     A scalar, 0 if there are no tensors.
 
+    Raises
+    ------
+    TypeError
+        If an entry is not numeric.
+
     Examples
     --------
     >>> gt.training.global_norm([[3.0], None, [[4.0]]]).item()
@@ -82,6 +87,11 @@ def clip_by_global_norm(
     ----------
     R. Pascanu, T. Mikolov and Y. Bengio, "On the difficulty of training recurrent neural networks",
     ICML 2013.
+
+    Raises
+    ------
+    TypeError
+        If an entry, or a norm, is not numeric.
 
     Examples
     --------

@@ -47,6 +47,13 @@ class History:
         The finished epochs, from 0.
     interrupted : bool
         Whether Ctrl-C ended the run.
+
+    Examples
+    --------
+    >>> history = gt.training.History()
+    >>> history.append(0, {"loss": 0.5})
+    >>> history.history
+    {'loss': [0.5]}
     """
 
     def __init__(self) -> None:

@@ -165,6 +165,12 @@ def evaluate(
     ------
     ValueError
         If the data or an argument are unusable.
+
+    Examples
+    --------
+    >>> data = (gt.ones((4, 2)), gt.ones((4, 2)))
+    >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
+    {'loss': 0.0}
     """
     return Trainer(model, loss, metrics).evaluate(as_dataset(data, batch_size).batches())
 
@@ -189,6 +195,11 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
     ------
     ValueError
         If there are no examples, or ``batch_size`` is not positive.
+
+    Examples
+    --------
+    >>> gt.training.predict(gt.layers.Activation("relu"), [[-1.0], [2.0]]).tolist()
+    [[0.0], [2.0]]
     """
     trainer = Trainer(model, "mse", ())
     dataset = as_dataset((x, x), batch_size)

@@ -58,6 +58,17 @@ class Optimizer(Module):
     ------
     ValueError
         If the learning rate is negative, or gradients are to be clipped in two ways or to nothing.
+
+    Examples
+    --------
+    >>> class Descent(gt.training.Optimizer):
+    ...     def update(self, value, gradient, state, settings):
+    ...         (rate,) = settings
+    ...         return value - rate * gradient, state
+    >>> w = gt.Variable(1.0)
+    >>> Descent(0.1).apply_gradients([(gt.constant(5.0), w)])
+    >>> w.item()
+    0.5
     """
 
     learning_rate: Any

@@ -42,6 +42,11 @@ class SGD(Optimizer, saved_as="training.SGD"):
     velocities : list of Variable
         One per trained variable, if there is momentum.
 
+    Raises
+    ------
+    ValueError
+        If ``momentum`` is not in ``[0, 1]``, or the learning rate is negative.
+
     Notes
     -----
     With velocity ``u``, gradient ``g`` and learning rate ``r``::
@@ -119,6 +124,11 @@ class Adam(Optimizer, saved_as="training.Adam"):
     first_moments, second_moments : list of Variable
         One per trained variable.
 
+    Raises
+    ------
+    ValueError
+        If a decay is not in ``[0, 1)``, or the learning rate is negative.
+
     Notes
     -----
     With gradient ``g``, learning rate ``r`` and step ``t`` from 1::
@@ -132,6 +142,13 @@ class Adam(Optimizer, saved_as="training.Adam"):
     References
     ----------
     D. P. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015, section 2.
+
+    Examples
+    --------
+    >>> w = gt.Variable(1.0)
+    >>> gt.training.Adam(0.5).apply_gradients([(gt.constant(2.0), w)])
+    >>> round(w.item(), 4)
+    0.5
     """
 
     slots = ("first_moments", "second_moments")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .index import encode_index
 from .table import F
 from .unknown import not_known
 
@@ -58,6 +59,10 @@ class ArrayOperators:
 
     def __bool__(self) -> bool:
         raise not_known(self, "its truth (if, while, and, or)")
+
+    def __getitem__(self, index: Any) -> Any:
+        template, arrays = encode_index(index, lambda part: part)
+        return F.getitem(self, *arrays, index=template)
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return F.floor_divide(self, other), F.remainder(self, other)

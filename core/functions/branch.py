@@ -17,7 +17,7 @@ from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..base.tree import flatten
 from ..batches.batched import new_level
-from ..graphs.closure import Observer
+from ..graphs.capture import Capture
 from ..graphs.graph import Graph
 from ..graphs.nodes import Node, Symbol
 from ..graphs.optimize import prune
@@ -91,57 +91,32 @@ class Branch(Graph):
         self.assignments.add(self.nodes[-1])
 
 
-class _Taker(Observer):
-    """Stands among the tapes and makes inputs of the tensors from outside that ops are given."""
+class _Taker(Capture[Branch]):
+    """What a branch makes of tensors from outside: inputs, if tapes may follow them."""
 
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
-        super().__init__()
-        self._branch = branch
+        super().__init__(branch)
         self._around = around
-        self._first = next_id()
-        self._derived: set[int] = set()
         self._symbols: dict[int, Symbol] = {}  # by a tensor's id: an array may be of several
-        self._seen = 0
 
     def accessed(self, variable: Variable) -> None:
         """Tell those who look on outside that a variable is read."""
         for recorder in self._around:
             recorder.accessed(variable)
 
-    def _note(
-        self, method: str, arguments: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]
-    ) -> None:
-        assignments = self._branch.assignments  # of which nobody is told
-        nodes = [node for node in self._branch.nodes[self._seen :] if node not in assignments]
-        self._seen = len(self._branch.nodes)
-        if not is_transformed(outputs[0].array):
-            # of constants alone: computed here, once, and outside for those who look on there
-            with recording_to(self._around):
-                for recorder in self._around:
-                    getattr(recorder, method)(*arguments)
-            self._derived.update(y.id for y in outputs)
-            return
-        # a custom gradient's node has the results before the arguments
-        offset = len(outputs) if method == "record_call" else 0
-        single = len(nodes) == 1 and len(nodes[0].inputs) >= offset + len(inputs)
-        for place, x in enumerate(inputs, offset):
-            if not self._is_outside(x):
-                continue
-            known = self._branch.adopt(x.array)
-            symbol = self.symbol(x)
-            for node in nodes:
-                node.inputs = tuple(
-                    symbol if given is known and (not single or i == place) else given
-                    for i, given in enumerate(node.inputs)
-                )
+    def _is_told(self, node: Node) -> bool:
+        return node not in self.graph.assignments
 
-    def _is_outside(self, x: Any) -> bool:
-        return type(x) is Tensor and (0 < x.id < self._first or x.id in self._derived)
+    def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
+        # of constants alone: computed here, once, and outside for those who look on there
+        with recording_to(self._around):
+            for recorder in self._around:
+                getattr(recorder, method)(*arguments)
+        return True
 
     def symbol(self, x: Tensor) -> Symbol:
-        """Return what stands for a tensor in the branch: an input, if tapes may follow it."""
-        branch = self._branch
-        if not self._is_outside(x) or (type(x.array) is Symbol and x.array.graph is branch):
+        branch = self.graph
+        if not self.is_outside(x) or (type(x.array) is Symbol and x.array.graph is branch):
             own: Symbol = branch.adopt(x.array)
             return own
         symbol = self._symbols.get(x.id)

@@ -9,139 +9,24 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from ..base.context import active_batches, active_graph, active_tapes, tracing_into
-from ..base.dtypes import SCALARS
-from ..base.spec import TensorSpec, describe
+from ..base.context import active_batches, active_graph, tracing_into
+from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
-from ..graphs.closure import Closure
-from ..graphs.compiled import Run, compiled
+from ..graphs.capture import Closure
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
-from ..graphs.replay import replay
-from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
+from .concrete import ConcreteFunction, Output, as_declared, fit
 
-__all__ = ["ConcreteFunction", "Function", "RestoredFunction", "function"]
+__all__ = ["Function", "function"]
 
 _STORE = "_gradtape_functions"
 
 P = ParamSpec("P")
 Rest = ParamSpec("Rest")
 R = TypeVar("R")
-
-
-class ConcreteFunction:
-    """One trace of a function: a graph with the structure of its arguments and results.
-
-    Parameters
-    ----------
-    name
-        The function's name.
-    graph
-        What was traced.
-    arguments
-        ``(args, kwargs)`` with a :class:`TensorSpec` for each tensor and the value itself for each
-        Python argument that the trace depends on.
-    results
-        The structure of what is returned: the index of an output of the graph for each tensor, any
-        other value as it is.
-
-    Attributes
-    ----------
-    specs
-        The :class:`TensorSpec` of each tensor among the arguments, in order.
-
-    Examples
-    --------
-    >>> square = gt.function(lambda x: x * x)
-    >>> square.get_concrete_function(gt.TensorSpec([2])).graph.outputs[0].shape
-    (2,)
-    """
-
-    def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
-        self.name = name
-        self.graph = graph
-        self.arguments = arguments
-        self.results = results
-        self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
-        self._run: Run | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run on arguments of the traced structure."""
-        return self.call_flat(self.fitted(args, kwargs))
-
-    def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
-        """Return the tensors among the arguments, or raise if this trace is not for them.
-
-        Parameters
-        ----------
-        args, kwargs
-            The arguments of a call: a tuple and a dict.
-
-        Returns
-        -------
-        list of Tensor
-            The tensors in order.
-
-        Raises
-        ------
-        TypeError
-            If the structure, a dtype or a Python value differs from what was traced.
-        ValueError
-            If a shape does not fit.
-        """
-        args = _as_declared(tuple(args), self.arguments[0])
-        leaves = flatten((args, kwargs))
-        specs = flatten(self.arguments)
-        if structure((args, kwargs)) != structure(self.arguments):
-            raise TypeError(
-                f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}"
-            )
-        tensors = []
-        for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
-            if isinstance(spec, TensorSpec):
-                tensors.append(fit(leaf, spec, self.name, i))
-            elif not same_value(leaf, spec):
-                raise TypeError(f"{self.name}: argument {i} was traced as {spec!r}, got {leaf!r}")
-        return tensors
-
-    def call_flat(self, tensors: Sequence[Tensor]) -> Any:
-        """Run on the flat list of input tensors.
-
-        Parameters
-        ----------
-        tensors
-            The tensors that :meth:`fitted` returns.
-
-        Returns
-        -------
-        object
-            The results, in the structure that the function returned.
-        """
-        direct = active_graph.get() is None and not active_tapes.get()
-        if direct and not any(is_transformed(x.array) for x in tensors):
-            if self._run is None:
-                self._run = compiled(self.graph)
-            outputs = [Tensor(array) for array in self._run([x.array for x in tensors])]
-        else:
-            outputs = replay(self.graph, tensors)
-        return map_structure(
-            lambda leaf: outputs[leaf.index] if isinstance(leaf, Output) else leaf, self.results
-        )
-
-    def __repr__(self) -> str:
-        return f"<ConcreteFunction {self.name}({', '.join(str(spec) for spec in self.specs)})>"
-
-
-class Output:
-    """Stands for an output of the graph in the structure of a function's results."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
 
 
 class Function(Generic[P, R]):
@@ -302,7 +187,7 @@ class Function(Generic[P, R]):
         signature = self.input_signature
         declared: list[Any] = []
         if signature is not None:
-            matched = _as_declared(args[: len(signature)], signature)
+            matched = as_declared(args[: len(signature)], signature)
             if structure(matched) != structure(signature):
                 raise TypeError(
                     f"{self.name}: the arguments do not have the structure of input_signature "
@@ -371,106 +256,14 @@ class Function(Generic[P, R]):
         return f"<function {self.name}, {len(self._concrete)} traces>"
 
 
-def _as_declared(args: Any, signature: Any) -> Any:
-    """Turn a list of numbers that stands where a tensor is declared into a tensor."""
-    if isinstance(signature, TensorSpec):
-        return as_tensor(args, signature.dtype) if isinstance(args, (list, tuple)) else args
-    if isinstance(signature, tuple) and isinstance(args, tuple) and len(args) == len(signature):
-        return tuple(_as_declared(a, s) for a, s in zip(args, signature, strict=True))
-    return args
-
-
 def _output(leaf: Any, closure: Closure) -> Any:
     if isinstance(leaf, Variable):
         leaf = leaf.value
     if not isinstance(leaf, Tensor):
         return leaf
     graph = closure.graph
-    graph.outputs.append(closure.symbol(leaf, graph.adopt(leaf.array)))
+    graph.outputs.append(closure.symbol(leaf))
     return Output(len(graph.outputs) - 1)
-
-
-class RestoredFunction:
-    """A function whose Python code is gone: it runs the trace that fits its arguments.
-
-    Parameters
-    ----------
-    name
-        The function's name.
-    signature
-        The parameters that it had, to bind keyword arguments and defaults.
-    concrete_functions
-        Its traces.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        signature: inspect.Signature,
-        concrete_functions: Sequence[ConcreteFunction],
-    ) -> None:
-        self.name = self.__name__ = name
-        self.signature = self.__signature__ = signature
-        self.concrete_functions = list(concrete_functions)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self.name}: {error}") from None
-        bound.apply_defaults()
-        chosen = self.select(bound.args, bound.kwargs)
-        return chosen(*bound.args, **bound.kwargs)
-
-    def select(self, args: Any, kwargs: Any) -> ConcreteFunction:
-        """Return the first trace that fits the arguments.
-
-        Raises
-        ------
-        TypeError
-            If none does; the message lists the traces.
-        """
-        reason: Exception | None = None
-        for concrete in self.concrete_functions:
-            try:
-                concrete.fitted(args, kwargs)
-            except (TypeError, ValueError) as error:
-                reason = error
-            else:
-                return concrete
-        if len(self.concrete_functions) == 1 and reason is not None:
-            raise reason
-        traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
-        raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
-
-    def __repr__(self) -> str:
-        return f"<restored function {self.name}{self.signature}>"
-
-
-def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
-    """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
-    tensor = as_tensor(leaf)
-    if tensor.dtype != spec.dtype:
-        weak = type(leaf) in SCALARS or isinstance(leaf, (list, tuple))
-        if not weak:
-            raise TypeError(
-                f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "
-                f"cast it with .astype({spec.dtype.name!r})"
-            )
-        tensor = as_tensor(leaf, spec.dtype)
-    if not spec.admits(tensor.shape):
-        raise ValueError(
-            f"{name}: argument {position} must be {spec}, "
-            f"got {describe(tensor.shape, tensor.dtype)}"
-        )
-    return tensor
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """Return whether two Python arguments select the same trace."""
-    if type(a) is not type(b):
-        return False
-    return repr(a) == repr(b) if type(a) in (float, complex) else bool(a == b)
 
 
 @overload

@@ -10,7 +10,7 @@ from ..batches.batched import outermost
 from ..batches.boundary import HIDE, InBatch
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
-from .closure import Closure
+from .capture import Closure
 from .graph import Graph
 from .nodes import CustomGradient, Refusal, Symbol
 
@@ -54,7 +54,7 @@ def _trace_backward(
             code = getattr(backward.grad_fn, "__code__", None)
             line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
             return Refusal(name, line, str(error)), (False,) * len(backward.specs), []
-        inner.outputs = [closure.symbol(g, inner.adopt(g.array)) for g in grads if g is not None]
+        inner.outputs = [closure.symbol(g) for g in grads if g is not None]
     if closure.tensors:
         inner.closure = closure
     inner.inputs = [x for x in inner.inputs if x not in own] + list(own)

@@ -22,7 +22,7 @@ from .text import graph_text
 
 if TYPE_CHECKING:
     from ..tensors.variable import Variable
-    from .closure import Closure
+    from .capture import Closure
 
 __all__ = ["Graph"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, Self
 
 from ..base.dtypes import SCALARS
 from ..base.table import late, ops, registry
@@ -200,6 +200,10 @@ class Primitive:
         return tuple(kept), outputs
 
     __signature__ = _Signature()
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """Return the op itself: as a descriptor it is a routine to ``help``, not a value."""
+        return self
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..base.table import F
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from .primitive import Primitive
 
 __all__ = ["NONDIFF", "NOTHING", "BatchRule", "Composed", "ForwardRule", "Rule", "op_of"]
+
+#: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
+#: inside, which of them are batched, and the parameters. It returns the results, their first axis
+#: the hidden one.
+BatchRule: TypeAlias = (
+    "Literal['elementwise'] | Composed"
+    " | Callable[[Primitive, list[Any], list[bool], dict[str, Any]], Any]"
+)
+#: How tangents go forward: what the op is linear in, or
+#: ``rule(tangents, inputs, outputs, **params)``.
+ForwardRule: TypeAlias = "Literal['linear', 'multilinear'] | Callable[..., Any]"
 
 #: In :attr:`Rule.single`: the rule needs no value.
 NOTHING = -1
@@ -114,19 +125,6 @@ class Composed:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
-
-
-#: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
-#: inside, which of them are batched, and the parameters. It returns the results, their first axis
-#: the hidden one.
-BatchRule = (
-    Literal["elementwise"]
-    | Composed
-    | Callable[["Primitive", list[Any], list[bool], dict[str, Any]], Any]
-)
-#: How tangents go forward: what the op is linear in, or
-#: ``rule(tangents, inputs, outputs, **params)``.
-ForwardRule = Literal["linear", "multilinear"] | Callable[..., Any]
 
 
 def _argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:

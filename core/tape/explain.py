@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ..base.context import recording_to
@@ -95,8 +96,8 @@ def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[s
 def _watched(tape: GradientTape) -> str:
     """Say what the tape watches: variables by name, tensors by shape and dtype."""
     variables, tensors, gone = [], [], 0
-    for _, watched in sorted(tape._roots.items()):
-        source = watched()
+    for _, watched in sorted(tape._roots.items(), key=itemgetter(0)):
+        source = watched if isinstance(watched, Variable) else watched()
         if isinstance(source, Variable):
             variables.append(f"variable {source.name!r}")
         elif source is not None:

@@ -37,8 +37,8 @@ class RecordingTape(Recorder):
         # what ops see of it: nothing unless the tape is recording (a task that was started inside
         # the with block may outlive it, and still has the tape among its active ones)
         self.records: dict[int, Any] = {}
-        # what is watched, by id; weak, since only messages look at it
-        self._roots: dict[int, weakref.ref[Any]] = {}
+        # what is watched, by id; tensors are free to go, since only messages look at them
+        self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
         self._stops: list[str] = []
@@ -150,17 +150,14 @@ class RecordingTape(Recorder):
         """
         for leaf in flatten(tensor):
             if isinstance(leaf, (Tensor, Variable)):
-                self._watch(leaf)
+                if is_differentiable(leaf.dtype):
+                    self._all.setdefault(leaf.id)
+                    self._roots[leaf.id] = weakref.ref(leaf)
             else:
                 raise TypeError(
                     f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "
                     "make one with gradtape.constant"
                 )
-
-    def _watch(self, source: Tensor | Variable) -> None:
-        if is_differentiable(source.dtype):
-            self._all.setdefault(source.id)
-            self._roots[source.id] = weakref.ref(source)
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the variables watched by being read, in the order of their creation.
@@ -175,33 +172,17 @@ class RecordingTape(Recorder):
         return tuple(self._variables[id] for id in sorted(self._variables))
 
     def accessed(self, variable: Variable) -> None:
-        """Take note that a trainable variable was read (called by the variable).
-
-        Parameters
-        ----------
-        variable
-            The variable.
-        """
+        """Take note that a trainable variable was read (called by the variable)."""
         if self._watch_accessed and self._recording and variable.id not in self._variables:
             self._variables[variable.id] = variable
-            self._watch(variable)
+            if is_differentiable(variable.dtype):
+                self._all.setdefault(variable.id)
+                self._roots[variable.id] = variable
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        """Record a run of ``op`` with one output (called by the op).
-
-        Parameters
-        ----------
-        op
-            The op.
-        inputs
-            What it was given: tensors, and weak Python scalars.
-        output
-            The tensor that it gave.
-        params
-            The op's parameters.
-        """
+        """Record a run of ``op`` with one output (called by the op)."""
         rules = op.rules
         if rules is None:
             self.record_joint(op, inputs, [output], params)
@@ -245,19 +226,7 @@ class RecordingTape(Recorder):
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        """Record a run of an op with one rule for all of its inputs.
-
-        Parameters
-        ----------
-        op
-            The op.
-        inputs
-            What it was given: tensors, and weak Python scalars.
-        outputs
-            The tensors that it gave.
-        params
-            The op's parameters.
-        """
+        """Record a run of an op with one rule for all of its inputs."""
         live = self.records
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
         if not any(ids):
@@ -294,18 +263,7 @@ class RecordingTape(Recorder):
         outputs: list[Tensor],
         backward: Callable[[list[Any]], Sequence[Any]],
     ) -> None:
-        """Record a computation whose gradient is the function ``backward``.
-
-        Parameters
-        ----------
-        name
-            A name for messages.
-        inputs, outputs
-            The tensors that went in and came out.
-        backward
-            ``backward(gs, raw)`` takes an upstream gradient (or ``None``) per output and returns
-            one gradient (or ``None``) per input: arrays if ``raw``, else tensors.
-        """
+        """Record a computation whose gradient is the function ``backward``."""
         ids = tuple(x.id if x.id in self.records else None for x in inputs)
         if any(ids):
             self._join(
@@ -313,15 +271,7 @@ class RecordingTape(Recorder):
             )
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        """Take note that gradients stop here, and why.
-
-        Parameters
-        ----------
-        inputs, outputs
-            The tensors that went in and came out; no outputs for what no tape sees.
-        why
-            The reason in words, for :meth:`explain`.
-        """
+        """Take note that gradients stop here, and why."""
         for x in inputs:
             if x.id in self.records:
                 self._breaks.extend(Break(y.id, x.id, why) for y in outputs)

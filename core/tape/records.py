@@ -8,7 +8,7 @@ tapes in here; all others ask :func:`edges`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..ops.rule import op_of
 from ..tensors.op import Op
@@ -28,6 +28,14 @@ __all__ = [
     "reachable",
     "saved_tensors",
 ]
+
+#: The commonest record, of one input and at most one value that the rule reads: (input, rule, value
+#: or None, like).
+SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | None]"
+#: None stands for a tensor that is watched, and for the further outputs of the
+#: :class:`MultiOutputRecord` before it. A list holds the fields of an :class:`Edge` per input; with
+#: ``keywords`` None, the one value that the rule reads (or None) stands in the place of ``values``.
+Record: TypeAlias = "SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | None"
 
 
 class Edge(NamedTuple):
@@ -54,14 +62,6 @@ class MultiOutputRecord(NamedTuple):
     backward: Callable[[list[Any]], Sequence[Any]]
     name: str
 
-
-#: The commonest record, of one input and at most one value that the rule reads: (input, rule, value
-#: or None, like).
-SingleRecord = tuple[int, Callable[..., Any], Any, Tensor | None]
-#: None stands for a tensor that is watched, and for the further outputs of the
-#: :class:`MultiOutputRecord` before it. A list holds the fields of an :class:`Edge` per input; with
-#: ``keywords`` None, the one value that the rule reads (or None) stands in the place of ``values``.
-Record = SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | None
 
 #: Stands for the outputs of what no tape sees; no tensor has this id.
 ELSEWHERE = 0

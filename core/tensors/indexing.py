@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import SCALARS
+from ..base.index import encode_index
 from ..base.spec import broadcast_shapes
 from ..base.table import F, ops
 from ..ops.backend import backend_of, to_numpy
@@ -47,23 +47,7 @@ def _misfit(x: Any, index: Any, error: IndexError) -> IndexError:
 
 def _encode_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Tensor]]:
     """Return an index as a parameter of ops, and the arrays in it."""
-    parts = index if isinstance(index, tuple) else (index,)
-    template: list[Any] = []
-    arrays: list[Tensor] = []
-    for part in parts:
-        if part is None:
-            template.append("newaxis")
-        elif part is Ellipsis:
-            template.append("...")
-        elif isinstance(part, slice):
-            template.append(("slice", *(_bound(n) for n in (part.start, part.stop, part.step))))
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-            template.append(int(part))
-        else:
-            array = _index_array(part, x.array)
-            template.append(("array", len(arrays)))
-            arrays.append(array)
-    return tuple(template), arrays
+    return encode_index(index, lambda part: _index_array(part, x.array))
 
 
 class At:
@@ -360,10 +344,6 @@ class Place:
             and self._x.shape is not None
             and mask.shape == self._x.shape
         )
-
-
-def _bound(n: Any) -> int | None:
-    return None if n is None else operator.index(n)
 
 
 def _index_array(part: Any, beside: Any) -> Tensor:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from ..plugins.ops.linalg.decompositions import cholesky, det, inv, slogdet, solve
+from ..plugins.ops.linalg.decompositions import cholesky, qr, svd, svdvals
+from ..plugins.ops.linalg.determinants import det, slogdet
+from ..plugins.ops.linalg.eigenvalues import eig, eigh, eigvals, eigvalsh
 from ..plugins.ops.linalg.einsum import einsum
-from ..plugins.ops.linalg.factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
 from ..plugins.ops.linalg.least_squares import lstsq, matrix_rank, pinv
-from ..plugins.ops.linalg.matrix_functions import expm, matrix_power, multi_dot, solve_triangular
-from ..plugins.ops.linalg.namespace import diagonal, trace
+from ..plugins.ops.linalg.linear_systems import inv, solve, solve_triangular, tensorinv, tensorsolve
+from ..plugins.ops.linalg.matmul import matmul
+from ..plugins.ops.linalg.matrix_diagonals import diagonal, trace
+from ..plugins.ops.linalg.matrix_functions import expm, matrix_power
 from ..plugins.ops.linalg.norms import cond, matrix_norm, norm, vector_norm
 from ..plugins.ops.linalg.products import (
     cross,
     dot,
     inner,
     kron,
-    matmul,
+    matvec,
+    multi_dot,
     outer,
-    tensordot,
     vdot,
     vecdot,
+    vecmat,
 )
-from ..plugins.ops.linalg.tensor_equations import matvec, tensorinv, tensorsolve, vecmat
+from ..plugins.ops.linalg.tensordot import tensordot
 from ..plugins.ops.shapes.transposition import matrix_transpose
 from ..public import publish
 

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from ..plugins.ops.elementwise.trigonometry import tanh
-from ..plugins.ops.network.activations import (
-    gelu,
+from ..plugins.ops.linalg.norms import clip_by_norm
+from ..plugins.ops.network.activations.gates import gelu, glu, hard_silu, mish, silu
+from ..plugins.ops.network.activations.rectifiers import (
+    celu,
+    elu,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    softplus,
+    squareplus,
+)
+from ..plugins.ops.network.activations.shrinkage import hard_shrink, soft_shrink, tanh_shrink
+from ..plugins.ops.network.activations.sigmoids import (
     hard_sigmoid,
-    hard_silu,
     hard_tanh,
     log_sigmoid,
-    mish,
-    selu,
+    sigmoid,
     softsign,
 )
-from ..plugins.ops.network.blocks import (
-    dropout,
-    embedding_lookup,
-    group_normalization,
-    layer_normalization,
-    segment_sum,
-)
-from ..plugins.ops.network.convolution import conv, conv1d, conv2d, conv_transpose, depthwise_conv
-from ..plugins.ops.network.images import (
-    avg_pool1d,
-    avg_pool2d,
-    conv1d_transpose,
-    conv2d_transpose,
-    max_pool1d,
-    max_pool2d,
-)
+from ..plugins.ops.network.activations.softmax import log_softmax, softmax
+from ..plugins.ops.network.convolution import conv, conv1d, conv2d, depthwise_conv
+from ..plugins.ops.network.dropout import dropout
+from ..plugins.ops.network.embeddings import embedding_lookup, one_hot, segment_sum
 from ..plugins.ops.network.losses import (
     binary_cross_entropy,
     categorical_cross_entropy,
@@ -38,30 +36,27 @@ from ..plugins.ops.network.losses import (
     kl_divergence,
     sigmoid_cross_entropy_with_logits,
 )
-from ..plugins.ops.network.nn import (
+from ..plugins.ops.network.normalization import (
     batch_normalization,
-    clip_by_norm,
-    elu,
-    leaky_relu,
-    log_softmax,
-    one_hot,
-    relu,
-    relu6,
-    sigmoid,
-    silu,
-    softmax,
+    group_normalization,
+    layer_normalization,
+)
+from ..plugins.ops.network.pooling import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+)
+from ..plugins.ops.network.softmax_cross_entropy import (
     softmax_cross_entropy_with_logits,
-    softplus,
     sparse_softmax_cross_entropy_with_logits,
 )
-from ..plugins.ops.network.pooling import avg_pool, max_pool
-from ..plugins.ops.network.shrinkage import (
-    celu,
-    glu,
-    hard_shrink,
-    soft_shrink,
-    squareplus,
-    tanh_shrink,
+from ..plugins.ops.network.transposed_convolution import (
+    conv1d_transpose,
+    conv2d_transpose,
+    conv_transpose,
 )
 from ..public import publish
 

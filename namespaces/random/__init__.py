@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..plugins.ops.random.random import (
-    Generator,
+from ..plugins.ops.random.functions import (
     bernoulli,
     categorical,
     choice,
@@ -17,6 +16,7 @@ from ..plugins.ops.random.random import (
     truncated_normal,
     uniform,
 )
+from ..plugins.ops.random.generator import Generator
 from ..public import publish
 
 __all__ = [

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, hookimpl
-from . import convolution_kernels as numpy_convolution_kernels
-from . import kernels as numpy_kernels
-from . import network_kernels as numpy_network_kernels
+from . import convolution, elementwise, linalg, network, reductions, shapes
 
 _ZERO = bytes(16)
 
@@ -62,9 +60,5 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are quicker on NumPy than the portable ones."""
-    kernels = {
-        **numpy_convolution_kernels.KERNELS,
-        **numpy_kernels.KERNELS,
-        **numpy_network_kernels.KERNELS,
-    }
-    return {(op, "numpy"): kernel for op, kernel in kernels.items()}
+    rooms = (convolution, elementwise, linalg, network, reductions, shapes)
+    return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}

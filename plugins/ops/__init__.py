@@ -1,155 +1,56 @@
-"""The op families, as one plugin."""
+"""The ops, as one plugin: a room for each chapter of NumPy's manual, an op with all of its rules.
+
+``common`` holds the tools that rooms share. Rooms import each other in one direction alone, which
+``.importlinter`` checks.
+"""
 
 from __future__ import annotations
 
-from ...core.extend import Op, hookimpl
-from .analysis import differences, fitting, interpolation, polynomials, vector_convolution
-from .common.op_builders import OPS
-from .control import control
-from .control import scan as row_loops
-from .elementwise import (
-    arithmetic,
-    bounds,
-    casting,
-    comparison,
-    complex_numbers,
-    floating_point,
-    integers,
-    powers,
-    rounding,
-    special,
-    trigonometry,
-)
-from .fourier import frequencies, multi_dimensional, one_dimensional, primitives
-from .indexing import duplicate_indices, getitem, selection, sets, sorting, take
-from .linalg import (
-    decompositions,
-    einsum,
-    factorizations,
-    least_squares,
-    matrices,
-    matrix_functions,
-    norms,
-    products,
-    tensor_equations,
-)
-from .linalg import namespace as linalg
-from .network import (
-    activations,
-    blocks,
-    convolution,
-    images,
-    losses,
-    nn,
-    normalization,
-    pooling,
-    shrinkage,
-    windows,
-)
-from .random import distributions, random
-from .reductions import cumulative, extrema, nan_extrema, nan_sums, sums, truth, variance
-from .shapes import (
-    adjoints,
-    application,
-    broadcasting,
-    creation,
-    diagonals,
-    editing,
-    joining,
-    padding,
-    ranges,
-    rearrangement,
-    reshaping,
-    splitting,
-    tiling,
-    transposition,
-)
-from .statistics import covariance, histograms, nan_quantiles, quantiles
+from importlib import import_module
 
-__all__ = [
-    "activations",
-    "adjoints",
-    "application",
-    "arithmetic",
-    "blocks",
-    "bounds",
-    "broadcasting",
-    "casting",
-    "comparison",
-    "complex_numbers",
-    "control",
-    "convolution",
-    "covariance",
-    "creation",
-    "cumulative",
-    "decompositions",
-    "diagonals",
-    "differences",
-    "distributions",
-    "duplicate_indices",
-    "editing",
-    "einsum",
-    "extrema",
-    "factorizations",
-    "fitting",
-    "floating_point",
-    "frequencies",
-    "getitem",
-    "gradtape_ops",
-    "histograms",
-    "images",
-    "integers",
-    "interpolation",
-    "joining",
-    "least_squares",
-    "linalg",
-    "losses",
-    "matrices",
-    "matrix_functions",
-    "multi_dimensional",
-    "nan_extrema",
-    "nan_quantiles",
-    "nan_sums",
-    "nn",
-    "normalization",
-    "norms",
-    "one_dimensional",
-    "padding",
-    "polynomials",
-    "pooling",
-    "powers",
-    "primitives",
-    "products",
-    "quantiles",
-    "random",
-    "ranges",
-    "rearrangement",
-    "reshaping",
-    "rounding",
-    "row_loops",
-    "selection",
-    "sets",
-    "shrinkage",
-    "sorting",
-    "special",
-    "splitting",
-    "sums",
-    "take",
-    "tensor_equations",
-    "tiling",
-    "transposition",
-    "trigonometry",
-    "truth",
-    "variance",
-    "vector_convolution",
-    "windows",
-]
+from ...core.extend import Op, hookimpl
+from .common.op_builders import OPS
+from .random.generator import Generator
+
+__all__ = ["gradtape_modules", "gradtape_ops"]
+
+#: What defines ops and the functions made of them, by room.
+MODULES = {
+    "analysis": "differences fitting interpolation polynomials vector_convolution",
+    "control": "cond loops scan subgraphs while_loop",
+    "elementwise": (
+        "arithmetic bounds casting comparison complex_numbers floating_point integers "
+        "powers rounding special trigonometry"
+    ),
+    "fourier": "frequencies multi_dimensional one_dimensional primitives",
+    "indexing": "batched_index duplicate_indices getitem selection sets sorting take",
+    "linalg": (
+        "decompositions determinants eigenvalues einsum least_squares linear_systems "
+        "matmul matrices matrix_diagonals matrix_functions norms products tensordot"
+    ),
+    "network": (
+        "channels convolution dropout embeddings losses normalization pooling "
+        "softmax_cross_entropy transposed_convolution windows"
+    ),
+    "network.activations": "gates rectifiers shrinkage sigmoids softmax",
+    "random": "distributions functions gamma generator keys parameters",
+    "reductions": "builder cumulative extrema nan_extrema nan_sums options sums truth variance",
+    "shapes": (
+        "adjoints application broadcasting creation diagonals editing joining padding "
+        "ranges rearrangement reshaping splitting tiling transposition"
+    ),
+    "statistics": "covariance histograms nan_quantiles quantiles",
+}
+
+for _room, _modules in MODULES.items():
+    for _module in _modules.split():
+        import_module(f".{_room}.{_module}", __name__)
 
 
 @hookimpl
 def gradtape_modules() -> dict[str, type]:
     """Provide the module classes of this package to saved files."""
-    return {"random.Generator": random.Generator}
+    return {"random.Generator": Generator}
 
 
 @hookimpl

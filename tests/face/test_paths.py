@@ -83,6 +83,9 @@ def test_objects_are_of_the_module_where_users_find_them(path: str, module: str)
         "import gradtape; gradtape.dot; print(gradtape.linalg.dot.__module__)",
         "import gradtape.saving; print(gradtape.saving.load.__module__)",
         "from gradtape.core.extend import Module; print(Module.__module__)",
+        "import gradtape; print(type(gradtape.constant(1.0)).__module__)",
+        "import gradtape; print(type(gradtape.eye(2)).__module__)",
+        "import gradtape.layers; print(gradtape.layers.Dense.__mro__[2].__module__)",
     ],
 )
 def test_the_path_does_not_depend_on_what_is_imported_first(code: str) -> None:
@@ -98,6 +101,13 @@ def test_help_shows_the_public_path() -> None:
     assert repr(gt.layers.Dense) == "<class 'gradtape.layers.Dense'>"
 
 
+def test_help_shows_an_op_as_a_function() -> None:
+    title, _, call, first, *_ = pydoc.render_doc(gt.nn.relu, renderer=pydoc.plaintext).splitlines()
+    assert title.endswith("UnaryOp in module gradtape.core.extend")
+    assert call.startswith("relu(x, /")
+    assert first.strip()
+
+
 def test_a_traceback_shows_the_public_path() -> None:
     code = "import gradtape as gt\n@gt.function\ndef f(x): return float(x)\nf(gt.constant(1.0))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -105,9 +115,14 @@ def test_a_traceback_shows_the_public_path() -> None:
 
 
 def test_an_object_of_no_public_module_keeps_its_path() -> None:
-    from gradtape.core.ops.registry import Registry
+    from gradtape.core.base.table import OpTable
 
-    assert Registry.__module__ == "gradtape.core.ops.registry"
+    assert OpTable.__module__ == "gradtape.core.base.table"
+
+
+def test_what_plugin_authors_use_goes_by_its_door() -> None:
+    assert Op.__module__ == "gradtape.core.extend"
+    assert gt.Module.__module__ == "gradtape"
 
 
 def test_ops_are_pickled_by_name() -> None:

@@ -189,5 +189,29 @@ def sparse_categorical_crossentropy(
 
 
 def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Tensor:
-    """Return :func:`sparse_categorical_crossentropy` of integer labels and logits."""
+    """Return :func:`sparse_categorical_crossentropy` of integer labels and logits.
+
+    Parameters
+    ----------
+    y_true
+        Integer labels, shape ``(...)``.
+    y_pred
+        Logits, shape ``(..., classes)``.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``: a value for each example.
+
+    Raises
+    ------
+    TypeError
+        If labels are not integers.
+    ValueError
+        If the shapes do not fit.
+
+    Examples
+    --------
+    >>> gt.training.sparse_categorical_crossentropy_from_logits([0], [[20.0, 0.0]]).shape
+    (1,)
+    """
     return sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)

@@ -30,6 +30,11 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     -------
     A boolean tensor of shape ``(...)``; its mean is the accuracy.
 
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast, or labels of the same rank are neither one-hot nor single.
+
     Examples
     --------
     >>> gt.training.accuracy([1, 1], [[0.1, 0.9], [0.8, 0.2]]).tolist()

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
-from ..common.dtypes import as_floating
 from ..common.op_builders import named
-from ..common.ranks import as_vector
-from ..linalg.factorizations import eigvals
+from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.splitting import unstack
 from .polynomials import polymul, vander
@@ -20,10 +18,11 @@ __all__ = ["poly", "polyfit", "roots"]
 
 
 def _vector(x: Any, name: str) -> Any:
-    x = as_vector(as_tensor(x))
+    x = as_tensor(x)
+    x = ops["reshape"](x, shape=(1,)) if x.shape == () else x
     if x.shape is None or len(x.shape) != 1 or x.shape[0] is None:
         raise ValueError(f"{name}: a vector of known size is needed, got shape {x.shape}")
-    return as_floating(x)
+    return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
 
 
 @named
@@ -83,7 +82,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
         )
     if y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
         raise TypeError(f"polyfit: y of shape {y.shape} does not fit x of shape {x.shape}")
-    x, y = as_floating(x), as_floating(y)
+    x, y = (v if v.dtype.kind in "fc" else ops["cast"](v, dtype="float64") for v in (x, y))
     if rcond is None:
         rcond = x.shape[0] * float(np.finfo(x.dtype).eps)
     matrix = vander(x, count)

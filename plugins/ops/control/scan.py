@@ -30,17 +30,15 @@ from ....core.extend import (
     unsure,
 )
 from ..common.op_builders import OPS, named
-from .programs import (
+from .loops import check_dtype, traced_step, with_wide_start
+from .subgraphs import (
     REQUIRED,
-    assigned,
-    check_dtype,
+    assign_variables,
+    batch_size,
     check_graph,
-    merged,
-    packed,
-    size_of,
+    common_shape,
+    pack_outputs,
     specs_of,
-    traced_step,
-    widening,
 )
 
 __all__ = ["map", "scan"]
@@ -127,7 +125,7 @@ class _Scan(Program):
             raise ValueError("scan: its graph returns no carry")
         check_graph("scan", params["body"], [*after[: len(carry)], *rows, *around])
         return [
-            *((merged(x.shape, y.shape), y.dtype) for x, y in zip(carry, after)),
+            *((common_shape(x.shape, y.shape), y.dtype) for x, y in zip(carry, after)),
             *(
                 (None if y.shape is None else (length, *y.shape), y.dtype)
                 for y in after[len(carry) :]
@@ -146,7 +144,7 @@ class _Scan(Program):
         return [x.dtype for x in params["body"].outputs]
 
     def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        return {**params, "body": batched_graph(params["body"], size_of(arrays, level))}
+        return {**params, "body": batched_graph(params["body"], batch_size(arrays, level))}
 
 
 _scan = _Scan(
@@ -212,7 +210,7 @@ def scan(
     >>> sums.tolist()
     [1.0, 3.0, 6.0]
     """
-    return widening(lambda start: _scan_from(fn, start, xs, length, reverse), init)
+    return with_wide_start(lambda start: _scan_from(fn, start, xs, length, reverse), init)
 
 
 def _scan_from(
@@ -243,39 +241,53 @@ def _scan_from(
         return [*after, *[as_tensor(x) for x in flatten(returned[1]) if x is not None]]
 
     if active_graph.get() is None and steps:
-        values, found = carry, []
-        cut = [ops["unstack"](x, axis=0, num=steps) for x in rows]
-        for i in range(steps)[::-1] if reverse else range(steps):
-            results = step(*values, *(parts[i] for parts in cut))
-            values = results[: len(carry)]
-            found.append(results[len(carry) :])
-        if reverse:
-            found.reverse()
-        stacked = [ops["stack"](*column, axis=0) for column in zip(*found, strict=True)]
+        values, stacked = _run_steps(step, carry, rows, steps, reverse)
     else:
-        specs = [
-            *(TensorSpec(x.shape, x.dtype) for x in carry),
-            *(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype) for x in rows),
-        ]
-        count = len(carry)
-        branches, held = holding(lambda held: [traced_step("scan", step, specs, count, held)])
-        (graph,), taken = joined(branches, len(specs) + len(held))
-        _carry_first(graph, count, len(rows), len(held))
-        found = ops["scan"](
-            *carry,
-            *(variable.handle() for variable in held),
-            *rows,
-            *taken,
-            body=graph,
-            carried=count + len(held),
-            scanned=len(rows),
-            reverse=bool(reverse),
-            length=steps,
-        )
-        values, stacked = list(found[:count]), list(found[count + len(held) :])
-        assigned(found[count : count + len(held)], held)
+        values, stacked = _run_as_op(step, carry, rows, steps, reverse)
     (output,) = shape
-    return pack_like(init, values), packed(output, stacked)
+    return pack_like(init, values), pack_outputs(output, stacked)
+
+
+def _run_steps(
+    step: Any, carry: list[Tensor], rows: list[Tensor], steps: int, reverse: bool
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the last carry and the stacked outputs of a loop that runs here and now."""
+    values, found = carry, []
+    cut = [ops["unstack"](x, axis=0, num=steps) for x in rows]
+    for i in range(steps)[::-1] if reverse else range(steps):
+        results = step(*values, *(parts[i] for parts in cut))
+        values = results[: len(carry)]
+        found.append(results[len(carry) :])
+    if reverse:
+        found.reverse()
+    return values, [ops["stack"](*column, axis=0) for column in zip(*found, strict=True)]
+
+
+def _run_as_op(
+    step: Any, carry: list[Tensor], rows: list[Tensor], steps: int | None, reverse: bool
+) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the last carry and the stacked outputs of one op that runs the graph of a step."""
+    specs = [
+        *(TensorSpec(x.shape, x.dtype) for x in carry),
+        *(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype) for x in rows),
+    ]
+    count = len(carry)
+    branches, held = holding(lambda held: [traced_step("scan", step, specs, count, held)])
+    (graph,), taken = joined(branches, len(specs) + len(held))
+    _carry_first(graph, count, len(rows), len(held))
+    found = ops["scan"](
+        *carry,
+        *(variable.handle() for variable in held),
+        *rows,
+        *taken,
+        body=graph,
+        carried=count + len(held),
+        scanned=len(rows),
+        reverse=bool(reverse),
+        length=steps,
+    )
+    assign_variables(found[count : count + len(held)], held)
+    return list(found[:count]), list(found[count + len(held) :])
 
 
 def _carry_first(graph: Graph, count: int, rows: int, held: int) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import Batched, F, Op, Symbol, as_batched, is_transformed, rank_of
+from ....core.extend import Batched, F, Op, Symbol, is_transformed, rank_of
 from ..common.batching import aligned
 
-__all__ = ["EVERYTHING", "batched_index", "segment_sum_rule"]
+__all__ = ["EVERYTHING", "batched_index", "example_numbers"]
 
 EVERYTHING = ("slice", None, None, None)
 
@@ -151,20 +151,3 @@ def batched_index(
     if arrays:
         index = _spelt(index, rank_of(x, op) - 1, arrays, batched)
     return BatchedIndex(op, index, arrays, batched, x)
-
-
-def segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``segment_sum``."""
-    (x, ids), (bx, bi) = xs, batched
-    if not bi:
-        rows = F.swapaxes(x, axis1=0, axis2=1)
-        return F.swapaxes(op.raw(rows, ids, **params), axis1=0, axis2=1)
-    x = x if bx else as_batched(x, ids)
-    size, num = ids.shape[0], params["num"]
-    if None in (size, *ids.shape, *x.shape):
-        raise TraceError("segment_sum: vmap over segment_ids needs known sizes in a trace")
-    first = F.expand_dims(F.multiply(example_numbers(ids), num), axis=1)
-    apart = F.reshape(F.add(ids, first), shape=(size * x.shape[1],))
-    rows = F.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
-    sums = op.raw(rows, apart, num=size * num)
-    return F.reshape(sums, shape=(size, num, *x.shape[2:]))

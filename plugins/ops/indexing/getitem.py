@@ -24,8 +24,8 @@ from ....core.extend import (
 from ..common.batching import shape_only
 from ..common.kernels import kind_of
 from ..common.op_builders import op
+from ..common.scattering import complete, scatter_add
 from .batched_index import batched_index
-from .scattering import complete, scatter_add
 
 __all__: list[str] = []
 

@@ -12,7 +12,7 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops, rank
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
-from .scattering import scatter_add
+from ..common.scattering import scatter_add
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
 

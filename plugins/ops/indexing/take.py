@@ -24,8 +24,8 @@ from ....core.extend import (
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along
 from ..common.op_builders import named, op
+from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
-from .scattering import scatter_add
 
 __all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
 

@@ -1,7 +1,9 @@
-"""Linear systems, determinants and the Cholesky factor; matrices are in the last two axes.
+"""The Cholesky, QR and singular value decompositions; matrices are in the last two axes.
 
-The gradient rules are those of Giles, "An extended collection of matrix derivative results for
-forward and reverse mode algorithmic differentiation" (2008), with ``solve`` in place of inverses.
+The rules are for complex matrices in TensorFlow's convention, and so for real ones. Where a factor
+is not a differentiable function of the matrix (vectors that belong to equal singular values may be
+any basis) the terms that would be infinite count as 0: right for functions that do not depend on
+the choice of basis. The same holds for the sign or phase of a vector, which LAPACK chooses.
 """
 
 from __future__ import annotations
@@ -10,402 +12,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
+from ....core.extend import F, Tensor, TensorSpec, ops
 from ..common.batching import leading
-from ..common.dtypes import inexact, real_of
-from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from ..common.ranks import as_columns, like_columns
-from ..reductions.sums import sum as total
-from ..shapes.diagonals import diagonal
-from .batching import solve_rule
-from .matrices import adjoint, over_matrix, square, transposed, turned
-
-__all__ = ["cholesky", "det", "inv", "slogdet", "solve", "trace"]
-
-
-@named
-def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
-    """Return the sum along a diagonal of the matrices in two axes of ``x``, in ``dtype`` if given.
-
-    :func:`gradtape.linalg.trace` takes the last two axes.
-
-    Parameters
-    ----------
-    x
-        A tensor of any dtype, with at least two axes.
-    offset
-        How far above the main diagonal, if positive; below it if negative. 0 by default.
-    axis1, axis2
-        The axes of the rows and of the columns; the first two by default.
-    dtype
-        The dtype to sum in; by default that of ``x``, and NumPy's for sums of small integers.
-
-    Returns
-    -------
-    Tensor
-        A tensor of the shape of ``x`` without the two axes.
-
-    Raises
-    ------
-    ValueError
-        If the two axes are the same.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-
-    Notes
-    -----
-    The gradient is the upstream gradient on the diagonal, and 0 elsewhere.
-
-    Examples
-    --------
-    >>> gt.trace(gt.constant([[1, 2], [3, 4]])).item()
-    5
-    """
-    return total(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
-
-
-# -- linear systems --------------------------------------------------------------------------------
-
-
-def _solve_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
-    a, b = inputs
-    gb = F.solve(adjoint(a), gs[0])
-    ga = F.unbroadcast_like(-F.matmul(gb, adjoint(outputs[0])), a) if needed[0] else None
-    return [ga, F.unbroadcast_like(gb, b) if needed[1] else None]
-
-
-def _solve_spec(a: TensorSpec, b: TensorSpec) -> tuple[Any, Any]:
-    dtype = inexact(np.result_type(a.dtype, b.dtype))
-    shape = square(a, "solve")
-    if shape is None or b.shape is None:
-        return None, dtype
-    if len(b.shape) < 2 or (shape[-1] != b.shape[-2] and None not in (shape[-1], b.shape[-2])):
-        raise ValueError(f"solve: matrices of shape {shape} do not fit sides of shape {b.shape}")
-    batch = broadcast_shapes(shape[:-2], b.shape[:-2], op="solve") or ()
-    return (*batch, *b.shape[-2:]), dtype
-
-
-_solve = op(
-    "solve",
-    lambda xp, a, b: xp.linalg.solve(a, b),
-    vjp=_solve_vjp,
-    infer=_solve_spec,
-    batch=solve_rule,
-    doc="Solve ``a @ x = b`` for matrices ``x``.",
+from .eigenvalues import eigh, eigvalsh
+from .matmul import matmul
+from .matrices import (
+    adjoint,
+    as_inexact,
+    conjugate_transpose,
+    diagonals,
+    hermitian_from_lower,
+    inexact,
+    on_diagonal,
+    over_columns,
+    over_rows,
+    real_of,
+    reciprocal_gaps,
+    sizes_of_matrices,
+    smaller_size,
+    square_shape,
+    with_sizes,
 )
 
-
-@named
-def solve(a: Any, b: Any) -> Tensor:
-    """Return the solution ``x`` of ``a @ x = b``.
-
-    Parameters
-    ----------
-    a
-        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
-    b
-        A vector of shape ``(n,)``, or matrices of shape ``(..., n, k)``; batches broadcast.
-
-    Returns
-    -------
-    Tensor
-        The solution: a vector ``(n,)`` per matrix for a vector, else matrices ``(..., n, k)``.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If a matrix is singular.
-    ValueError
-        If ``a`` is not square, or sizes do not fit.
-
-    Notes
-    -----
-    With the upstream gradient ``g``, that of ``b`` is ``gb = solve(a.mT, g)``, that of ``a`` is
-    ``-gb @ x.mT`` (conjugated if complex).
-
-    References
-    ----------
-    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
-    algorithmic differentiation", 2008.
-
-    Examples
-    --------
-    >>> gt.linalg.solve(gt.constant([[2.0, 0.0], [0.0, 4.0]]), gt.constant([2.0, 8.0])).tolist()
-    [1.0, 2.0]
-    """
-    a, b = among((a, b))
-    return like_columns(_solve(a, as_columns(b)), b)
-
-
-_inv = op(
-    "inv",
-    lambda xp, x: xp.linalg.inv(x),
-    gradients={"x": lambda g, out: -F.matmul(F.matmul(transposed(out), g), transposed(out))},
-    infer=lambda x: (square(x, "inv"), inexact(x.dtype)),
-    holomorphic=True,
-    batch=leading,
-    doc="Return the inverses of matrices.",
-)
-
-
-def inv(x: Any) -> Tensor:
-    """Return the inverses of square matrices, of shape ``(..., n, n)``.
-
-    Parameters
-    ----------
-    x
-        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
-
-    Returns
-    -------
-    Tensor
-        The inverses, of the shape of ``x``.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If a matrix is singular, or not square.
-
-    Notes
-    -----
-    With the inverse ``y`` and the upstream gradient ``g``, the gradient is ``-y.mT @ g @ y.mT``.
-
-    References
-    ----------
-    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
-    algorithmic differentiation", 2008.
-
-    Examples
-    --------
-    >>> gt.linalg.inv(gt.constant([[2.0, 0.0], [0.0, 4.0]])).tolist()
-    [[0.5, 0.0], [0.0, 0.25]]
-    """
-    return _inv(x)
-
-
-# -- determinants ----------------------------------------------------------------------------------
-
-
-def _factors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
-    """Return ``sign, u, s, v, others`` of square matrices ``u @ diag(s) @ adjoint(v)``.
-
-    ``sign`` is the determinant of ``u`` times that of ``adjoint(v)``, over matrices; ``others``
-    are the products of all singular values but one. ``u`` and ``v`` are conjugated.
-    """
-    u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    sign = xp.linalg.det(u) * xp.linalg.det(vh)
-    if kind_of(x.dtype) == "c":
-        u, vh = xp.conj(u), xp.conj(vh)
-    # row i: all singular values but the i-th, which is replaced by 1
-    same = xp.eye(x.shape[-1], dtype=s.dtype) > 0
-    rows = xp.where(same, xp.ones_like(s[..., :1, None]), xp.expand_dims(s, axis=-2))
-    others = xp.prod(rows, axis=-1)
-    return sign[..., None, None], u, s, xp.matrix_transpose(vh), others
-
-
-def _cofactor_kernel(xp: Any, x: Any) -> Any:
-    """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
-    if x.shape[-1] == 0:
-        return x
-    sign, u, _, v, others = _factors(xp, x)
-    return sign * xp.matmul(u * xp.expand_dims(others, axis=-2), xp.matrix_transpose(v))
-
-
-def _but_two(xp: Any, s: Any, others: Any) -> Any:
-    """Return, for each pair, the product of all but these two of descending ``s``; 0 for no pair.
-
-    Those but one are divided by the larger of the two. If it is 0, so is the product, but perhaps
-    for the last two.
-    """
-    size = s.shape[-1]
-    places = xp.arange(size)
-    above = places[:, None] < places
-    nothing = s == 0
-    inverse = xp.where(nothing, s, 1 / xp.where(nothing, xp.ones_like(s), s))
-    pairs = xp.expand_dims(inverse, axis=-1) * xp.expand_dims(others, axis=-2)
-    last = above & (places[:, None] == size - 2)
-    pairs = xp.where(last, xp.prod(s[..., : max(size - 2, 0)], axis=-1)[..., None, None], pairs)
-    pairs = xp.where(above, pairs, xp.zeros_like(pairs))
-    return pairs + xp.matrix_transpose(pairs)
-
-
-def _cofactor_adjoint_kernel(xp: Any, g: Any, x: Any) -> Any:
-    """Send ``g`` through the derivative of the cofactors, for singular matrices too.
-
-    Cofactors of a product are products of cofactors, so that it is enough to know the derivative at
-    a diagonal matrix: that of element ``i, i`` is the sum over ``j`` of the products of all but
-    two times element ``j, j``; that of ``i, j`` is minus such a product times element ``j, i``.
-    """
-    if x.shape[-1] == 0:
-        return x
-    sign, u, s, v, others = _factors(xp, x)
-    pairs = _but_two(xp, s, others)
-    if kind_of(x.dtype) == "c":
-        pairs = cast_to(xp, pairs, x.dtype)
-    inner = xp.matmul(xp.matrix_transpose(u), xp.matmul(g, v))
-    same, nothing = xp.eye(x.shape[-1], dtype=s.dtype) > 0, xp.zeros_like(inner)
-    diagonal = xp.sum(xp.where(same, inner, nothing), axis=-1, keepdims=True)
-    on = xp.where(same, xp.matmul(pairs, diagonal), nothing)
-    inner = on - pairs * xp.matrix_transpose(inner)
-    return sign * xp.matmul(xp.matmul(u, inner), xp.matrix_transpose(v))
-
-
-def _cofactor_slope_rule(d: Any, g: Any, x: Any) -> Any:
-    # of d * (along - across) / det, with along = sum(g * c) * c and across = c @ g.T @ c
-    c, both = F.cofactor(x), (-2, -1)
-    to_g = F.sum(g * c, axis=both, keepdims=True)
-    to_d = F.sum(d * c, axis=both, keepdims=True)
-    turn = transposed(c)
-    through = F.matmul(F.matmul(d, turn), g) + F.matmul(F.matmul(g, turn), d)
-    value = F.sum(d * F.cofactor_adjoint(g, x), axis=both, keepdims=True)
-    inner = F.cofactor_adjoint(to_g * d + to_d * g - through, x)
-    return (inner - value * c) / over_matrix(F.det(x))
-
-
-def _number_per_matrix(x: TensorSpec, name: str) -> tuple[Any, Any]:
-    shape = square(x, name)
-    return (None if shape is None else shape[:-2]), inexact(x.dtype)
-
-
-_det = op(
-    "det",
-    lambda xp, x: xp.linalg.det(x),
-    gradients={"x": lambda g, x: over_matrix(g) * F.cofactor(x)},
-    infer=lambda x: _number_per_matrix(x, "det"),
-    holomorphic=True,
-    batch=leading,
-    doc="Return the determinants of matrices.",
-)
-op(
-    "cofactor",
-    _cofactor_kernel,
-    gradients={"x": lambda g, x: F.cofactor_adjoint(g, x)},
-    infer=lambda x: (square(x, "cofactor"), x.dtype),
-    holomorphic=True,
-    batch=leading,
-    doc="Return the matrices of cofactors: the derivative of the determinant.",
-)
-op(
-    "cofactor_adjoint",
-    _cofactor_adjoint_kernel,
-    gradients={"g": lambda d, x: F.cofactor_adjoint(d, x), "x": _cofactor_slope_rule},
-    infer=lambda g, x: (square(x, "cofactor_adjoint"), x.dtype),
-    holomorphic=True,
-    batch=leading,
-    doc="Send a gradient of ``cofactor`` back to its matrices; its own adjoint for each ``x``.",
-)
-
-
-def det(x: Any) -> Tensor:
-    """Return the determinants of square matrices, of shape ``(..., n, n)``.
-
-    Parameters
-    ----------
-    x
-        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
-
-    Returns
-    -------
-    Tensor
-        The determinants, of shape ``(...)``.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrices are not square.
-
-    Notes
-    -----
-    The gradient, the matrix of cofactors, is right for singular matrices too, and so is the second
-    derivative. The third divides by the determinant, and is nan or infinite there.
-
-    References
-    ----------
-    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
-    algorithmic differentiation", 2008.
-
-    Examples
-    --------
-    >>> gt.linalg.det(gt.constant([[2.0, 0.0], [0.0, 4.0]])).item()
-    8.0
-    """
-    return _det(x)
-
-
-def _slogdet_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
-    (x,), (sign, _), (to_sign, to_logarithm) = inputs, outputs, gs
-    try:
-        inverse = adjoint(F.inv(x))
-    except np.linalg.LinAlgError as error:
-        raise np.linalg.LinAlgError(
-            "slogdet: no gradient at a singular matrix, where the logarithm is -inf; "
-            "differentiate det, or add a small multiple of the identity"
-        ) from error
-    if x.dtype.kind != "c":
-        return [over_matrix(to_logarithm) * inverse]  # the sign is constant
-    # with t = trace(inv(x) @ dx): the logarithm changes by Re(t), the sign by 1j * Im(t) * sign
-    turn = F.imag(to_sign * F.conj(sign))
-    return [over_matrix(to_logarithm + turn * 1j) * inverse]
-
-
-_slogdet = op(
-    "slogdet",
-    lambda xp, x: tuple(xp.linalg.slogdet(x)),
-    vjp=_slogdet_vjp,
-    infer=lambda x: [
-        _number_per_matrix(x, "slogdet"),
-        (_number_per_matrix(x, "slogdet")[0], real_of(x.dtype)),
-    ],
-    batch=leading,
-    doc="Return the sign and the logarithm of the absolute value of determinants.",
-)
-
-
-class SlogdetResult(NamedTuple):
-    """What :func:`slogdet` returns."""
-
-    sign: Any
-    logabsdet: Any
-
-
-def slogdet(x: Any) -> SlogdetResult:
-    """Return the ``sign`` of determinants, and the logarithm ``logabsdet`` of their absolute value.
-
-    Parameters
-    ----------
-    x
-        Square matrices, of shape ``(..., n, n)``; integers become ``float64``.
-
-    Returns
-    -------
-    sign : Tensor
-        1, -1, or 0 for singular matrices; of absolute value 1 if complex. Of shape ``(...)``.
-    logabsdet : Tensor
-        The natural logarithm, real, of shape ``(...)``; ``-inf`` for singular matrices.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If the matrices are not square; while differentiating, if one is singular.
-
-    Notes
-    -----
-    For real matrices the sign is constant, and has the gradient 0. For complex ones it is a number
-    of absolute value 1, through which gradients pass as well. Singular matrices have none.
-
-    References
-    ----------
-    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
-    algorithmic differentiation", 2008.
-
-    Examples
-    --------
-    >>> sign, logarithm = gt.linalg.slogdet(gt.constant([[0.0, 1.0], [1.0, 0.0]]))
-    >>> sign.item(), logarithm.item()
-    (-1.0, 0.0)
-    """
-    return SlogdetResult(*_slogdet(x))
+__all__ = ["cholesky", "qr", "svd", "svdvals"]
 
 
 # -- Cholesky --------------------------------------------------------------------------------------
@@ -424,7 +54,7 @@ _cholesky = op(
     "cholesky",
     lambda xp, x: xp.linalg.cholesky(x),
     gradients={"x": _cholesky_rule},
-    infer=lambda x: (square(x, "cholesky"), inexact(x.dtype)),
+    infer=lambda x: (square_shape(x, "cholesky"), inexact(x.dtype)),
     batch=leading,
     doc="Return the lower triangular factors of positive definite matrices.",
 )
@@ -465,4 +95,319 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
     >>> gt.linalg.cholesky(gt.constant([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    return turned(_cholesky(turned(x))) if upper else _cholesky(x)
+    return conjugate_transpose(_cholesky(conjugate_transpose(x))) if upper else _cholesky(x)
+
+
+# -- QR --------------------------------------------------------------------------------------------
+
+
+class QRResult(NamedTuple):
+    """What :func:`qr` returns."""
+
+    Q: Any
+    R: Any
+
+
+def _qr_spec(x: TensorSpec, mode: str) -> list[tuple[Any, Any]]:
+    batch, rows, columns = sizes_of_matrices(x, "qr")
+    inner = rows if mode == "complete" else smaller_size(rows, columns)
+    dtype = inexact(x.dtype)
+    return [(with_sizes(batch, rows, inner), dtype), (with_sizes(batch, inner, columns), dtype)]
+
+
+def _qr_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, mode: str) -> list[Any]:
+    # Walter and Lehmann, "Algorithmic differentiation of linear algebra functions" (2010)
+    (x,), (gq, gr), (q, r) = inputs, gs, outputs
+    _, rows, columns = sizes_of_matrices(x, "qr")
+    if mode == "complete" and rows != columns:
+        raise ValueError(
+            f"qr: no gradient for the complete factors of matrices of shape {x.shape}, whose last "
+            "columns are any basis; use mode='reduced'"
+        )
+    if rows is not None and columns is not None and rows < columns:
+        raise ValueError(
+            f"qr: no gradient for matrices of shape {x.shape} in a trace that does not know that "
+            "they are wider than high; give the function's input_signature their sizes"
+        )
+    both = hermitian_from_lower(F.matmul(r, adjoint(gr)) - F.matmul(adjoint(gq), q))
+    right = gq + F.matmul(q, both)
+    try:
+        return [adjoint(F.solve(r, adjoint(right)))]
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            "qr: no gradient for matrices whose columns are dependent, or more than their rows "
+            f"in a trace that does not know it ({error})"
+        ) from error
+
+
+_qr = op(
+    "qr",
+    lambda xp, x, *, mode="reduced": tuple(xp.linalg.qr(x, mode=mode)),
+    vjp=_qr_vjp,
+    infer=_qr_spec,
+    batch=leading,
+    doc="Factor matrices into orthonormal columns and a triangle.",
+)
+
+
+@named
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Return orthonormal columns ``q`` and upper triangular ``r`` with ``q @ r == a``.
+
+    Parameters
+    ----------
+    a
+        Matrices, of shape ``(..., m, n)``; integers become ``float64``.
+    mode
+        ``"reduced"`` (the default): q has ``min(m, n)`` columns. ``"complete"``: it has m.
+        ``"r"``: r alone.
+
+    Returns
+    -------
+    Q : Tensor
+        Columns of length 1 at right angles, ``(..., m, k)``; left out with ``mode="r"``.
+    R : Tensor
+        Upper triangular matrices, ``(..., k, n)``.
+
+    Raises
+    ------
+    ValueError
+        If the mode is another; while differentiating, if a "complete" factor has more columns than
+        ``a``, since these are any basis of what is left.
+    numpy.linalg.LinAlgError
+        If there are no two axes; while differentiating, if the first columns of ``a`` are
+        dependent.
+
+    Notes
+    -----
+    In a trace that does not know the sizes, gradients need ``m >= n``.
+
+    References
+    ----------
+    S. F. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions", 2010.
+
+    Examples
+    --------
+    >>> q, r = gt.linalg.qr(gt.ones((3, 2)) + gt.eye(3, 2))
+    >>> q.shape, r.shape
+    ((3, 2), (2, 2))
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
+    a = as_inexact(a)
+    _, rows, columns = sizes_of_matrices(a, "qr")
+    if mode == "r":
+        return qr(a)[1]
+    if None not in (rows, columns) and rows < columns:
+        # the first columns give q; r is q's view of the others
+        left, right = a[..., :rows], a[..., rows:]
+        q, r = _qr(left, mode=mode)
+        return QRResult(q, ops["concatenate"](r, matmul(conjugate_transpose(q), right), axis=-1))
+    return QRResult(*_qr(a, mode=mode))
+
+
+# -- singular values -------------------------------------------------------------------------------
+
+
+class SVDResult(NamedTuple):
+    """What :func:`svd` returns."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _svd_spec(x: TensorSpec, full_matrices: bool) -> list[tuple[Any, Any]]:
+    batch, rows, columns = sizes_of_matrices(x, "svd")
+    few, dtype = smaller_size(rows, columns), inexact(x.dtype)
+    return [
+        (with_sizes(batch, rows, rows if full_matrices else few), dtype),
+        (with_sizes(batch, few), real_of(x.dtype)),
+        (with_sizes(batch, columns if full_matrices else few, columns), dtype),
+    ]
+
+
+def _inverse(s: Any) -> Any:
+    """Return reciprocals, and 0 for 0."""
+    nothing = F.equal(s, 0)
+    return F.where(nothing, 0.0, 1.0 / F.where(nothing, 1.0, s))
+
+
+def _may_be_wider(u: Any, vh: Any) -> bool:
+    """Return whether one of the square factors may have more vectors than singular values."""
+    sizes = {None if x.shape is None else x.shape[-1] for x in (u, vh)}
+    return len(sizes) > 1 or None in sizes
+
+
+def _skew(x: Any) -> Any:
+    return x - adjoint(x)
+
+
+def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: bool) -> list[Any]:
+    # Townsend, "Differentiating the singular value decomposition" (2016); with complex phases as
+    # in Wan and Zhang, "Automatic differentiation for complex valued SVD" (2019)
+    (gu, gs_, gvh), (u, s, vh) = gs, outputs
+    extra = 0.0
+    if full_matrices and _may_be_wider(u, vh):
+        # vectors of no singular value move only against the others, to stay at right angles
+        all_u, all_v = F.matmul(u, adjoint(gu)), F.matmul(adjoint(gvh), vh)
+        u, gu = (F.crop_or_pad_like(x, over_columns(s), axes=(-1,)) for x in (u, gu))
+        vh, gvh = (F.crop_or_pad_like(x, over_rows(s), axes=(-2,)) for x in (vh, gvh))
+        null_u, null_v = all_u - F.matmul(u, adjoint(gu)), all_v - F.matmul(adjoint(gvh), vh)
+        scaled = u * over_columns(_inverse(s))
+        extra = F.matmul(F.matmul(null_u, scaled), vh)
+        extra = extra + F.matmul(scaled, F.matmul(vh, null_v))
+    uh, v, gv = adjoint(u), adjoint(vh), adjoint(gvh)
+    at_u, at_v = F.matmul(uh, gu), F.matmul(vh, gv)
+    columns, rows, gaps = over_columns(s), over_rows(s), reciprocal_gaps(s * s)
+    inner = (_skew(at_u) * columns + _skew(at_v) * rows) * gaps + on_diagonal(gs_, at_u)
+    inverse = _inverse(s)
+    if u.dtype.kind == "c":
+        phases = diagonals(_skew(at_u)) * inverse * 0.5
+        inner = inner + on_diagonal(phases, at_u)
+    left = gu * over_columns(inverse)
+    right = over_rows(inverse) * gvh
+    outside = F.matmul(left - F.matmul(u, F.matmul(uh, left)), vh)
+    beside = F.matmul(u, right - F.matmul(F.matmul(right, v), vh))
+    return [F.matmul(F.matmul(u, inner), vh) + outside + beside - extra]
+
+
+def _svdvals_rule(g: Any, x: Any) -> Any:
+    u, _, vh = F.svd(x, full_matrices=False)
+    return F.matmul(u * over_columns(g), vh)
+
+
+_svd = op(
+    "svd",
+    lambda xp, x, *, full_matrices=True: tuple(xp.linalg.svd(x, full_matrices=full_matrices)),
+    vjp=_svd_vjp,
+    infer=_svd_spec,
+    batch=leading,
+    doc="Return left singular vectors, singular values, and right singular vectors in rows.",
+)
+
+
+def svdvals_kernel(xp: Any, x: Any) -> Any:
+    """Return singular values, of any array library that has ``svd``."""
+    if hasattr(xp.linalg, "svdvals"):
+        return xp.linalg.svdvals(x)
+    return xp.linalg.svd(x, compute_uv=False)
+
+
+def _svdvals_spec(x: TensorSpec) -> tuple[Any, Any]:
+    batch, rows, columns = sizes_of_matrices(x, "svdvals")
+    return with_sizes(batch, smaller_size(rows, columns)), real_of(x.dtype)
+
+
+_svdvals = op(
+    "svdvals",
+    svdvals_kernel,
+    gradients={"x": _svdvals_rule},
+    infer=_svdvals_spec,
+    batch=leading,
+    doc="Return singular values in descending order.",
+)
+
+
+@named
+def svd(
+    a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """Return ``(u, s, vh)`` with ``(u * s) @ vh == a``: the singular value decomposition.
+
+    Parameters
+    ----------
+    a
+        Matrices of shape ``(..., m, n)``; integers become ``float64``.
+    full_matrices
+        Whether u and vh are square, ``(..., m, m)`` and ``(..., n, n)``, or have the first
+        ``min(m, n)`` vectors only. True by default.
+    compute_uv
+        Whether to return the vectors too, or ``s`` alone.
+    hermitian
+        Whether the matrices are symmetric or Hermitian: one triangle of them is read.
+
+    Returns
+    -------
+    U : Tensor
+        Left singular vectors in columns.
+    S : Tensor
+        Real singular values in descending order, ``(..., min(m, n))``.
+    Vh : Tensor
+        Right singular vectors in rows, conjugated.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If there are no two axes, or the iteration does not converge.
+
+    Notes
+    -----
+    Gradients are right for functions that do not depend on what is arbitrary: the common phase of
+    a pair of vectors, the choice of vectors for equal singular values, and the basis that vectors
+    beyond the first ``min(m, n)`` are of their space: its projector has a gradient.
+
+    References
+    ----------
+    J. Townsend, "Differentiating the singular value decomposition", 2016; for complex phases
+    Z.-Q. Wan and S.-X. Zhang, "Automatic differentiation for complex valued SVD", 2019.
+
+    Examples
+    --------
+    >>> u, s, vh = gt.linalg.svd(gt.constant([[3.0, 0.0], [0.0, -4.0]]))
+    >>> s.tolist()
+    [4.0, 3.0]
+    """
+    if hermitian:
+        return _hermitian_svd(a, compute_uv)
+    if not compute_uv:
+        return svdvals(a)
+    a = as_inexact(a)
+    sizes_of_matrices(a, "svd")
+    return SVDResult(*_svd(a, full_matrices=bool(full_matrices)))
+
+
+def _hermitian_svd(a: Any, compute_uv: bool) -> Any:
+    """Return singular values, with vectors if wanted: those of eigenvalues, but for signs."""
+    if not compute_uv:
+        return ops["flip"](ops["sort"](ops["abs"](eigvalsh(a)), axis=-1), axis=-1)
+    w, v = eigh(a)
+    sizes = ops["abs"](w)
+    order = ops["flip"](ops["argsort"](sizes, axis=-1), axis=-1)
+    signs = ops["where"](w < 0, -1.0, ops["ones_like"](w))
+    signs, sizes = (ops["take_along_axis"](x, order, axis=-1) for x in (signs, sizes))
+    u = ops["take_along_axis"](v, ops["expand_dims"](order, axis=-2), axis=-1)
+    return SVDResult(u, sizes, conjugate_transpose(u * ops["expand_dims"](signs, axis=-2)))
+
+
+@named
+def svdvals(x: Any) -> Tensor:
+    """Return the singular values of matrices ``(..., m, n)``, in descending order.
+
+    Parameters
+    ----------
+    x
+        Matrices of shape ``(..., m, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    Tensor
+        Real numbers of at least 0, of shape ``(..., min(m, n))``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If there are no two axes, or the iteration does not converge.
+
+    Notes
+    -----
+    The gradient of a singular value is the outer product of its two singular vectors.
+
+    Examples
+    --------
+    >>> gt.linalg.svdvals(gt.constant([[3.0, 0.0], [0.0, -4.0]])).tolist()
+    [4.0, 3.0]
+    """
+    x = as_inexact(x)
+    sizes_of_matrices(x, "svdvals")
+    return _svdvals(x)

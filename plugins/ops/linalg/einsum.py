@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, among, broadcast_shapes
-from ..common.dtypes import as_like
+from ....core.extend import F, Op, Tensor, TensorSpec, among, as_batched, broadcast_shapes
+from ..common.gradients import as_like
 from ..common.op_builders import named, op
-from .batching import einsum_rule
 
 __all__ = ["einsum"]
 
@@ -190,13 +189,36 @@ def _spec(*operands: TensorSpec, subscripts: str) -> tuple[Any, Any]:
     return tuple(sizes[label] for label in output), dtype
 
 
+def _einsum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``einsum`` and of its adjoint: one label more."""
+    left, output = params["subscripts"].split("->")
+    terms = left.split(",")
+    new = unused_label(params["subscripts"])
+    if op.name == "einsum":
+        terms = [new + term if b else term for term, b in zip(terms, batched, strict=True)]
+        return op.raw(*xs, subscripts=f"{','.join(terms)}->{new}{output}")
+    position = params["position"]
+    xs, batched = list(xs), list(batched)
+    if not batched[position + 1]:  # the result has its shape
+        like = xs[batched.index(True)]
+        xs[position + 1], batched[position + 1] = as_batched(xs[position + 1], like), True
+    terms = [new + term if b else term for term, b in zip(terms, batched[1:], strict=True)]
+    output = new + output if batched[0] else output
+    return op.raw(*xs, subscripts=f"{','.join(terms)}->{output}", position=position)
+
+
+def unused_label(used: str) -> str:
+    """Return a letter that is no label yet."""
+    return next(letter for letter in ascii_letters if letter not in used)
+
+
 _einsum = op(
     "einsum",
     _kernel,
     vjp=_vjp,
     shapes_only=("out",),
     infer=_spec,
-    batch=einsum_rule,
+    batch=_einsum_rule,
     jvp="multilinear",
     doc="Sum products over labelled axes.",
 )
@@ -209,7 +231,7 @@ op(
         operands[position].shape,
         np.result_type(g.dtype, *(x.dtype for i, x in enumerate(operands) if i != position)),
     ),
-    batch=einsum_rule,
+    batch=_einsum_rule,
     doc="Send a gradient of ``einsum`` back to the operand at ``position``.",
 )
 

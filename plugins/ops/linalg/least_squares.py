@@ -8,12 +8,19 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, beside, ops
 from ..common.batching import leading
-from ..common.dtypes import inexact, real_of
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from .factorizations import hermitian_part, svdvals, svdvals_kernel
-from .matrices import adjoint, floating, shaped, sizes_of_matrices
-from .products import matmul
+from .decompositions import svdvals, svdvals_kernel
+from .matmul import matmul
+from .matrices import (
+    adjoint,
+    as_inexact,
+    hermitian_part,
+    inexact,
+    real_of,
+    sizes_of_matrices,
+    with_sizes,
+)
 
 __all__ = ["lstsq", "matrix_rank", "pinv"]
 
@@ -48,7 +55,7 @@ def _pinv_rule(g: Any, x: Any, out: Any) -> Any:
 
 def _pinv_spec(x: TensorSpec, rcond: float) -> tuple[Any, Any]:
     batch, rows, columns = sizes_of_matrices(x, "pinv")
-    return shaped(batch, columns, rows), inexact(x.dtype)
+    return with_sizes(batch, columns, rows), inexact(x.dtype)
 
 
 _pinv = op(
@@ -108,7 +115,7 @@ def pinv(
     if rcond is not None and rtol is not None:
         raise ValueError("pinv: rcond and rtol are two names for one number; give one")
     share = rtol if rcond is None else rcond
-    a = hermitian_part(a, "pinv") if hermitian else floating(a)
+    a = hermitian_part(a, "pinv") if hermitian else as_inexact(a)
     sizes_of_matrices(a, "pinv")
     return _pinv(a, rcond=1e-15 if share is None else float(share))
 
@@ -172,7 +179,7 @@ def matrix_rank(
     """
     if tol is not None and rtol is not None:
         raise ValueError("matrix_rank: give tol or rtol, not both")
-    A = floating(A)
+    A = as_inexact(A)
     if A.shape is not None and len(A.shape) < 2:
         return ops["cast"](ops["any"](A != 0), dtype="int64")
     if hermitian:
@@ -234,7 +241,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
     >>> x.tolist(), residuals.tolist()
     ([1.0, 2.0], [9.0])
     """
-    a, b = floating(a), as_tensor(b)
+    a, b = as_inexact(a), as_tensor(b)
     _, rows, columns = sizes_of_matrices(a, "lstsq")
     if None in (rows, columns):
         raise ValueError(f"lstsq: the sizes of a must be known in a trace, got shape {a.shape}")

@@ -10,17 +10,23 @@ from ....core.extend import F, TensorSpec, as_tensor, ops
 
 __all__ = [
     "adjoint",
-    "apart",
-    "floating",
+    "as_inexact",
+    "conjugate_transpose",
+    "diagonals",
+    "hermitian_from_lower",
+    "hermitian_part",
+    "inexact",
+    "on_diagonal",
     "over_columns",
     "over_matrix",
     "over_rows",
-    "shaped",
+    "real_of",
+    "reciprocal_gaps",
     "sizes_of_matrices",
-    "smaller",
-    "square",
+    "smaller_size",
+    "square_shape",
     "transposed",
-    "turned",
+    "with_sizes",
 ]
 
 
@@ -49,14 +55,41 @@ def over_rows(s: Any) -> Any:
     return F.expand_dims(s, axis=-1)
 
 
-def apart(s: Any) -> Any:
+def reciprocal_gaps(s: Any) -> Any:
     """Return ``1 / (s[j] - s[i])`` for all pairs, and 0 where two elements are equal."""
     gaps = over_columns(s) - over_rows(s)
     equal = F.equal(gaps, 0)
     return F.where(equal, 0.0, 1.0 / F.where(equal, 1.0, gaps))
 
 
-def square(x: TensorSpec, name: str) -> Any:
+def diagonals(x: Any) -> Any:
+    """Return the diagonals of matrices, as the last axis."""
+    return F.diagonal(x, offset=0)
+
+
+def on_diagonal(s: Any, like: Any) -> Any:
+    """Return square matrices of the shape of ``like`` with vectors ``s`` on their diagonals."""
+    one = F.tril(F.triu(F.ones_like(like), k=0), k=0)
+    return one * over_columns(s)
+
+
+def hermitian_from_lower(x: Any) -> Any:
+    """Return matrices with the lower triangle of ``x`` and its mirror; the diagonal is real."""
+    lower = (F.tril(x, k=0) + F.tril(x, k=-1)) * 0.5
+    return lower + adjoint(lower)
+
+
+def inexact(dtype: Any) -> Any:
+    """Return the floating or complex dtype in which numbers of ``dtype`` are factored."""
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+
+
+def real_of(dtype: Any) -> Any:
+    """Return the real dtype of that precision."""
+    return np.empty(0, inexact(dtype)).real.dtype
+
+
+def square_shape(x: TensorSpec, name: str) -> Any:
     """Return the shape of square matrices; raise if they are not."""
     shape = x.shape
     if shape is not None:
@@ -75,23 +108,35 @@ def sizes_of_matrices(x: TensorSpec, name: str) -> tuple[Any, Any, Any]:
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 
-def smaller(rows: Any, columns: Any) -> Any:
+def smaller_size(rows: Any, columns: Any) -> Any:
     """Return the smaller of two sizes, None if one is unknown."""
     return None if None in (rows, columns) else min(rows, columns)
 
 
-def shaped(batch: Any, *sizes: Any) -> Any:
+def with_sizes(batch: Any, *sizes: Any) -> Any:
     """Return a batch shape with sizes added, None if it is unknown."""
     return None if batch is None else (*batch, *sizes)
 
 
-def floating(x: Any) -> Any:
+# -- tensors to factor, recorded -------------------------------------------------------------------
+
+
+def as_inexact(x: Any) -> Any:
     """Return a tensor to factor: integers become ``float64``."""
     x = as_tensor(x)
     return x if x.dtype.kind in "fc" else x.astype("float64")
 
 
-def turned(x: Any) -> Any:
+def conjugate_transpose(x: Any) -> Any:
     """Return the conjugate transpose of tensors: :func:`adjoint`, recorded."""
     flipped = ops["swapaxes"](as_tensor(x), axis1=-1, axis2=-2)
     return ops["conj"](flipped) if flipped.dtype.kind == "c" else flipped
+
+
+def hermitian_part(a: Any, name: str) -> Any:
+    """Return the Hermitian matrices of which ``a`` has the lower triangle."""
+    a = as_inexact(a)
+    square_shape(a, name)
+    lower = ops["tril"](a, k=-1)
+    middle = ops["real"](a - lower) if a.dtype.kind == "c" else a - lower
+    return lower + conjugate_transpose(lower) + ops["tril"](middle, k=0)

@@ -1,4 +1,4 @@
-"""Triangular systems, exponentials, powers and long products of matrices."""
+"""Powers and exponentials of square matrices."""
 
 from __future__ import annotations
 
@@ -7,116 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, among, as_tensor, broadcast_shapes, ops
+from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.batching import leading
-from ..common.dtypes import inexact
 from ..common.op_builders import named, op
-from ..common.ranks import as_columns, known_rank, like_columns
-from .batching import solve_rule
-from .decompositions import inv
-from .matrices import adjoint, floating, sizes_of_matrices, square
-from .products import matmul
+from .linear_systems import inv
+from .matmul import matmul
+from .matrices import adjoint, as_inexact, inexact, square_shape
 
-__all__ = ["expm", "matrix_power", "multi_dot", "solve_triangular"]
+__all__ = ["expm", "matrix_power"]
 
-
-# -- triangles -------------------------------------------------------------------------------------
-
-
-def _triangle_of(xp: Any, a: Any, lower: bool, unit_diagonal: bool) -> Any:
-    strict = xp.tril(a, k=-1) if lower else xp.triu(a, k=1)
-    if unit_diagonal:
-        return strict + xp.eye(a.shape[-1], dtype=a.dtype)
-    return xp.tril(a) if lower else xp.triu(a)
-
-
-def _solve_triangular_vjp(
-    gs: Any, inputs: Any, outputs: Any, needed: Any, *, lower: bool, unit_diagonal: bool
-) -> list[Any]:
-    a, b = inputs
-    gb = F.solve_triangular(adjoint(a), gs[0], lower=not lower, unit_diagonal=unit_diagonal)
-    ga = None
-    if needed[0]:
-        whole = F.unbroadcast_like(-F.matmul(gb, adjoint(outputs[0])), a)
-        ga = F.tril(whole, k=-unit_diagonal) if lower else F.triu(whole, k=int(unit_diagonal))
-    return [ga, F.unbroadcast_like(gb, b) if needed[1] else None]
-
-
-def _solve_triangular_spec(
-    a: TensorSpec, b: TensorSpec, lower: bool, unit_diagonal: bool
-) -> tuple[Any, Any]:
-    dtype = inexact(np.result_type(a.dtype, b.dtype))
-    shape = square(a, "solve_triangular")
-    batch, rows, columns = sizes_of_matrices(b, "solve_triangular")
-    if shape is None or batch is None:
-        return None, dtype
-    if shape[-1] != rows and None not in (shape[-1], rows):
-        raise ValueError(
-            f"solve_triangular: matrices of shape {shape} do not fit sides of shape {b.shape}"
-        )
-    joined = broadcast_shapes(shape[:-2], batch, op="solve_triangular") or ()
-    return (*joined, rows, columns), dtype
-
-
-_solve_triangular = op(
-    "solve_triangular",
-    lambda xp, a, b, *, lower=False, unit_diagonal=False: xp.linalg.solve(
-        _triangle_of(xp, a, lower, unit_diagonal), b
-    ),
-    vjp=_solve_triangular_vjp,
-    infer=_solve_triangular_spec,
-    batch=solve_rule,
-    doc="Solve ``a @ x = b``, reading one triangle of ``a`` only.",
-)
-
-
-@named
-def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
-    """Return the solution ``x`` of ``a @ x = b`` for triangular ``a``.
-
-    Parameters
-    ----------
-    a
-        Square matrices ``(..., n, n)``, of which one triangle is read; integers become ``float64``.
-    b
-        A vector ``(n,)``, or matrices ``(..., n, k)``; batches broadcast.
-    lower
-        Which triangle: the lower or the upper one (the default).
-    unit_diagonal
-        Take the diagonal for ones, without reading it.
-
-    Returns
-    -------
-    Tensor
-        The solution: a vector ``(n,)`` per matrix for a vector, else matrices ``(..., n, k)``.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If there is a 0 on the diagonal.
-    ValueError
-        If ``a`` is not square, or sizes do not fit.
-
-    Notes
-    -----
-    The gradient of ``a`` is that of :func:`solve`, and 0 outside the triangle that is read.
-
-    References
-    ----------
-    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
-    algorithmic differentiation", 2008.
-
-    Examples
-    --------
-    >>> a, b = gt.constant([[2.0, 1.0], [0.0, 4.0]]), gt.constant([4.0, 8.0])
-    >>> gt.linalg.solve_triangular(a, b).tolist()
-    [1.0, 2.0]
-    """
-    b, settings = as_tensor(b), {"lower": bool(lower), "unit_diagonal": bool(unit_diagonal)}
-    return like_columns(_solve_triangular(a, as_columns(b), **settings), b)
-
-
-# -- powers and exponentials -----------------------------------------------------------------------
 
 # The coefficients of the Pade approximant of degree 13, and the norm up to which it is exact to
 # double precision: Higham, "The scaling and squaring method for the matrix exponential revisited"
@@ -179,7 +78,7 @@ _expm = op(
     "expm",
     _expm_kernel,
     gradients={"x": _expm_rule},
-    infer=lambda x: (square(x, "expm"), inexact(x.dtype)),
+    infer=lambda x: (square_shape(x, "expm"), inexact(x.dtype)),
     batch=leading,
     doc="Return the exponentials of matrices.",
 )
@@ -220,8 +119,8 @@ def expm(a: Any) -> Tensor:
     >>> gt.linalg.expm(gt.constant([[0.0, 1.0], [0.0, 0.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    a = floating(a)
-    square(a, "expm")
+    a = as_inexact(a)
+    square_shape(a, "expm")
     return _expm(a)
 
 
@@ -261,7 +160,7 @@ def matrix_power(a: Any, n: int) -> Tensor:
     except TypeError:
         raise TypeError(f"matrix_power: the power must be an integer, got {n!r}") from None
     a = as_tensor(a)
-    square(a, "matrix_power")
+    square_shape(a, "matrix_power")
     if power == 0:
         return ops["tril"](ops["triu"](ops["ones_like"](a), k=0), k=0)
     if power < 0:
@@ -274,78 +173,3 @@ def matrix_power(a: Any, n: int) -> Tensor:
         if not power:
             return result
         a = matmul(a, a)
-
-
-@named
-def multi_dot(arrays: Any) -> Tensor:
-    """Return the product of several matrices, multiplied in the order of the least work.
-
-    Parameters
-    ----------
-    arrays
-        Two or more matrices; the first and the last may be vectors. Dtypes promote. Where a trace
-        does not know all sizes, they are multiplied from left to right.
-
-    Returns
-    -------
-    Tensor
-        The product: a matrix; a vector or a number if vectors are at one end or both.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If one has other than 2 axes.
-    ValueError
-        If there are fewer than two, or sizes do not fit.
-
-    References
-    ----------
-    T. H. Cormen, C. E. Leiserson, R. L. Rivest and C. Stein, "Introduction to Algorithms",
-    3rd edition, 2009, section 15.2.
-
-    Examples
-    --------
-    >>> gt.linalg.multi_dot([gt.ones((2, 3)), gt.ones((3, 4)), gt.ones(4)]).tolist()
-    [12.0, 12.0]
-    """
-    matrices = among(list(arrays))
-    if len(matrices) < 2:
-        raise ValueError(f"multi_dot: at least two arrays are needed, got {len(matrices)}")
-    for x in matrices:
-        known_rank(x, "multi_dot")
-    shapes: list[Any] = [x.shape for x in matrices]
-    last = len(shapes) - 1
-    for i, shape in enumerate(shapes):
-        if shape is None or (len(shape) != 2 and not (len(shape) == 1 and i in (0, last))):
-            raise np.linalg.LinAlgError(f"multi_dot: array {i} must have 2 axes, got shape {shape}")
-    sizes = [1 if len(shapes[0]) == 1 else shapes[0][0]]
-    sizes += [shape[0] for shape in shapes[1:]]
-    sizes.append(1 if len(shapes[-1]) == 1 else shapes[-1][1])
-    return _chain(matrices, _cuts(sizes), 0, len(matrices) - 1)
-
-
-def _cuts(sizes: list[Any]) -> dict[tuple[int, int], int]:
-    """Return where to cut each chain ``i..j``; matrix i is ``(sizes[i], sizes[i + 1])``."""
-    count = len(sizes) - 1
-    cuts: dict[tuple[int, int], int] = {}
-    work = dict.fromkeys(((i, i) for i in range(count)), 0)
-    for length in range(1, count):
-        for i in range(count - length):
-            j = i + length
-            if None in sizes:
-                cuts[i, j] = j - 1
-                continue
-            costs = [
-                work[i, k] + work[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
-                for k in range(i, j)
-            ]
-            work[i, j] = min(costs)
-            cuts[i, j] = i + costs.index(min(costs))
-    return cuts
-
-
-def _chain(matrices: list[Any], cuts: dict[tuple[int, int], int], i: int, j: int) -> Any:
-    if i == j:
-        return matrices[i]
-    k = cuts[i, j]
-    return matmul(_chain(matrices, cuts, i, k), _chain(matrices, cuts, k + 1, j))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from ....core.extend import F, Tensor, ops
+from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
-from ..common.dtypes import real_of
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from .matrices import floating
+from .matrices import as_inexact, real_of
 
-__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+__all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 
 def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
@@ -145,7 +144,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     >>> gt.linalg.norm(gt.constant([[1.0, -2.0], [3.0, 4.0]]), ord=1).item()
     6.0
     """
-    x, keepdims = floating(x), bool(keepdims)
+    x, keepdims = as_inexact(x), bool(keepdims)
     axis = as_axis(axis, "norm")
     if ord is None or ord == "euclidean":
         return _norm(x, axis=axis, keepdims=keepdims)
@@ -194,7 +193,7 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     """
     if isinstance(ord, str):
         raise ValueError(f"vector_norm: ord must be a number, got {ord!r}")
-    return _vector(floating(x), ord, as_axis(axis, "vector_norm"), bool(keepdims))
+    return _vector(as_inexact(x), ord, as_axis(axis, "vector_norm"), bool(keepdims))
 
 
 @named
@@ -227,7 +226,7 @@ def matrix_norm(x: Any, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     >>> gt.linalg.matrix_norm(gt.constant([[3.0, 0.0], [0.0, 4.0]])).item()
     5.0
     """
-    return _matrix(floating(x), ord, (-2, -1), bool(keepdims))
+    return _matrix(as_inexact(x), ord, (-2, -1), bool(keepdims))
 
 
 @named
@@ -264,9 +263,53 @@ def cond(x: Any, p: Any = None) -> Tensor:
     >>> gt.linalg.cond(gt.constant([[2.0, 0.0], [0.0, 4.0]])).item()
     2.0
     """
-    x = floating(x)
+    x = as_inexact(x)
     if p in (None, 2, -2):
         s = ops["svdvals"](x)
         largest, smallest = s[..., 0], s[..., -1]
         return smallest / largest if p == -2 else largest / smallest
     return matrix_norm(x, ord=p) * matrix_norm(ops["inv"](x), ord=p)
+
+
+@named
+def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
+    """Return ``t`` scaled down, where needed, to a Euclidean norm of at most ``clip_norm``.
+
+    Parameters
+    ----------
+    t
+        A floating tensor of any shape.
+    clip_norm
+        The largest norm, above 0: a number or a tensor that broadcasts.
+    axes
+        The axes over which a norm is taken; all by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``t``.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of bounds.
+    TypeError
+        If ``t`` is not a tensor, an array or a number, or ``axes`` are not integers.
+    ValueError
+        If the shapes do not broadcast, or an axis comes twice.
+
+    Notes
+    -----
+    ``t * clip_norm / max(norm(t), clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
+
+    References
+    ----------
+    Pascanu, Mikolov and Bengio, "On the difficulty of training recurrent neural networks", 2013.
+
+    Examples
+    --------
+    >>> gt.clip_by_norm([3.0, 4.0], 2.5).tolist()
+    [1.5, 2.0]
+    """
+    t = as_tensor(t)
+    size = ops["norm"](t, axis=as_axis(axes, "clip_by_norm"), keepdims=True)
+    return ops["multiply"](t, ops["divide"](clip_norm, ops["maximum"](size, clip_norm)))

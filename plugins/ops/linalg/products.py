@@ -1,9 +1,4 @@
-"""Products of vectors, matrices and tensors.
-
-A product is linear in each operand, so its gradient rules are products again: ``matmul_adjoint_x``
-sends the result's gradient back to the first operand, ``matmul_adjoint_y`` to the second, and each
-of the three is differentiated by the other two. That holds at any rank, known in a trace or not.
-"""
+"""Products of vectors, matrices and tensors, made of other ops."""
 
 from __future__ import annotations
 
@@ -12,154 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, BinaryOp, F, Tensor, among, broadcast_shapes, ops
+from ....core.extend import F, Op, Tensor, among, as_tensor, beside, ops
 from ..common.axes import as_axis, reduced_axes
-from ..common.batching import pairs
-from ..common.dtypes import as_like
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..shapes.joining import common_dtype
-from .batching import matmul_rule, tensordot_rule, to_x_rule, to_y_rule
+from .matmul import matmul
+from .tensordot import tensordot
 
-__all__ = ["cross", "dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
-
-
-def _sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """Sum ``x`` over the axes along which an operand of ``shape`` was broadcast."""
-    if x.shape == shape:
-        return x
-    extra = x.ndim - len(shape)
-    axes = tuple(i for i, n in enumerate(x.shape) if i < extra or shape[i - extra] != n)
-    return xp.reshape(xp.sum(x, axis=axes, dtype=x.dtype), shape)
-
-
-# -- matmul ----------------------------------------------------------------------------------------
-
-
-def _matmul_shape(x: Any, y: Any) -> Any:
-    """Return the shape of ``x @ y``; known sizes must agree."""
-    if (x is not None and not x) or (y is not None and not y):
-        raise ValueError(f"matmul: shapes {x} and {y}: an operand has no axes; use multiply")
-    if x is None or y is None:
-        return None
-    inner = (x[-1], y[-2] if len(y) > 1 else y[0])
-    if None not in inner and inner[0] != inner[1]:
-        raise ValueError(f"matmul: shapes {x} and {y} do not match: {inner[0]} is not {inner[1]}")
-    batch = broadcast_shapes(x[:-2], y[:-2], op="matmul") or ()
-    return (*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ()))
-
-
-def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
-    try:
-        return xp.matmul(x, y)
-    except (ValueError, TypeError):
-        _matmul_shape(getattr(x, "shape", ()), getattr(y, "shape", ()))
-        raise
-
-
-def to_x(xp: Any, g: Any, y: Any, like: Any) -> Any:
-    rank = like.ndim
-    if y.ndim == 1:
-        return xp.expand_dims(g, axis=-1) * y
-    if rank == 1:
-        return _sum_to(xp, (y @ xp.expand_dims(g, axis=-1))[..., 0], like.shape)
-    if y.ndim > 2 == rank:
-        over = (*range(y.ndim - 2), y.ndim - 1)
-        return xp.tensordot(g, y, axes=(over, over))
-    return _sum_to(xp, g @ xp.matrix_transpose(y), like.shape)
-
-
-def to_y(xp: Any, g: Any, x: Any, like: Any) -> Any:
-    rank = like.ndim
-    if x.ndim == 1:
-        if rank == 1:
-            return g * x
-        gy = xp.expand_dims(g, axis=-2) * xp.expand_dims(x, axis=-1)
-        return _sum_to(xp, gy, like.shape)
-    if rank <= 2 < x.ndim or rank == 1:
-        columns = xp.reshape(x, (-1, x.shape[-1])) if x.size else xp.reshape(x, (0, x.shape[-1]))
-        rows = xp.reshape(g, (columns.shape[0], *like.shape[1:]))
-        return xp.matrix_transpose(columns) @ rows
-    return _sum_to(xp, xp.matrix_transpose(x) @ g, like.shape)
-
-
-def _like_spec(g: Any, other: Any, like: Any, **params: Any) -> tuple[Any, Any]:
-    return like.shape, common_dtype((g, other))
-
-
-matmul = op(
-    "matmul",
-    matmul_kernel,
-    BinaryOp,
-    gradients={
-        "x": lambda g, y, x_like: as_like(F.matmul_adjoint_x(g, y, x_like), x_like),
-        "y": lambda g, x, y_like: as_like(F.matmul_adjoint_y(g, x, y_like), y_like),
-    },
-    infer=lambda x, y: (
-        _matmul_shape(getattr(x, "shape", ()), getattr(y, "shape", ())),  # a Python number has none
-        common_dtype((x, y)),
-    ),
-    holomorphic=True,
-    batch=matmul_rule,
-    jvp="multilinear",
-    doc="""Return the matrix product of ``x`` and ``y``.
-
-    Parameters
-    ----------
-    x, y
-        Tensors of at least one axis. Matrices are in the last two; axes before broadcast. One with
-        a single axis is a row on the left and a column on the right; the result lacks that axis.
-
-    Returns
-    -------
-    Tensor
-        Products of shape ``(..., m, n)``, for operands ``(..., m, k)`` and ``(..., k, n)``, of the
-        dtype to which theirs promote.
-
-    Raises
-    ------
-    ValueError
-        If the inner sizes differ, or an operand has no axes.
-
-    Notes
-    -----
-    With the upstream gradient ``g``, the gradients are ``g @ y.mT`` and ``x.mT @ g`` (conjugated if
-    complex), summed over the axes that were broadcast.
-
-    Examples
-    --------
-    >>> gt.matmul(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
-    [3, 7]
-    """,
-)
-op(
-    "matmul_adjoint_x",
-    to_x,
-    gradients={
-        "g": lambda g, y, g_like: as_like(F.matmul(g, y), g_like),
-        "y": lambda d, g, y_like: as_like(F.matmul_adjoint_y(g, d, y_like), y_like),
-        "like": NONDIFF,
-    },
-    infer=_like_spec,
-    holomorphic=True,
-    batch=to_x_rule,
-    jvp="multilinear",
-    doc="Send a gradient of ``matmul`` back to its first operand, of the shape of ``like``.",
-)
-op(
-    "matmul_adjoint_y",
-    to_y,
-    gradients={
-        "g": lambda g, x, g_like: as_like(F.matmul(x, g), g_like),
-        "x": lambda d, g, x_like: as_like(F.matmul_adjoint_x(g, d, x_like), x_like),
-        "like": NONDIFF,
-    },
-    infer=_like_spec,
-    holomorphic=True,
-    batch=to_y_rule,
-    jvp="multilinear",
-    doc="Send a gradient of ``matmul`` back to its second operand, of the shape of ``like``.",
-)
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matvec",
+    "multi_dot",
+    "outer",
+    "vdot",
+    "vecdot",
+    "vecmat",
+]
 
 
 @named
@@ -372,20 +238,25 @@ def kron(a: Any, b: Any) -> Tensor:
     return ops["merge_pairs"](blocks)
 
 
-def _merged(shape: Any) -> Any:
+def _merged_shape(shape: Any) -> Any:
     if shape is None:
         return None
     pairs = zip(shape[::2], shape[1::2], strict=True)
     return tuple(None if None in pair else pair[0] * pair[1] for pair in pairs)
 
 
+def _merge_pairs_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    # the hidden axis makes a pair with one of size 1
+    return op.raw(F.expand_dims(xs[0], axis=1))
+
+
 op(
     "merge_pairs",
-    lambda xp, x: xp.reshape(x, _merged(x.shape)),
+    lambda xp, x: xp.reshape(x, _merged_shape(x.shape)),
     gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
-    infer=lambda x: (_merged(x.shape), x.dtype),
+    infer=lambda x: (_merged_shape(x.shape), x.dtype),
     holomorphic=True,
-    batch=pairs,
+    batch=_merge_pairs_rule,
     jvp="linear",
     doc="Join each pair of neighbouring axes to one.",
 )
@@ -469,145 +340,156 @@ def _with_third(x: Any) -> Any:
     return ops["concatenate"](x, ops["zeros_like"](x[..., :1]), axis=-1)
 
 
-# -- tensordot -------------------------------------------------------------------------------------
+# -- vectors by their places -----------------------------------------------------------------------
 
 
-Pairs = tuple[tuple[int, ...], tuple[int, ...]]
-
-
-def _contracted(x: Any, y: Any, axes: Pairs) -> Pairs:
-    """Return the axes that a tensordot of these shapes joins, counted from 0."""
-    result = tuple(
-        reduced_axes(given, len(shape), "tensordot")
-        for given, shape in zip(axes, (x, y), strict=True)
-    )
-    if len(result[0]) != len(result[1]):
-        raise ValueError(f"tensordot: axes {axes} do not come in pairs")
-    for i, j in zip(*result, strict=True):
-        if x[i] != y[j] and None not in (x[i], y[j]):
-            raise ValueError(f"tensordot: shapes {x} and {y} differ on axes {i} and {j}")
-    return result  # type: ignore[return-value]
-
-
-def _rest(rank: int, taken: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(i for i in range(rank) if i not in taken)
-
-
-def _tensordot_kernel(xp: Any, x: Any, y: Any, *, axes: Pairs) -> Any:
-    return xp.tensordot(x, y, axes=_contracted(x.shape, y.shape, axes))
-
-
-def _tensordot_shape(x: Any, y: Any, axes: Pairs) -> Any:
-    if x is None or y is None:
-        return None
-    ax, ay = _contracted(x, y, axes)
-    return (*(x[i] for i in _rest(len(x), ax)), *(y[j] for j in _rest(len(y), ay)))
-
-
-def _tensordot_to_x(xp: Any, g: Any, y: Any, like: Any, *, axes: Pairs) -> Any:
-    ax, ay = _contracted(like.shape, y.shape, axes)
-    free_x, free_y = _rest(like.ndim, ax), _rest(y.ndim, ay)
-    gx = xp.tensordot(g, y, axes=(tuple(range(len(free_x), g.ndim)), free_y))
-    # the axes of gx are those of x that stayed, then those joined, in the order that y has them
-    order = (*free_x, *(i for _, i in sorted(zip(ay, ax, strict=True))))
-    return xp.permute_dims(gx, tuple(order.index(i) for i in range(like.ndim)))
-
-
-def _tensordot_to_y(xp: Any, g: Any, x: Any, like: Any, *, axes: Pairs) -> Any:
-    ax, ay = _contracted(x.shape, like.shape, axes)
-    free_x, free_y = _rest(x.ndim, ax), _rest(like.ndim, ay)
-    gy = xp.tensordot(x, g, axes=(free_x, tuple(range(len(free_x)))))
-    order = (*(j for _, j in sorted(zip(ax, ay, strict=True))), *free_y)
-    return xp.permute_dims(gy, tuple(order.index(j) for j in range(like.ndim)))
-
-
-_tensordot = op(
-    "tensordot",
-    _tensordot_kernel,
-    gradients={
-        "x": lambda g, y, x_like, axes: as_like(
-            F.tensordot_adjoint_x(g, y, x_like, axes=axes), x_like
-        ),
-        "y": lambda g, x, y_like, axes: as_like(
-            F.tensordot_adjoint_y(g, x, y_like, axes=axes), y_like
-        ),
-    },
-    infer=lambda x, y, axes: (_tensordot_shape(x.shape, y.shape, axes), common_dtype((x, y))),
-    holomorphic=True,
-    batch=tensordot_rule,
-    jvp="multilinear",
-    doc="Sum the products of two arrays over pairs of axes.",
-)
-op(
-    "tensordot_adjoint_x",
-    _tensordot_to_x,
-    gradients={
-        "g": lambda g, y, g_like, axes: as_like(F.tensordot(g, y, axes=axes), g_like),
-        "y": lambda d, g, y_like, axes: as_like(
-            F.tensordot_adjoint_y(g, d, y_like, axes=axes), y_like
-        ),
-        "like": NONDIFF,
-    },
-    infer=_like_spec,
-    holomorphic=True,
-    batch=tensordot_rule,
-    jvp="multilinear",
-    doc="Send a gradient of ``tensordot`` back to its first operand.",
-)
-op(
-    "tensordot_adjoint_y",
-    _tensordot_to_y,
-    gradients={
-        "g": lambda g, x, g_like, axes: as_like(F.tensordot(x, g, axes=axes), g_like),
-        "x": lambda d, g, x_like, axes: as_like(
-            F.tensordot_adjoint_x(g, d, x_like, axes=axes), x_like
-        ),
-        "like": NONDIFF,
-    },
-    infer=_like_spec,
-    holomorphic=True,
-    batch=tensordot_rule,
-    jvp="multilinear",
-    doc="Send a gradient of ``tensordot`` back to its second operand.",
-)
+def _operands(x: Any, y: Any, ranks: tuple[int, int], name: str) -> tuple[Any, Any]:
+    first = as_tensor(x)
+    found = first, beside(y, first)
+    for operand, least in zip(found, ranks, strict=True):
+        if operand.shape is not None and len(operand.shape) < least:
+            raise ValueError(
+                f"{name}: operands of at least {ranks[0]} and {ranks[1]} axes are needed, got "
+                f"shapes {found[0].shape} and {found[1].shape}"
+            )
+    return found
 
 
 @named
-def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
-    """Return the sum of products of ``x`` and ``y`` over pairs of axes.
+def matvec(x1: Any, x2: Any) -> Tensor:
+    """Return products of matrices and vectors.
 
     Parameters
     ----------
-    x, y
-        Tensors; they do not broadcast. Dtypes promote.
-    axes
-        ``n`` (2 by default): the last ``n`` axes of ``x`` with the first ``n`` of ``y``. Or a pair:
-        axes of ``x``, and those of ``y`` to join them with.
+    x1
+        Matrices ``(..., m, n)``.
+    x2
+        Vectors ``(..., n)``; the leading axes broadcast, dtypes promote.
 
     Returns
     -------
     Tensor
-        A tensor of the other axes of ``x``, then those of ``y``.
+        Vectors ``(..., m)``.
 
     Raises
     ------
     ValueError
-        If sizes on paired axes differ, or axes do not come in pairs.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
+        If shapes do not fit.
 
     Examples
     --------
-    >>> gt.tensordot(gt.ones((2, 3, 4)), gt.ones((3, 4, 5))).shape
-    (2, 5)
-    >>> gt.tensordot(gt.ones((2, 3)), gt.ones((2, 4)), axes=(0, 0)).shape
-    (3, 4)
+    >>> gt.matvec(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
+    [3, 7]
     """
-    if isinstance(axes, (int, np.integer)):
-        pair: Any = (tuple(range(-int(axes), 0)), tuple(range(int(axes))))
-    else:
-        pair = tuple(as_axis(a, "tensordot") for a in axes)
-        pair = tuple(a if isinstance(a, tuple) else (a,) for a in pair)
-        if len(pair) != 2:
-            raise ValueError(f"tensordot: axes is a number or a pair, got {axes!r}")
-    return _tensordot(*among((x, y)), axes=pair)
+    matrices, vectors = _operands(x1, x2, (2, 1), "matvec")
+    return ops["squeeze"](matmul(matrices, ops["expand_dims"](vectors, axis=-1)), axis=-1)
+
+
+@named
+def vecmat(x1: Any, x2: Any) -> Tensor:
+    """Return products of vectors, conjugated, and matrices.
+
+    Parameters
+    ----------
+    x1
+        Vectors ``(..., m)``.
+    x2
+        Matrices ``(..., m, n)``; the leading axes broadcast, dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        Vectors ``(..., n)``.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit.
+
+    Examples
+    --------
+    >>> gt.vecmat(gt.constant([1, 1]), gt.constant([[1, 2], [3, 4]])).tolist()
+    [4, 6]
+    """
+    vectors, matrices = _operands(x1, x2, (1, 2), "vecmat")
+    if vectors.dtype.kind == "c":
+        vectors = ops["conj"](vectors)
+    return ops["squeeze"](matmul(ops["expand_dims"](vectors, axis=-2), matrices), axis=-2)
+
+
+# -- chains of matrices ----------------------------------------------------------------------------
+
+
+@named
+def multi_dot(arrays: Any) -> Tensor:
+    """Return the product of several matrices, multiplied in the order of the least work.
+
+    Parameters
+    ----------
+    arrays
+        Two or more matrices; the first and the last may be vectors. Dtypes promote. Where a trace
+        does not know all sizes, they are multiplied from left to right.
+
+    Returns
+    -------
+    Tensor
+        The product: a matrix; a vector or a number if vectors are at one end or both.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If one has other than 2 axes.
+    ValueError
+        If there are fewer than two, or sizes do not fit.
+
+    References
+    ----------
+    T. H. Cormen, C. E. Leiserson, R. L. Rivest and C. Stein, "Introduction to Algorithms",
+    3rd edition, 2009, section 15.2.
+
+    Examples
+    --------
+    >>> gt.linalg.multi_dot([gt.ones((2, 3)), gt.ones((3, 4)), gt.ones(4)]).tolist()
+    [12.0, 12.0]
+    """
+    matrices = among(list(arrays))
+    if len(matrices) < 2:
+        raise ValueError(f"multi_dot: at least two arrays are needed, got {len(matrices)}")
+    for x in matrices:
+        known_rank(x, "multi_dot")
+    shapes: list[Any] = [x.shape for x in matrices]
+    last = len(shapes) - 1
+    for i, shape in enumerate(shapes):
+        if shape is None or (len(shape) != 2 and not (len(shape) == 1 and i in (0, last))):
+            raise np.linalg.LinAlgError(f"multi_dot: array {i} must have 2 axes, got shape {shape}")
+    sizes = [1 if len(shapes[0]) == 1 else shapes[0][0]]
+    sizes += [shape[0] for shape in shapes[1:]]
+    sizes.append(1 if len(shapes[-1]) == 1 else shapes[-1][1])
+    return _chain(matrices, _cuts(sizes), 0, len(matrices) - 1)
+
+
+def _cuts(sizes: list[Any]) -> dict[tuple[int, int], int]:
+    """Return where to cut each chain ``i..j``; matrix i is ``(sizes[i], sizes[i + 1])``."""
+    count = len(sizes) - 1
+    cuts: dict[tuple[int, int], int] = {}
+    work = dict.fromkeys(((i, i) for i in range(count)), 0)
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            if None in sizes:
+                cuts[i, j] = j - 1
+                continue
+            costs = [
+                work[i, k] + work[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                for k in range(i, j)
+            ]
+            work[i, j] = min(costs)
+            cuts[i, j] = i + costs.index(min(costs))
+    return cuts
+
+
+def _chain(matrices: list[Any], cuts: dict[tuple[int, int], int], i: int, j: int) -> Any:
+    if i == j:
+        return matrices[i]
+    k = cuts[i, j]
+    return matmul(_chain(matrices, cuts, i, k), _chain(matrices, cuts, k + 1, j))

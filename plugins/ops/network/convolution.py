@@ -7,21 +7,33 @@ order: ``conv``, and its adjoints to the images and to the filters.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, ops
-from ..common.dtypes import as_like
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Shared,
+    Tensor,
+    TensorSpec,
+    as_batched,
+    as_tensor,
+    ops,
+    row_of,
+)
+from ..common.batching import merged, split_first
+from ..common.gradients import as_like
 from ..common.op_builders import named, op
+from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
-from .batching import conv_rule, conv_transpose_rule, to_filters_rule, to_images_rule
-from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
+from .channels import apart, as_channels, as_examples, side_by_side
+from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
 
-__all__ = ["conv", "conv1d", "conv2d", "conv_transpose", "depthwise_conv"]
+__all__ = ["conv", "conv1d", "conv2d", "depthwise_conv"]
 
 
-def windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
+def conv_windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
     """Return the windows of filters ``w`` on images of the shape of ``x``."""
     return Windows(
         x.shape[1:-1], w.shape[:-2], settings["strides"], settings["padding"], settings["dilations"]
@@ -44,9 +56,10 @@ def conv_kernel(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
+    """Add up, place by place in the windows, what each element of the filters sees."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     _conv_shape(x.shape, w.shape, groups, settings)
-    where = windows(x, w, settings)
+    where = conv_windows(x, w, settings)
     x = where.padded(xp, x)
     batch, channels, filters = x.shape[0], x.shape[-1], w.shape[-1]
     total = xp.zeros((batch, *where.out, filters), dtype=xp.result_type(x, w))
@@ -60,7 +73,7 @@ def conv_kernel(
     return total
 
 
-def to_images(
+def conv_to_images_kernel(
     xp: Any,
     g: Any,
     w: Any,
@@ -71,6 +84,7 @@ def to_images(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
+    """Send ``g``, of the shape of a convolution, back to the images."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
     return images_of(xp, g, w, like.shape, settings, groups)
 
@@ -92,7 +106,7 @@ def images_of(xp: Any, g: Any, w: Any, shape: Sizes, settings: Any, groups: int)
     return total[where.inside]
 
 
-def to_filters(
+def conv_to_filters_kernel(
     xp: Any,
     g: Any,
     x: Any,
@@ -103,8 +117,9 @@ def to_filters(
     dilations: Sizes,
     groups: int = 1,
 ) -> Any:
+    """Send ``g``, of the shape of a convolution, back to the filters."""
     settings = {"strides": strides, "padding": padding, "dilations": dilations}
-    where = windows(x, like, settings)
+    where = conv_windows(x, like, settings)
     x = where.padded(xp, x)
     each, filters = like.shape[-2:]
     count = prod(g.shape[:-1])
@@ -140,15 +155,11 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
         )
     if w[-1] is not None and w[-1] % groups:
         raise ValueError(f"{name}: {w[-1]} filters do not divide into {groups} groups")
-    return (x[0], *windows_of(x[1:-1], w[:-2], settings), w[-1])
+    return (x[0], *window_counts(x[1:-1], w[:-2], settings), w[-1])
 
 
 def _conv_spec(x: TensorSpec, w: TensorSpec, *, groups: int, **settings: Any) -> tuple[Any, Any]:
     return _conv_shape(x.shape, w.shape, groups, settings), common_dtype((x, w))
-
-
-def _like_spec(g: TensorSpec, other: TensorSpec, like: TensorSpec, **params: Any) -> Any:
-    return like.shape, common_dtype((g, other))
 
 
 def _rule(name: str) -> Any:
@@ -160,139 +171,127 @@ def _rule(name: str) -> Any:
     return to_like
 
 
-_images, _filters = _rule("conv_to_images"), _rule("conv_to_filters")
+images_gradient, filters_gradient = _rule("conv_to_images"), _rule("conv_to_filters")
 
 
-def _settings(strides: Any, padding: Any, dilations: Any, groups: Any) -> dict[str, Any]:
+def conv_settings(strides: Any, padding: Any, dilations: Any, groups: Any) -> dict[str, Any]:
+    """Return the parameters of an op of convolutions by name."""
     return {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
+
+
+# -- batching rules --------------------------------------------------------------------------------
+
+
+def _conv_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``conv``."""
+    (x, w), (bx, bw) = xs, batched
+    groups = params["groups"]
+    if not bw:
+        return split_first(op.raw(merged(x, op), w, **params), x, op)
+    size = w.shape[0]
+    if not bx:
+        return as_examples(op.raw(x, as_channels(w, op, groups), **params), size, groups)
+    params["groups"] = size * groups
+    return apart(op.raw(side_by_side(x, op), side_by_side(w, op), **params), size)
+
+
+def _to_images_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``conv_to_images``."""
+    (g, w, like), (bg, bw, bl) = xs, batched
+    if not bg and not bw:
+        return Shared(op.raw(g, w, row_of(like), **params))
+    if not bw:
+        like = like if bl else as_batched(like, g)
+        return split_first(op.raw(merged(g, op), w, merged(like, op), **params), g, op)
+    g, like = (x if b else as_batched(x, w) for x, b in ((g, bg), (like, bl)))
+    size, params["groups"] = w.shape[0], w.shape[0] * params["groups"]
+    sides = [side_by_side(x, op) for x in (g, w, like)]
+    return apart(op.raw(*sides, **params), size)
+
+
+def _to_filters_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``conv_to_filters``."""
+    (g, x, like), (bg, bx, bl) = xs, batched
+    if not bg and not bx:
+        return Shared(op.raw(g, x, row_of(like), **params))
+    beside = g if bg else x
+    like = like if bl else as_batched(like, beside)
+    groups, size = params["groups"], beside.shape[0]
+    if not bx:
+        wide = [as_channels(g, op, groups), x, as_channels(like, op, groups)]
+        return as_examples(op.raw(*wide, **params), size, groups)
+    g = g if bg else as_batched(g, x)
+    params["groups"] = size * groups
+    return apart(
+        op.raw(side_by_side(g, op), side_by_side(x, op), side_by_side(like, op), **params), size
+    )
+
+
+# -- ops -------------------------------------------------------------------------------------------
 
 
 _conv = op(
     "conv",
     conv_kernel,
     gradients={
-        "x": lambda g, w, x_like, strides, padding, dilations, groups: _images(
-            g, w, x_like, _settings(strides, padding, dilations, groups)
+        "x": lambda g, w, x_like, strides, padding, dilations, groups: images_gradient(
+            g, w, x_like, conv_settings(strides, padding, dilations, groups)
         ),
-        "w": lambda g, x, w_like, strides, padding, dilations, groups: _filters(
-            g, x, w_like, _settings(strides, padding, dilations, groups)
+        "w": lambda g, x, w_like, strides, padding, dilations, groups: filters_gradient(
+            g, x, w_like, conv_settings(strides, padding, dilations, groups)
         ),
     },
     infer=_conv_spec,
     holomorphic=True,
-    batch=conv_rule,
+    batch=_conv_rule,
     jvp="multilinear",
     doc="Sum images ``x`` in windows, weighted by filters ``w``.",
 )
 op(
     "conv_to_images",
-    to_images,
+    conv_to_images_kernel,
     gradients={
         "g": lambda g, w, g_like, strides, padding, dilations, groups: as_like(
-            F.conv(g, w, **_settings(strides, padding, dilations, groups)), g_like
+            F.conv(g, w, **conv_settings(strides, padding, dilations, groups)), g_like
         ),
-        "w": lambda d, g, w_like, strides, padding, dilations, groups: _filters(
-            g, d, w_like, _settings(strides, padding, dilations, groups)
+        "w": lambda d, g, w_like, strides, padding, dilations, groups: filters_gradient(
+            g, d, w_like, conv_settings(strides, padding, dilations, groups)
         ),
         "like": NONDIFF,
     },
-    infer=_like_spec,
+    infer=adjoint_spec,
     holomorphic=True,
-    batch=to_images_rule,
+    batch=_to_images_rule,
     jvp="multilinear",
     doc="Send a gradient of ``conv`` back to the images, of the shape of ``like``.",
 )
 op(
     "conv_to_filters",
-    to_filters,
+    conv_to_filters_kernel,
     gradients={
         "g": lambda g, x, g_like, strides, padding, dilations, groups: as_like(
-            F.conv(x, g, **_settings(strides, padding, dilations, groups)), g_like
+            F.conv(x, g, **conv_settings(strides, padding, dilations, groups)), g_like
         ),
-        "x": lambda d, g, x_like, strides, padding, dilations, groups: _images(
-            g, d, x_like, _settings(strides, padding, dilations, groups)
+        "x": lambda d, g, x_like, strides, padding, dilations, groups: images_gradient(
+            g, d, x_like, conv_settings(strides, padding, dilations, groups)
         ),
         "like": NONDIFF,
     },
-    infer=_like_spec,
+    infer=adjoint_spec,
     holomorphic=True,
-    batch=to_filters_rule,
+    batch=_to_filters_rule,
     jvp="multilinear",
     doc="Send a gradient of ``conv`` back to the filters, of the shape of ``like``.",
-)
-
-
-# -- transposed convolution ------------------------------------------------------------------------
-
-
-def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
-    """Return the spatial sizes of images of which a convolution has the given ones."""
-    result: list[int | None] = []
-    for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
-        stride, dilation, padding = (settings[x] for x in ("strides", "dilations", "padding"))
-        if n is None or k is None:
-            result.append(None)
-        elif padding == "same":
-            result.append(n * stride[i])
-        else:
-            around = 0 if padding == "valid" else sum(padding[i])
-            result.append(max((n - 1) * stride[i] + (k - 1) * dilation[i] + 1 - around, 0))
-    return tuple(result)
-
-
-def transpose_shape(x: Any, w: Any, settings: dict[str, Any]) -> Any:
-    if w is not None and len(w) != len(settings["strides"]) + 2:
-        raise ValueError(
-            f"conv_transpose: filters of shape {w} need {len(settings['strides'])} spatial axes, "
-            "then output channels and input channels"
-        )
-    if x is None or w is None:
-        return None
-    if len(x) != len(w) or (x[-1] != w[-1] and None not in (x[-1], w[-1])):
-        raise ValueError(
-            f"conv_transpose: images of shape {x} do not fit filters of shape {w}: "
-            "(batch, spatial axes, input channels) and "
-            "(spatial axes, output channels, input channels)"
-        )
-    return (x[0], *_enlarged(x[1:-1], w[:-2], settings), w[-2])
-
-
-def transpose_kernel(
-    xp: Any, x: Any, w: Any, *, strides: Sizes, padding: Padding, dilations: Sizes
-) -> Any:
-    settings = {"strides": strides, "padding": padding, "dilations": dilations}
-    shape = transpose_shape(x.shape, w.shape, settings)
-    return images_of(xp, x, w, shape, settings, 1)
-
-
-_conv_transpose = op(
-    "conv_transpose",
-    transpose_kernel,
-    gradients={
-        "x": lambda g, w, x_like, strides, padding, dilations: as_like(
-            F.conv(g, w, **_settings(strides, padding, dilations, 1)), x_like
-        ),
-        "w": lambda g, x, w_like, strides, padding, dilations: _filters(
-            x, g, w_like, _settings(strides, padding, dilations, 1)
-        ),
-    },
-    infer=lambda x, w, **settings: (
-        transpose_shape(x.shape, w.shape, settings),
-        common_dtype((x, w)),
-    ),
-    holomorphic=True,
-    batch=conv_transpose_rule,
-    jvp="multilinear",
-    doc="Enlarge images ``x``: the adjoint of a convolution with filters ``w``.",
 )
 
 
 # -- what users call -------------------------------------------------------------------------------
 
 
-def _prepared(
+def prepared(
     name: str, filters: Any, rank: int | None, strides: Any, padding: Any, dilations: Any
 ) -> tuple[Any, dict[str, Any]]:
+    """Return filters as a tensor, and what a user gave as settings, checked."""
     w = as_tensor(filters)
     count = w.ndim - 2 if rank is None else rank
     if count < 1 or w.ndim != count + 2:
@@ -301,9 +300,9 @@ def _prepared(
             f"{name}: filters have {spatial}, then two of channels, got shape {w.shape}"
         )
     settings = {
-        "strides": numbers(strides, count, "strides", name),
+        "strides": per_axis(strides, count, "strides", name),
         "padding": as_padding(padding, count, name),
-        "dilations": numbers(dilations, count, "dilations", name),
+        "dilations": per_axis(dilations, count, "dilations", name),
     }
     return w, settings
 
@@ -363,7 +362,7 @@ def conv(
     >>> gt.nn.conv(gt.ones((2, 8, 8, 3)), gt.ones((3, 3, 3, 5)), strides=2, padding="same").shape
     (2, 4, 4, 5)
     """
-    w, settings = _prepared("conv", filters, None, strides, padding, dilations)
+    w, settings = prepared("conv", filters, None, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
 
 
@@ -406,7 +405,7 @@ def conv1d(
     >>> gt.nn.conv1d(x, [[[1.0]], [[10.0]]])[0, :, 0].tolist()
     [21.0, 42.0]
     """
-    w, settings = _prepared("conv1d", filters, 1, strides, padding, dilations)
+    w, settings = prepared("conv1d", filters, 1, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
 
 
@@ -451,49 +450,8 @@ def conv2d(
     >>> gt.nn.conv2d(x, gt.ones((2, 2, 1, 1)))[0, :, :, 0].tolist()
     [[8.0, 12.0], [20.0, 24.0]]
     """
-    w, settings = _prepared("conv2d", filters, 2, strides, padding, dilations)
+    w, settings = prepared("conv2d", filters, 2, strides, padding, dilations)
     return _conv(x, w, **settings, groups=operator.index(groups))
-
-
-@named
-def conv_transpose(
-    x: Any, filters: Any, strides: Any = 1, padding: Any = "valid", dilations: Any = 1
-) -> Tensor:
-    """Return a transposed convolution, which enlarges images: the adjoint of :func:`conv`.
-
-    Parameters
-    ----------
-    x
-        Images ``(batch, *spatial, channels)``, of any numeric dtype.
-    filters
-        Of shape ``(*window, filters, channels)``: those of the convolution that leads back.
-    strides, padding, dilations
-        Those of the convolution that leads back, 1, ``"valid"`` and 1 by default. With ``"same"``,
-        sizes are multiplied by the stride.
-
-    Returns
-    -------
-    A tensor of shape ``(batch, *larger, filters)`` and the promoted dtype.
-
-    Raises
-    ------
-    TypeError
-        If a setting is neither an integer nor a sequence of integers.
-    ValueError
-        If shapes, channels or settings do not fit.
-
-    References
-    ----------
-    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016, chapter 4.
-
-    Examples
-    --------
-    >>> x = gt.constant([[[1.0], [2.0]]])
-    >>> gt.nn.conv_transpose(x, gt.ones((2, 1, 1)), strides=2)[0, :, 0].tolist()
-    [1.0, 1.0, 2.0, 2.0]
-    """
-    w, settings = _prepared("conv_transpose", filters, None, strides, padding, dilations)
-    return _conv_transpose(x, w, **settings)
 
 
 @named
@@ -532,7 +490,7 @@ def depthwise_conv(
     >>> gt.nn.depthwise_conv(x, gt.ones((2, 2, 1)))[0].tolist()
     [[3.0, 30.0]]
     """
-    w, settings = _prepared("depthwise_conv", filters, None, strides, padding, dilations)
+    w, settings = prepared("depthwise_conv", filters, None, strides, padding, dilations)
     shape: Any = w.shape
     *window, channels, multiplier = shape
     if None in shape:

@@ -1,24 +1,27 @@
-"""Batch normalisation with the batch's own statistics, as one op.
+"""Normalisation by mean and variance: of a batch, of each example, of groups of channels.
 
-Its gradient rule is one op too, and that op is differentiated by running the same formula in plain
-ops: training takes two fused kernels, and gradients of gradients are still right.
+With the batch's own statistics it is one op. Its gradient rule is one op too, and that op is
+differentiated by running the same formula in plain ops: training takes two fused kernels, and
+gradients of gradients are still right.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import Composed, F, GradientTape, Tensor, TensorSpec, ops
-from ..common.axes import reduced_axes
-from ..common.dtypes import as_like
+from ....core.extend import Composed, F, GradientTape, Tensor, TensorSpec, as_tensor, ops
+from ..common.axes import Axis, as_axis, reduced_axes
+from ..common.batching import leading
+from ..common.gradients import as_like
 from ..common.kernels import reals
-from ..common.op_builders import op
+from ..common.op_builders import named, op
 
-__all__: list[str] = []
+__all__ = ["batch_normalization", "group_normalization", "layer_normalization"]
 
 
 def by_tape(formula: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
@@ -48,9 +51,10 @@ def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     return others, shape, prod(x.shape[i] for i in others)
 
 
-def forward(
+def batch_norm_kernel(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
+    """Return what is normalised, the mean and the variance."""
     over, wide, _ = _layout(reals(x), axis)
     mean = xp.mean(x, axis=over)  # unlike sum, it does not overflow in half precision
     centred = x - xp.reshape(mean, wide)
@@ -60,7 +64,7 @@ def forward(
     return y, mean, variance
 
 
-def backward(
+def batch_norm_gradient_kernel(
     xp: Any,
     gy: Any,
     gmean: Any,
@@ -73,11 +77,12 @@ def backward(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> tuple[Any, Any, Any]:
+    """Return the gradients for ``x``, ``gamma`` and ``beta``."""
     over, wide, count = _layout(reals(x), axis)
     centred = x - xp.reshape(mean, wide)
     gbeta = xp.sum(gy, axis=over)
     moment = xp.sum(gy * centred, axis=over)
-    # as in _formula, with what belongs to a channel gathered into three numbers
+    # as in _gradient_formula, with what belongs to a channel gathered into three numbers
     root = 1 / xp.sqrt(variance + epsilon)
     factor = gamma * root
     slope = (2 * gvariance - factor * root * root * moment) / count
@@ -86,7 +91,7 @@ def backward(
     return gx + xp.reshape(shift, wide), moment * root, gbeta
 
 
-def _formula(
+def _gradient_formula(
     gy: Any,
     gmean: Any,
     gvariance: Any,
@@ -98,7 +103,7 @@ def _formula(
     axis: int,
     epsilon: float,
 ) -> tuple[Any, Any, Any]:
-    """Return what ``backward`` does, in ops that hold at any rank: the channels are moved last."""
+    """Return the same in ops that hold at any rank: the channels are moved last."""
     gy, x = (F.moveaxis(t, source=(axis,), destination=(-1,)) for t in (gy, x))
     count = F.unbroadcast_like(F.ones_like(x), mean)
     centred = x - mean
@@ -114,7 +119,7 @@ def _formula(
 def _forward_formula(
     x: Any, gamma: Any, beta: Any, *, axis: int, epsilon: float
 ) -> tuple[Any, Any, Any]:
-    """Return what ``forward`` does, in ops."""
+    """Return what the op returns, in other ops."""
     x = F.moveaxis(x, source=(axis,), destination=(-1,))
     over = tuple(range(len(x.shape) - 1))
     mean = F.mean(x, axis=over, keepdims=False)
@@ -163,7 +168,7 @@ def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsi
 
 op(
     "batch_norm_training",
-    forward,
+    batch_norm_kernel,
     vjp=_vjp,
     infer=_spec,
     batch=Composed(_forward_formula),
@@ -191,14 +196,186 @@ op(
 )
 op(
     "batch_norm_gradient",
-    backward,
-    vjp=by_tape(_formula),
+    batch_norm_gradient_kernel,
+    vjp=by_tape(_gradient_formula),
     shapes_only=("out",),
     infer=lambda gy, gmean, gvariance, x, gamma, mean, variance, axis, epsilon: [
         (x.shape, x.dtype),
         (mean.shape, x.dtype),
         (mean.shape, x.dtype),
     ],
-    batch=Composed(_formula),
+    batch=Composed(_gradient_formula),
     doc="Return the gradients of ``batch_norm_training`` for ``x``, ``gamma`` and ``beta``.",
 )
+
+
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
+) -> Tensor:
+    """Return ``(x - mean) / sqrt(variance + epsilon) * scale + offset``.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    mean, variance, offset, scale
+        Tensors that broadcast with ``x``; no offset or scale if ``None``, the default.
+    epsilon
+        Keeps the root away from 0; 0.001 by default.
+
+    Returns
+    -------
+    A tensor of the broadcast shape and the promoted dtype.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast.
+
+    References
+    ----------
+    Ioffe and Szegedy, "Batch normalization: accelerating deep network training by reducing internal
+    covariate shift", 2015, algorithm 1.
+
+    Examples
+    --------
+    >>> gt.nn.batch_normalization([1.0, 5.0], 3.0, 4.0, offset=10.0, epsilon=0.0).tolist()
+    [9.0, 11.0]
+    """
+    factor = ops["reciprocal"](ops["sqrt"](ops["add"](variance, epsilon)))
+    factor = factor if scale is None else ops["multiply"](factor, scale)
+    y = ops["multiply"](ops["subtract"](x, mean), factor)
+    return y if offset is None else ops["add"](y, offset)
+
+
+# -- each example by itself ------------------------------------------------------------------------
+
+
+def _normalised(x: Any, axis: Axis, epsilon: float) -> Any:
+    centred = x - ops["mean"](x, axis=axis, keepdims=True)
+    variance = ops["mean"](ops["square"](centred), axis=axis, keepdims=True)
+    return centred / ops["sqrt"](variance + epsilon)
+
+
+def _scaled(y: Any, scale: Any, offset: Any) -> Any:
+    y = y if scale is None else ops["multiply"](y, scale)
+    return y if offset is None else ops["add"](y, offset)
+
+
+@named
+def layer_normalization(
+    x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-3
+) -> Tensor:
+    """Return ``x`` less its mean, divided by its standard deviation, for each example by itself.
+
+    Parameters
+    ----------
+    x
+        A floating tensor.
+    scale, offset
+        Tensors that broadcast with ``x``, to multiply by and to add; none if ``None``, the default.
+    axis
+        The axis or axes over which mean and variance (divided by n) are taken; the last by default.
+    epsilon
+        Added to the variance, inside the root; 0.001 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of bounds.
+    TypeError
+        If ``axis`` is not an integer or a tuple of integers.
+    ValueError
+        If shapes do not broadcast, or an axis comes twice.
+
+    References
+    ----------
+    Ba, Kiros and Hinton, "Layer normalization", 2016.
+
+    Examples
+    --------
+    >>> gt.nn.layer_normalization([[1.0, 3.0], [10.0, 30.0]], epsilon=0.0).tolist()
+    [[-1.0, 1.0], [-1.0, 1.0]]
+    """
+    axes = as_axis(axis, "layer_normalization")
+    return _scaled(_normalised(as_tensor(x), axes, epsilon), scale, offset)
+
+
+def _in_groups(shape: Any, groups: int) -> Any:
+    if shape is None:
+        return None
+    channels = shape[-1] if shape else 1
+    if channels is not None and channels % groups:
+        raise ValueError(
+            f"group_normalization: {channels} channels of shape {shape} do not divide into "
+            f"{groups} groups"
+        )
+    return (*shape[:-1], groups, None if channels is None else channels // groups)
+
+
+op(
+    "split_channels",
+    lambda xp, x, *, groups: xp.reshape(x, _in_groups(x.shape, groups)),
+    gradients={"x": lambda g, x_like: F.reshape_like(g, x_like)},
+    infer=lambda x, groups: (_in_groups(x.shape, groups), x.dtype),
+    holomorphic=True,
+    batch=leading,
+    jvp="linear",
+    doc="Cut the last axis into groups: ``(..., groups, channels / groups)``.",
+)
+
+
+@named
+def group_normalization(
+    x: Any, groups: int, scale: Any = None, offset: Any = None, epsilon: float = 1e-3
+) -> Tensor:
+    """Return ``x`` normalised within each example and group of channels.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of known rank, ``(batch, ..., channels)``.
+    groups
+        How many groups the channels are cut into: 1 is layer normalisation over all but the batch,
+        ``channels`` is instance normalisation.
+    scale, offset
+        Tensors of shape ``(channels,)``, to multiply by and to add; none if ``None``, the default.
+    epsilon
+        Added to the variance (divided by n), inside the root; 0.001 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``groups`` is not an integer.
+    ValueError
+        If ``x`` has fewer than two axes, the channels do not divide into the groups, or the shapes
+        of ``scale`` and ``offset`` do not fit.
+
+    References
+    ----------
+    Wu and He, "Group normalization", 2018.
+
+    Examples
+    --------
+    >>> gt.nn.group_normalization([[1.0, 3.0, 10.0, 30.0]], groups=2, epsilon=0.0).tolist()
+    [[-1.0, 1.0, -1.0, 1.0]]
+    """
+    x, count = as_tensor(x), operator.index(groups)
+    if count < 1 or x.ndim < 2:
+        raise ValueError(
+            "group_normalization: at least one group and the shape (batch, ..., channels) are "
+            f"needed, got {groups} groups and shape {x.shape}"
+        )
+    parts = ops["split_channels"](x, groups=count)
+    inner = (*range(1, x.ndim - 1), x.ndim)
+    return _scaled(ops["reshape_like"](_normalised(parts, inner, epsilon), x), scale, offset)

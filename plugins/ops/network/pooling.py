@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
+from ..common.batching import merged, split_first, together
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
-from .batching import pool_rule
-from .windows import Padding, Sizes, Windows, as_padding, numbers, windows_of
+from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
-__all__ = ["avg_pool", "max_pool"]
+__all__ = ["avg_pool", "avg_pool1d", "avg_pool2d", "max_pool", "max_pool1d", "max_pool2d"]
 
 
 def _pool(x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Windows:
@@ -33,7 +33,13 @@ def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Paddi
             "(batch, spatial axes, channels)"
         )
     settings = {"strides": strides, "padding": padding, "dilations": (1,) * len(window)}
-    return (x[0], *windows_of(x[1:-1], window, settings), x[-1])
+    return (x[0], *window_counts(x[1:-1], window, settings), x[-1])
+
+
+def _pool_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ops that treat every image alike."""
+    xs = together(xs, batched)
+    return split_first(op.raw(*[merged(x, op) for x in xs], **params), xs[0], op)
 
 
 def _lowest(xp: Any, dtype: Any) -> Any:
@@ -41,7 +47,7 @@ def _lowest(xp: Any, dtype: Any) -> Any:
     return -np.inf if kind_of(dtype) == "f" else xp.iinfo(dtype).min
 
 
-def max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+def _max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
     _pool_shape("max_pool", x.shape, window, strides, padding)
     where = _pool(x, window, strides, padding)
     x = where.padded(xp, x, _lowest(xp, x.dtype))
@@ -87,7 +93,7 @@ def _max_gather(
 
 _max_pool = op(
     "max_pool",
-    max_pool_kernel,
+    _max_pool_kernel,
     gradients={
         "x": lambda g, x, out, window, strides, padding: F.max_pool_scatter(
             g, x, out, window=window, strides=strides, padding=padding
@@ -97,7 +103,7 @@ _max_pool = op(
         _pool_shape("max_pool", x.shape, window, strides, padding),
         x.dtype,
     ),
-    batch=pool_rule,
+    batch=_pool_rule,
     doc="Return the largest element of each window.",
 )
 op(
@@ -111,7 +117,7 @@ op(
         "largest": NONDIFF,
     },
     infer=lambda g, x, largest, window, strides, padding: (x.shape, g.dtype),
-    batch=pool_rule,
+    batch=_pool_rule,
     doc="Add ``g`` to where ``max_pool`` found the largest elements of ``x``.",
 )
 op(
@@ -125,7 +131,7 @@ op(
         "largest": NONDIFF,
     },
     infer=lambda d, x, largest, window, strides, padding: (largest.shape, d.dtype),
-    batch=pool_rule,
+    batch=_pool_rule,
     doc="Pick ``d`` from where ``max_pool`` found the largest elements of ``x``.",
 )
 
@@ -142,7 +148,7 @@ def _counts(xp: Any, where: Windows, like: Any) -> Any:
     return xp.asarray(np.maximum(total, 1), dtype=like.dtype)
 
 
-def avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+def _avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
     _pool_shape("avg_pool", x.shape, window, strides, padding)
     where = _pool(x, window, strides, padding)
     padded = where.padded(xp, x)
@@ -165,7 +171,7 @@ def _avg_scatter(
 
 _avg_pool = op(
     "avg_pool",
-    avg_pool_kernel,
+    _avg_pool_kernel,
     gradients={
         "x": lambda g, x_like, window, strides, padding: F.avg_pool_scatter(
             g, x_like, window=window, strides=strides, padding=padding
@@ -175,7 +181,7 @@ _avg_pool = op(
         _pool_shape("avg_pool", x.shape, window, strides, padding),
         x.dtype,
     ),
-    batch=pool_rule,
+    batch=_pool_rule,
     jvp="linear",
     doc="Return the mean of each window.",
 )
@@ -189,10 +195,13 @@ op(
         "like": NONDIFF,
     },
     infer=lambda g, like, window, strides, padding: (like.shape, g.dtype),
-    batch=pool_rule,
+    batch=_pool_rule,
     jvp="linear",
     doc="Share ``g`` among the elements that ``avg_pool`` averaged.",
 )
+
+
+# -- what users call -------------------------------------------------------------------------------
 
 
 def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: Any) -> Any:
@@ -203,11 +212,11 @@ def _pooled(pool: Any, kinds: str, x: Any, window: Any, strides: Any, padding: A
         raise ValueError(f"{name}: images are (batch, spatial axes, channels), got shape {x.shape}")
     if x.dtype.kind not in kinds:
         raise TypeError(f"{name}: there is no pooling of {x.dtype} images; cast them to a float")
-    sizes = numbers(window, count, "windows", name)
+    sizes = per_axis(window, count, "windows", name)
     return pool(
         x,
         window=sizes,
-        strides=sizes if strides is None else numbers(strides, count, "strides", name),
+        strides=sizes if strides is None else per_axis(strides, count, "strides", name),
         padding=as_padding(padding, count, name),
     )
 
@@ -292,3 +301,171 @@ def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     [[2.5, 4.5], [10.5, 12.5]]
     """
     return _pooled(_avg_pool, "fc", x, window, strides, padding)
+
+
+@named
+def max_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
+    """Return the largest element of each window of ``(batch, size, channels)``.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, size, channels)`` of real numbers.
+    window
+        The windows' size: one number.
+    strides
+        The distance between windows; their size by default.
+    padding
+        As for :func:`gradtape.nn.conv`, ``"valid"`` by default; padding is never the largest.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, windows, channels)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If the images are complex or boolean, or a size is not an integer.
+    ValueError
+        If the images do not have 3 axes, or a setting is wrong.
+
+    Notes
+    -----
+    Of elements that tie, the first has the gradient.
+
+    See Also
+    --------
+    gradtape.nn.max_pool : For any number of spatial axes.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(6.0), (1, 6, 1))
+    >>> gt.nn.max_pool1d(x, 2)[0, :, 0].tolist()
+    [1.0, 3.0, 5.0]
+    """
+    return max_pool(of_rank(x, 3, "max_pool1d"), window, strides, padding)
+
+
+@named
+def max_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
+    """Return the largest element of each window of ``(batch, height, width, channels)``.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, height, width, channels)`` of real numbers.
+    window
+        The windows' size: one number, or ``(height, width)``.
+    strides
+        The distance between windows; their size by default.
+    padding
+        As for :func:`gradtape.nn.conv`, ``"valid"`` by default; padding is never the largest.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, rows, columns, channels)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If the images are complex or boolean, or a size is not an integer.
+    ValueError
+        If the images do not have 4 axes, or a setting is wrong.
+
+    Notes
+    -----
+    Of elements that tie, the first has the gradient.
+
+    See Also
+    --------
+    gradtape.nn.max_pool : For any number of spatial axes.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(16.0), (1, 4, 4, 1))
+    >>> gt.nn.max_pool2d(x, 2)[0, :, :, 0].tolist()
+    [[5.0, 7.0], [13.0, 15.0]]
+    """
+    return max_pool(of_rank(x, 4, "max_pool2d"), window, strides, padding)
+
+
+@named
+def avg_pool1d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
+    """Return the mean of each window of ``(batch, size, channels)``.
+
+    Padding is not counted.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, size, channels)`` of floating or complex numbers.
+    window
+        The windows' size: one number.
+    strides
+        The distance between windows; their size by default.
+    padding
+        As for :func:`gradtape.nn.conv`, ``"valid"`` by default.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, windows, channels)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If the images are integers or boolean, or a size is not an integer.
+    ValueError
+        If the images do not have 3 axes, or a setting is wrong.
+
+    See Also
+    --------
+    gradtape.nn.avg_pool : For any number of spatial axes.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(6.0), (1, 6, 1))
+    >>> gt.nn.avg_pool1d(x, 2)[0, :, 0].tolist()
+    [0.5, 2.5, 4.5]
+    """
+    return avg_pool(of_rank(x, 3, "avg_pool1d"), window, strides, padding)
+
+
+@named
+def avg_pool2d(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -> Tensor:
+    """Return the mean of each window of ``(batch, height, width, channels)``.
+
+    Padding is not counted.
+
+    Parameters
+    ----------
+    x
+        Images ``(batch, height, width, channels)`` of floating or complex numbers.
+    window
+        The windows' size: one number, or ``(height, width)``.
+    strides
+        The distance between windows; their size by default.
+    padding
+        As for :func:`gradtape.nn.conv`, ``"valid"`` by default.
+
+    Returns
+    -------
+    A tensor of shape ``(batch, rows, columns, channels)`` and the dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If the images are integers or boolean, or a size is not an integer.
+    ValueError
+        If the images do not have 4 axes, or a setting is wrong.
+
+    See Also
+    --------
+    gradtape.nn.avg_pool : For any number of spatial axes.
+
+    Examples
+    --------
+    >>> x = gt.reshape(gt.arange(16.0), (1, 4, 4, 1))
+    >>> gt.nn.avg_pool2d(x, 2)[0, :, :, 0].tolist()
+    [[2.5, 4.5], [10.5, 12.5]]
+    """
+    return avg_pool(of_rank(x, 4, "avg_pool2d"), window, strides, padding)

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Padding", "Sizes", "Windows", "as_padding", "numbers", "windows_of"]
+from ....core.extend import as_tensor
+
+__all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
 
 Sizes = tuple[int, ...]
 Padding = str | tuple[tuple[int, int], ...]
@@ -88,7 +90,7 @@ def _pads(
     return tuple(pads)
 
 
-def windows_of(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
+def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return how many windows there are along each axis, None where it is unknown."""
     result: list[int | None] = []
     for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
@@ -102,7 +104,10 @@ def windows_of(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, 
     return tuple(result)
 
 
-def numbers(value: Any, count: int, what: str, name: str) -> Sizes:
+# -- what users give -------------------------------------------------------------------------------
+
+
+def per_axis(value: Any, count: int, what: str, name: str) -> Sizes:
     """Return one positive number per spatial axis, from one number or a sequence of them."""
     try:
         given = tuple(map(operator.index, value)) if np.ndim(value) else (operator.index(value),)
@@ -128,3 +133,14 @@ def as_padding(padding: Any, count: int, name: str) -> Padding:
         f"{name}: padding must be 'same', 'valid', a number, or {count} pairs (before, after), "
         f"got {padding!r}"
     )
+
+
+_AXES = {3: "(batch, size, channels)", 4: "(batch, height, width, channels)"}
+
+
+def of_rank(x: Any, rank: int, name: str) -> Any:
+    """Return images as a tensor; raise if they have another number of axes."""
+    x = as_tensor(x)
+    if x.shape is not None and len(x.shape) != rank:
+        raise ValueError(f"{name}: images are {_AXES[rank]}, got shape {x.shape}")
+    return x

@@ -1,22 +1,76 @@
-"""More distributions: ops that turn a key into numbers, and the gradient of the gamma distribution.
+"""Ops that turn a key into numbers of a distribution.
 
-See the module ``draws`` for what a key is, and ``random`` for what users call.
+See ``keys`` for what a key is, and ``generator`` for what users call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.extend import NONDIFF, F, backend_of, to_numpy
-from ..common.batching import keyed, leading
-from ..common.kernels import reals
+from ....core.extend import NONDIFF, backend_of
 from ..common.op_builders import op
-from .draws import for_each, many, random_op, stream
+from .keys import for_each, keyed, on_backend, shape_for_each
 
 __all__: list[str] = []
+
+Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
+
+
+def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any, below: float | None) -> Any:
+    """Return numbers on the backend and device of ``key``, ``below`` a bound if one is given."""
+    dtype = np.dtype(dtype)
+    wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
+    numbers = for_each(key, lambda rng: draw(rng, shape, wide))
+    if below is not None and dtype is not wide:  # rounding to half precision reaches the bound
+        numbers = np.minimum(numbers, np.nextafter(dtype.type(below), dtype.type(0)))
+    if isinstance(key, np.ndarray):
+        return np.asarray(numbers, dtype)
+    return on_backend(np.asarray(numbers), key, dtype)
+
+
+def random_op(name: str, draw: Draw, doc: str, below: float | None = None) -> None:
+    """Make an op that draws numbers, and its variant that takes shape and dtype from a tensor."""
+
+    def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: str = "float32") -> Any:
+        return _drawn(draw, key, shape, dtype, below)
+
+    def like_kernel(xp: Any, key: Any, like: Any) -> Any:
+        return _drawn(draw, key, like.shape[key.ndim - 1 :], like.dtype, below)
+
+    op(
+        name,
+        kernel,
+        gradients={"key": NONDIFF},
+        infer=lambda key, shape, dtype: (shape_for_each(key, shape), np.dtype(dtype)),
+        batch=keyed,
+        doc=f"Return {doc}, determined by ``key``.",
+    )
+    op(
+        f"{name}_like",
+        like_kernel,
+        gradients={"key": NONDIFF, "like": NONDIFF},
+        infer=lambda key, like: (like.shape, like.dtype),
+        batch=keyed,
+        doc=f"Return {doc}, determined by ``key``, of the shape and dtype of ``like``.",
+    )
+
+
+random_op(
+    "random_normal",
+    lambda rng, shape, dtype: rng.standard_normal(shape, dtype),
+    "standard normal numbers",
+)
+random_op(
+    "random_uniform",
+    lambda rng, shape, dtype: rng.random(shape, dtype),
+    "numbers spread evenly over [0, 1)",
+    below=1.0,
+)
+
 
 Array = NDArray[Any]
 
@@ -30,6 +84,13 @@ def _truncated(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype
 
 
 random_op(
+    "random_truncated_normal",
+    _truncated,
+    "standard normal numbers from -2 to 2",
+)
+
+
+random_op(
     "random_exponential",
     lambda rng, shape, dtype: rng.standard_exponential(shape, dtype),
     "exponentially distributed numbers of mean 1",
@@ -39,122 +100,30 @@ random_op(
     lambda rng, shape, dtype: -np.log(rng.standard_exponential(shape, dtype)),
     "numbers of the standard Gumbel distribution",
 )
-random_op(
-    "random_truncated_normal",
-    _truncated,
-    "standard normal numbers from -2 to 2",
-)
 
 
-def _on_backend(numbers: Any, like: Any) -> Any:
-    owner = backend_of(like)
-    return owner.asarray(numbers, device=owner.device(like))
+# -- integers --------------------------------------------------------------------------------------
 
 
 op(
     "random_integers",
-    lambda xp, key, *, shape, low, high: _on_backend(
+    lambda xp, key, *, shape, low, high: on_backend(
         np.asarray(for_each(key, lambda rng: rng.integers(low, high, shape, np.int64))), key
     ),
     gradients={"key": NONDIFF},
-    infer=lambda key, shape, low, high: (many(key, shape), np.dtype(np.int64)),
+    infer=lambda key, shape, low, high: (shape_for_each(key, shape), np.dtype(np.int64)),
     batch=keyed,
     doc="Return integers from ``low`` up to, but without, ``high``, determined by ``key``.",
 )
 
 
-# -- gamma -----------------------------------------------------------------------------------------
-
-
-def _gamma(xp: Any, key: Any, concentration: Any) -> Any:
-    shapes = to_numpy(reals(concentration))
-    if not (shapes > 0).all():
-        raise ValueError("random_gamma: the concentration must be above 0 everywhere")
-    wide, keys = shapes.astype(np.float64), to_numpy(key)
-    if keys.ndim == 1:
-        numbers = stream(keys).standard_gamma(wide)
-    else:
-        rows = zip(keys, wide, strict=True)
-        numbers = np.stack([stream(row).standard_gamma(part) for row, part in rows])
-    numbers = np.asarray(numbers, shapes.dtype)
-    return _on_backend(np.maximum(numbers, np.finfo(shapes.dtype).tiny), concentration)
-
-
-def _digamma(x: Array) -> Array:
-    """Return the derivative of the logarithm of the gamma function, for ``x`` above 0."""
-    shift = np.zeros_like(x)
-    for _ in range(8):  # where the asymptotic series is exact to double precision
-        small = x < 8
-        shift -= np.where(small, 1 / x, 0)
-        x = np.where(small, x + 1, x)
-    y = 1 / (x * x)
-    # Abramowitz and Stegun, "Handbook of mathematical functions" (1964), 6.3.18
-    tail = y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y * (1 / 240 - y * (1 / 132)))))
-    return shift + np.log(x) - 0.5 / x - tail
-
-
-def gamma_slope(a: Array, z: Array) -> Array:
-    """Return how a gamma-distributed number ``z`` moves with its concentration ``a``.
-
-    That is ``dz/da = -(dP(a, z)/da) / p(z)`` for the distribution P and its density p: the number
-    that keeps its place in the distribution. P is taken from the series
-    ``z**a * exp(-z) / gamma(a + 1) * sum(z**n / ((a + 1) ... (a + n)))`` and differentiated term by
-    term. For ``a`` above 10,000, where that is long, z is taken for
-    ``a * (1 - 1 / (9 * a) + x / (3 * sqrt(a)))**3`` with a normal x.
-
-    References
-    ----------
-    Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018, equation 5.
-    Wilson and Hilferty, "The distribution of chi-square", 1931.
-    """
-    root = np.cbrt(z / a)
-    bend = 1 / (9 * a)
-    slope = root**3 + 3 * a * root**2 * (bend / a - (root - 1 + bend) / (2 * a))
-    near = a <= 1e4
-    a, z = a[near], z[near]
-    term, total = np.ones_like(z), np.ones_like(z)
-    decay, changed = np.zeros_like(z), np.zeros_like(z)
-    n = 0
-    while (term > 1e-17 * total).any():
-        n += 1
-        term = term * (z / (a + n))
-        decay = decay - 1 / (a + n)
-        total += term
-        changed += term * decay
-    slope[near] = -(z / a) * ((np.log(z) - _digamma(a + 1)) * total + changed)
-    return slope
-
-
-def _slope_kernel(xp: Any, concentration: Any, number: Any) -> Any:
-    a, z = (to_numpy(reals(x)) for x in (concentration, number))
-    shape = a.shape
-    wide = gamma_slope(*(np.atleast_1d(x).astype(np.float64) for x in (a, z)))
-    return _on_backend(wide.reshape(shape).astype(a.dtype), concentration)
-
-
-def _no_second_order(g: Any) -> Any:
-    raise TypeError(
-        "random_gamma: gradients of second order are not known for the concentration of a gamma "
-        "distribution; stop them with gradtape.stop_gradient"
-    )
-
-
 op(
-    "random_gamma",
-    _gamma,
-    gradients={
-        "key": NONDIFF,
-        "concentration": lambda g, concentration, out: g * F.random_gamma_slope(concentration, out),
-    },
-    infer=lambda key, concentration: (concentration.shape, concentration.dtype),
-    batch=leading,
-    doc="Return gamma-distributed numbers of scale 1, determined by ``key``.",
-)
-op(
-    "random_gamma_slope",
-    _slope_kernel,
-    gradients={"concentration": _no_second_order, "number": _no_second_order},
-    infer=lambda concentration, number: (concentration.shape, concentration.dtype),
-    batch=leading,
-    doc="Return how gamma-distributed numbers move with their concentration.",
+    "random_permutation",
+    lambda xp, key, *, n: backend_of(key).asarray(
+        for_each(key, lambda rng: rng.permutation(n)), dtype=np.int64
+    ),
+    gradients={"key": NONDIFF},
+    infer=lambda key, n: (shape_for_each(key, (n,)), np.dtype(np.int64)),
+    batch=keyed,
+    doc="Return the integers below ``n`` in an order determined by ``key``.",
 )

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops, rank_of
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops, public, rank_of
 from ..common.axes import reduced_axes
 from ..common.batching import shape_only, together
 from ..common.dtypes import inexact
 from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..indexing.scattering import scatter_add
-from ..statistics.quantiles import median
+from ..common.scattering import scatter_add
 
 __all__ = ["pad"]
 
@@ -245,7 +244,8 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
     if mode == "mean":
         value = ops["mean"](x, axis=axis, keepdims=True)
     else:
-        value = median(x, axis=axis, keepdims=True)
+        # by its public name: the room of statistics stands above this one
+        value = public("median")(x, axis=axis, keepdims=True)
     if x.dtype.kind in "iu":
         value = ops["cast"](ops["round"](value), dtype=x.dtype.name)
     return value

@@ -11,7 +11,7 @@ from ..common.axes import as_axis, reduced_axes
 from ..common.dtypes import as_floating, real_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank, with_axes
-from ..linalg.products import matmul
+from ..linalg.matmul import matmul
 
 __all__ = ["average", "corrcoef", "cov"]
 

@@ -1,12 +1,12 @@
-"""``Generator``: where users get random numbers from, and functions that share one.
+"""``Generator``: where users get random numbers from.
 
-A generator holds a key and counts; the module ``draws`` has the ops that turn keys into numbers.
+A generator holds a key and counts; the modules of the ops turn keys into numbers.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -15,39 +15,28 @@ import numpy as np
 from ....core.extend import (
     Module,
     Tensor,
-    TensorSpec,
     Variable,
-    as_dtype,
-    as_shape,
     as_tensor,
     backend_of,
     beside,
     check_randomness,
-    current_backend,
-    current_device,
-    default_dtype,
     init_scope,
-    is_transformed,
     key_for_examples,
     ops,
     to_numpy,
 )
+from .parameters import (
+    float_dtype,
+    float_like,
+    improbable,
+    negative,
+    refuse,
+    scaled,
+    sizes_of,
+    with_rows,
+)
 
-__all__ = [
-    "Generator",
-    "bernoulli",
-    "categorical",
-    "choice",
-    "exponential",
-    "gamma",
-    "normal",
-    "permutation",
-    "randint",
-    "set_seed",
-    "shuffle",
-    "truncated_normal",
-    "uniform",
-]
+__all__ = ["Generator"]
 
 
 class Generator(Module):
@@ -87,7 +76,7 @@ class Generator(Module):
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
         super().__init__(name)
         with init_scope():
-            self.state = Variable(_key(seed), trainable=False, name="state")
+            self.state = Variable(_seeded_key(seed), trainable=False, name="state")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "state" and "state" in vars(self) and not isinstance(value, Variable):
@@ -130,7 +119,7 @@ class Generator(Module):
         >>> (generator.uniform(3) == first).all().item()
         True
         """
-        self.state.assign(_key(seed))
+        self.state.assign(_seeded_key(seed))
 
     def next_key(self) -> Tensor:
         """Return a key that was not used before, and count on.
@@ -158,7 +147,7 @@ class Generator(Module):
     def _count_on(self) -> Any:
         key, owner = self.state.value, backend_of(self.state.array)
         # beside the state, whichever backend is the current one
-        step = owner.asarray(_STEP, device=owner.device(self.state.array))
+        step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
         self.state.assign_add(Tensor(step))
         return key
 
@@ -197,8 +186,8 @@ class Generator(Module):
         >>> generator.normal(2, mean=5.0, stddev=0.0).tolist()
         [5.0, 5.0]
         """
-        _refuse(_negative, stddev, "normal: stddev must be at least 0")
-        return _scaled(self._draw("normal", shape, dtype), mean, stddev)
+        refuse(negative, stddev, "normal: stddev must be at least 0")
+        return scaled(self._draw("normal", shape, dtype), mean, stddev)
 
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
@@ -237,8 +226,8 @@ class Generator(Module):
         True
         """
         width = high - low
-        _refuse(_negative, width, "uniform: high - low must be at least 0")
-        return _scaled(self._draw("uniform", shape, dtype), low, width)
+        refuse(negative, width, "uniform: high - low must be at least 0")
+        return scaled(self._draw("uniform", shape, dtype), low, width)
 
     def truncated_normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
@@ -273,8 +262,8 @@ class Generator(Module):
         >>> (abs(generator.truncated_normal(100)) <= 2.0).all().item()
         True
         """
-        _refuse(_negative, stddev, "truncated_normal: stddev must be at least 0")
-        return _scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
+        refuse(negative, stddev, "truncated_normal: stddev must be at least 0")
+        return scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 
     def exponential(
         self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None
@@ -309,8 +298,8 @@ class Generator(Module):
         >>> (generator.exponential((2, 3), scale=2.0) >= 0.0).all().item()
         True
         """
-        _refuse(_negative, scale, "exponential: scale must be at least 0")
-        return _scaled(self._draw("exponential", shape, dtype), 0, scale)
+        refuse(negative, scale, "exponential: scale must be at least 0")
+        return scaled(self._draw("exponential", shape, dtype), 0, scale)
 
     def gamma(
         self,
@@ -354,12 +343,12 @@ class Generator(Module):
         >>> (generator.gamma((2, 3), concentration=2.0) > 0.0).all().item()
         True
         """
-        _refuse(_negative, scale, "gamma: scale must be at least 0")
+        refuse(negative, scale, "gamma: scale must be at least 0")
         a = as_tensor(concentration)
         if dtype is not None or a.dtype.kind != "f":
-            a = a.astype(_floating(dtype, "gamma"))
-        a = ops["broadcast_to"](a, shape=_sizes(shape, "gamma"))
-        return _scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
+            a = a.astype(float_dtype(dtype, "gamma"))
+        a = ops["broadcast_to"](a, shape=sizes_of(shape, "gamma"))
+        return scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
 
     def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
         """Return booleans that are true with a probability; they have no gradient.
@@ -390,7 +379,7 @@ class Generator(Module):
         >>> generator.bernoulli(2, gt.constant([0.0, 1.0])).tolist()
         [False, True]
         """
-        _refuse(_improbable, probability, "bernoulli: a probability must be from 0 to 1")
+        refuse(improbable, probability, "bernoulli: a probability must be from 0 to 1")
         dtype = getattr(probability, "dtype", None)
         # numbers in half precision are too coarse to fall below a small probability as they should
         draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
@@ -432,8 +421,8 @@ class Generator(Module):
         >>> generator.categorical(gt.constant([[0.0, 1e9], [1e9, 0.0]])).tolist()
         [1, 0]
         """
-        logits = _float_like(logits, "categorical")
-        sizes = _sizes(shape, "categorical")
+        logits = float_like(logits, "categorical")
+        sizes = sizes_of(shape, "categorical")
         if not sizes:
             noise = ops["random_gumbel_like"](self.next_key(), logits)
         else:
@@ -471,7 +460,7 @@ class Generator(Module):
         if not low < high:
             raise ValueError(f"random.randint: low must be below high, got {low} and {high}")
         return ops["random_integers"](
-            self.next_key(), shape=_sizes(shape, "randint"), low=int(low), high=int(high)
+            self.next_key(), shape=sizes_of(shape, "randint"), low=int(low), high=int(high)
         )
 
     def choice(
@@ -517,15 +506,15 @@ class Generator(Module):
         >>> generator.choice(gt.constant([[1.0, 2.0], [3.0, 4.0]]), 5).shape
         (5, 2)
         """
-        sizes, whole = _sizes(shape, "choice"), isinstance(x, (int, np.integer))
-        rows = int(x) if whole else len(_with_rows(x, "choice"))
+        sizes, whole = sizes_of(shape, "choice"), isinstance(x, (int, np.integer))
+        rows = int(x) if whole else len(with_rows(x, "choice"))
         if p is not None:
             given = as_tensor(p).shape
             if given is not None and given not in ((rows,), (None,)):
                 raise ValueError(
                     f"random.choice: p must have shape ({rows},), one for each row, got {given}"
                 )
-            _refuse(_negative, p, "choice: a probability must be at least 0")
+            refuse(negative, p, "choice: a probability must be at least 0")
         if not replace and prod(sizes) > rows:
             raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
         if not replace:
@@ -544,7 +533,7 @@ class Generator(Module):
 
     def _draw(self, name: str, shape: Any, dtype: Any) -> Any:
         return ops[f"random_{name}"](
-            self.next_key(), shape=_sizes(shape, name), dtype=_floating(dtype, name)
+            self.next_key(), shape=sizes_of(shape, name), dtype=float_dtype(dtype, name)
         )
 
     def normal_like(self, x: Any) -> Tensor:
@@ -569,7 +558,7 @@ class Generator(Module):
         >>> gt.random.Generator(7).normal_like(gt.zeros((2, 3))).shape
         (2, 3)
         """
-        return ops["random_normal_like"](self.next_key(), _float_like(x, "normal_like"))
+        return ops["random_normal_like"](self.next_key(), float_like(x, "normal_like"))
 
     def uniform_like(self, x: Any) -> Tensor:
         """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not.
@@ -593,7 +582,7 @@ class Generator(Module):
         >>> gt.random.Generator(7).uniform_like(gt.zeros((2, 3))).shape
         (2, 3)
         """
-        return ops["random_uniform_like"](self.next_key(), _float_like(x, "uniform_like"))
+        return ops["random_uniform_like"](self.next_key(), float_like(x, "uniform_like"))
 
     def permutation(self, x: Any) -> Tensor:
         """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
@@ -623,7 +612,7 @@ class Generator(Module):
         """
         if isinstance(x, (int, np.integer)):
             return ops["random_permutation"](self.next_key(), n=int(x))
-        x = _with_rows(x, "permutation")
+        x = with_rows(x, "permutation")
         return ops["take"](x, self.permutation(len(x)), axis=0)
 
     def shuffle(self, x: Any) -> Tensor:
@@ -649,13 +638,13 @@ class Generator(Module):
         >>> sorted(generator.shuffle(gt.constant([3, 1, 2])).tolist())
         [1, 2, 3]
         """
-        return self.permutation(_with_rows(x, "shuffle"))
+        return self.permutation(with_rows(x, "shuffle"))
 
 
-_STEP = np.array([0, 1], np.int64)
+_ONE_DRAW = np.array([0, 1], np.int64)
 
 
-def _key(seed: int | None) -> np.ndarray[Any, Any]:
+def _seeded_key(seed: int | None) -> np.ndarray[Any, Any]:
     if seed is None:
         seed = secrets.randbits(62)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
@@ -671,510 +660,5 @@ def _state(value: Any, state: Variable) -> Tensor:
             "random: a generator's state is two integers, [seed, count], such as "
             f"generator.state.numpy() gives; got {value!r}"
         )
-    _refuse(_negative, given, "Generator: the integers of a state must be at least 0")
+    refuse(negative, given, "Generator: the integers of a state must be at least 0")
     return beside(value, Tensor(state.array))
-
-
-def _negative(x: Any) -> Any:
-    return x < 0  # nan passes, as in NumPy
-
-
-def _improbable(x: Any) -> Any:
-    return (x < 0) | (x > 1) | (x != x)
-
-
-def _refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
-    """Raise ``ValueError`` if values of a parameter are known by now, and some of them wrong."""
-    if type(value) not in (int, float):
-        array = as_tensor(value).array
-        if is_transformed(array):
-            return
-        value = to_numpy(array)
-    found = wrong(value)
-    if found is not False and np.any(found):
-        raise ValueError(f"random.{words}, got {np.asarray(value)[found].flat[0]}")
-
-
-def _with_rows(x: Any, name: str) -> Tensor:
-    x = as_tensor(x)
-    if x.shape == ():
-        raise np.exceptions.AxisError(
-            f"random.{name}: expected an integer, or an array with rows (at least one axis); got "
-            f"a single {x.dtype}"
-        )
-    return x
-
-
-def _sizes(shape: Any, name: str) -> tuple[int, ...]:
-    sizes = as_shape(shape, f"random.{name}")
-    if any(n < 0 for n in sizes):
-        raise ValueError(
-            f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)"
-        )
-    return sizes
-
-
-def _floating(dtype: Any, name: str) -> str:
-    wanted = default_dtype() if dtype is None else as_dtype(dtype)
-    if wanted.kind != "f":
-        raise TypeError(f"random.{name}: the dtype must be floating, got {wanted}")
-    return wanted.name
-
-
-def _float_like(x: Any, name: str) -> TensorSpec | Any:
-    x = as_tensor(x)
-    _floating(x.dtype, name)
-    return x
-
-
-def _scaled(draws: Any, offset: Any, scale: Any) -> Any:
-    """Return ``offset + scale * draws``, without ops for the numbers that change nothing."""
-    if not (isinstance(scale, (int, float)) and scale == 1):
-        draws = draws * scale
-    if not (isinstance(offset, (int, float)) and offset == 0):
-        draws = draws + offset
-    return draws
-
-
-# -- the generator that module-level functions share -----------------------------------------------
-
-
-class SharedGenerator(Generator):
-    """A generator whose numbers are made on the current backend, wherever its state is."""
-
-    def _count_on(self) -> Any:
-        key = super()._count_on()
-        if is_transformed(key.array):  # a trace has no backend
-            return key
-        device = current_device()
-        return key.to(current_backend().name + (f":{device}" if device else ""))
-
-
-_shared: Generator | None = None
-
-
-def shared() -> Generator:
-    """Return the generator that functions use if they are given none."""
-    global _shared
-    if _shared is None:
-        _shared = SharedGenerator(name="shared")
-    return _shared
-
-
-def set_seed(seed: int) -> None:
-    """Seed the functions of this module: the same seed gives the same numbers again.
-
-    Parameters
-    ----------
-    seed
-        An integer from 0 to ``2**63 - 1``. Without a call the operating system gives one.
-
-    Raises
-    ------
-    ValueError
-        If the seed is no such integer.
-
-    Examples
-    --------
-    >>> gt.random.set_seed(7)
-    >>> first = gt.random.normal((2, 3))
-    >>> gt.random.set_seed(7)
-    >>> (gt.random.normal((2, 3)) == first).all().item()
-    True
-    """
-    shared().set_seed(seed)
-
-
-def normal(
-    shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-) -> Tensor:
-    """Return normally distributed numbers.
-
-    It is :meth:`Generator.normal` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    mean, stddev
-        Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach them.
-    dtype
-        A floating dtype; the default dtype if not given.
-
-    Returns
-    -------
-    A tensor of the shape given, or of what that broadcasts to with the parameters.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
-    ValueError
-        If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
-        do not broadcast.
-
-    Examples
-    --------
-    >>> gt.random.normal((2, 3)).shape
-    (2, 3)
-    >>> gt.random.normal(2, mean=5.0, stddev=0.0).tolist()
-    [5.0, 5.0]
-    """
-    return shared().normal(shape, mean, stddev, dtype)
-
-
-def uniform(
-    shape: int | Sequence[int], minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None
-) -> Tensor:
-    """Return numbers spread evenly over ``[minval, maxval)``.
-
-    It is :meth:`Generator.uniform` of the generator that :func:`set_seed` seeds.
-
-    As in NumPy, rounding may give ``maxval`` itself where ``minval`` is not 0 or ``maxval`` not 1.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    minval, maxval
-        Numbers or tensors that broadcast with ``shape``, 0 and 1 by default; gradients reach them.
-    dtype
-        A floating dtype; the default dtype if not given.
-
-    Returns
-    -------
-    A tensor of the shape given, or of what that broadcasts to with the bounds.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
-    ValueError
-        If ``minval`` and ``maxval`` are known (not in a trace) and ``minval`` is above ``maxval``,
-        a size is negative, or shapes do not broadcast.
-
-    Examples
-    --------
-    >>> x = gt.random.uniform((2, 3))
-    >>> ((x >= 0.0) & (x < 1.0)).all().item()
-    True
-    """
-    return shared().uniform(shape, minval, maxval, dtype)
-
-
-def truncated_normal(
-    shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
-) -> Tensor:
-    """Return normally distributed numbers, those beyond two standard deviations drawn again.
-
-    It is :meth:`Generator.truncated_normal` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    mean, stddev
-        Numbers or tensors that broadcast with ``shape``, 0 and 1 by default: those of the
-        distribution before it is cut off. Gradients reach them.
-    dtype
-        A floating dtype; the default dtype if not given.
-
-    Returns
-    -------
-    A tensor of the shape given, or of what that broadcasts to with the parameters.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
-    ValueError
-        If ``stddev`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
-        do not broadcast.
-
-    Examples
-    --------
-    >>> (abs(gt.random.truncated_normal(100)) <= 2.0).all().item()
-    True
-    """
-    return shared().truncated_normal(shape, mean, stddev, dtype)
-
-
-def exponential(shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None) -> Tensor:
-    """Return exponentially distributed numbers.
-
-    It is :meth:`Generator.exponential` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    scale
-        The mean, 1 by default: a number or a tensor that broadcasts with ``shape``; gradients reach
-        it.
-    dtype
-        A floating dtype; the default dtype if not given.
-
-    Returns
-    -------
-    A tensor of the shape given, or of what that broadcasts to with the scale.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
-    ValueError
-        If ``scale`` is known (not in a trace) and somewhere below 0, a size is negative, or shapes
-        do not broadcast.
-
-    Examples
-    --------
-    >>> (gt.random.exponential((2, 3), scale=2.0) >= 0.0).all().item()
-    True
-    """
-    return shared().exponential(shape, scale, dtype)
-
-
-def gamma(
-    shape: int | Sequence[int], concentration: Any, scale: Any = 1.0, dtype: Any = None
-) -> Tensor:
-    """Return gamma-distributed numbers.
-
-    It is :meth:`Generator.gamma` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    concentration, scale
-        Numbers or tensors above 0 that broadcast to ``shape``; the scale is 1 by default. Gradients
-        reach both: for the concentration, by how the number that keeps its place in the
-        distribution moves.
-    dtype
-        A floating dtype; that of the concentration if not given.
-
-    Returns
-    -------
-    A tensor of the shape given.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not floating, or ``shape`` holds no integers.
-    ValueError
-        If a concentration is not above 0, or does not broadcast to ``shape``, or a scale is below
-        0.
-
-    References
-    ----------
-    Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018.
-
-    Examples
-    --------
-    >>> (gt.random.gamma((2, 3), concentration=2.0) > 0.0).all().item()
-    True
-    """
-    return shared().gamma(shape, concentration, scale, dtype)
-
-
-def bernoulli(shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
-    """Return booleans that are true with a probability; they have no gradient.
-
-    It is :meth:`Generator.bernoulli` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    probability
-        A number from 0 to 1, or a tensor of them that broadcasts with ``shape``; 0.5 by default.
-
-    Returns
-    -------
-    A boolean tensor of the shape given, or of what that broadcasts to with the probability.
-
-    Raises
-    ------
-    ValueError
-        If a probability is known (not in a trace) and not from 0 to 1, a size is negative, or
-        shapes do not broadcast.
-    TypeError
-        If ``shape`` holds no integers.
-
-    Examples
-    --------
-    >>> gt.random.bernoulli(2, gt.constant([0.0, 1.0])).tolist()
-    [False, True]
-    """
-    return shared().bernoulli(shape, probability)
-
-
-def categorical(logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
-    """Return class numbers, drawn with the probabilities ``softmax(logits)``.
-
-    It is :meth:`Generator.categorical` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    logits
-        Unnormalised log-probabilities, a floating tensor with the classes in the last axis.
-    shape
-        How many numbers to draw for each row of logits; one by default.
-
-    Returns
-    -------
-    Integers of shape ``shape + logits.shape[:-1]``; they have no gradient.
-
-    Raises
-    ------
-    TypeError
-        If ``logits`` is not floating.
-    ValueError
-        If there are no classes, or a size is negative.
-
-    Notes
-    -----
-    The class drawn is that of the largest of the logits with noise of the Gumbel distribution
-    added.
-
-    References
-    ----------
-    Maddison, Tarlow and Minka, "A* sampling", 2014.
-
-    Examples
-    --------
-    >>> gt.random.categorical(gt.constant([[0.0, 1e9], [1e9, 0.0]])).tolist()
-    [1, 0]
-    """
-    return shared().categorical(logits, shape)
-
-
-def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
-    """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
-
-    It is :meth:`Generator.randint` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    low, high
-        The bounds, integers; from 0 to ``low`` if that comes alone.
-
-    Returns
-    -------
-    A tensor of ``int64`` of the shape given.
-
-    Raises
-    ------
-    ValueError
-        If there is no integer in between, or a size is negative.
-    TypeError
-        If ``shape`` holds no integers.
-
-    Examples
-    --------
-    >>> gt.random.randint(3, 5, 6).tolist()
-    [5, 5, 5]
-    """
-    return shared().randint(shape, low, high)
-
-
-def choice(x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None) -> Tensor:
-    """Return rows of ``x`` (or integers below ``x``) chosen at random.
-
-    It is :meth:`Generator.choice` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    x
-        A tensor with at least one axis, or an integer. Gradients reach the rows chosen.
-    shape
-        How many to choose; one by default.
-    replace
-        Whether a row may be chosen again.
-    p
-        The probability of each row, a vector; equal ones if not given. It gets no gradient, and
-        need not sum to 1.
-
-    Returns
-    -------
-    A tensor of shape ``shape + x.shape[1:]``, of the dtype of ``x``; of ``shape`` and ``int64`` for
-    an integer.
-
-    Raises
-    ------
-    ValueError
-        If more rows are wanted than there are, and none may be chosen again; if there are no rows;
-        if ``p`` has not one probability for each row, or is known and somewhere below 0.
-    numpy.exceptions.AxisError
-        If ``x`` is a tensor without axes.
-
-    References
-    ----------
-    Efraimidis and Spirakis, "Weighted random sampling with a reservoir", Information Processing
-    Letters 97, 2006: the weighted choice without replacement.
-
-    Examples
-    --------
-    >>> sorted(gt.random.choice(3, 3, replace=False).tolist())
-    [0, 1, 2]
-    >>> gt.random.choice(gt.constant([[1.0, 2.0], [3.0, 4.0]]), 5).shape
-    (5, 2)
-    """
-    return shared().choice(x, shape, replace, p)
-
-
-def permutation(x: Any) -> Tensor:
-    """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
-
-    It is :meth:`Generator.permutation` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    x
-        An integer, or a tensor with at least one axis. Gradients go back to where the rows were.
-
-    Returns
-    -------
-    A vector of ``int64`` for an integer, else a tensor of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If ``x`` is a tensor without axes.
-
-    Examples
-    --------
-    >>> sorted(gt.random.permutation(4).tolist())
-    [0, 1, 2, 3]
-    >>> gt.random.permutation(gt.constant([[1.0, 2.0], [3.0, 4.0]])).shape
-    (2, 2)
-    """
-    return shared().permutation(x)
-
-
-def shuffle(x: Any) -> Tensor:
-    """Return the rows of ``x`` in random order; ``x`` is left as it is.
-
-    It is :meth:`Generator.shuffle` of the generator that :func:`set_seed` seeds.
-
-    Parameters
-    ----------
-    x
-        A tensor with at least one axis. Gradients go back to where the rows were.
-
-    Returns
-    -------
-    A tensor of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If ``x`` has no axes.
-
-    Examples
-    --------
-    >>> sorted(gt.random.shuffle(gt.constant([3, 1, 2])).tolist())
-    [1, 2, 3]
-    """
-    return shared().shuffle(x)

@@ -1,7 +1,7 @@
-"""Control flow as ops: ``cond`` and ``while_loop``.
+"""``while_loop``: on values, Python's own ``while``.
 
-On values, these are Python's own ``if`` and loops. In a trace, or where a decision differs from
-example to example of a batch, they become one op that runs graphs.
+In a trace, or where its end differs from example to example of a batch, it becomes one op that runs
+graphs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from ....core.extend import (
     as_tensor,
     batched_graph,
     compiled,
-    describe,
     flatten,
-    has_level,
     holding,
-    is_differentiable,
     is_transformed,
     joined,
     loop_limit,
@@ -37,172 +34,18 @@ from ....core.extend import (
     tracing_into,
 )
 from ..common.op_builders import OPS, named
-from .programs import (
+from .loops import check_dtype, traced_step, with_wide_start
+from .subgraphs import (
     REQUIRED,
-    assigned,
-    check_dtype,
+    assign_variables,
+    batch_size,
     check_graph,
-    merged,
-    packed,
-    size_of,
+    chosen_only,
+    common_shape,
     specs_of,
-    traced_step,
-    widening,
 )
 
-__all__ = ["cond", "while_loop"]
-
-
-# -- cond ------------------------------------------------------------------------------------------
-
-
-def _only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the same values, with gradients for the chosen examples alone.
-
-    What runs for all examples may have infinite slopes at those that it is not meant for; times a
-    gradient of zero they are nan, which goes no further than here.
-    """
-    return [
-        ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
-        for x in tensors
-    ]
-
-
-class _Cond(Program):
-    __slots__ = ()
-    fixed = 1
-
-    def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
-        pred, *operands = arrays
-        return compiled(params["true"] if bool(pred) else params["false"])(operands)
-
-    def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
-        pred, *operands = tensors
-        if not is_transformed(pred.array):
-            return replay(params["true"] if bool(pred) else params["false"], operands)
-        found = zip(
-            replay(params["true"], _only(pred, operands)),
-            replay(params["false"], _only(ops["logical_not"](pred), operands)),
-            strict=True,
-        )
-        return [ops["where"](pred, a, b) for a, b in found]
-
-    def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
-        pred, *operands = specs
-        if pred.dtype.kind != "b" or pred.shape not in ((), None):
-            raise ValueError(f"cond: the predicate must be one boolean, got {pred}")
-        for graph in (params["true"], params["false"]):
-            check_graph("cond", graph, operands)
-        pairs = zip(specs_of(params["true"]), specs_of(params["false"]), strict=True)
-        return [(merged(a.shape, b.shape), a.dtype) for a, b in pairs]
-
-    def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
-        graph = params["true"]
-        return [False] * (1 + len(graph.inputs)), [False] * len(graph.outputs)
-
-    def result_dtypes(self, **params: Any) -> list[Any]:
-        return [x.dtype for x in params["true"].outputs]
-
-    def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        if has_level(arrays[0], level):
-            return None
-        size = size_of(arrays, level)
-        return {key: batched_graph(graph, size) for key, graph in params.items()}
-
-
-_cond = _Cond(
-    "cond",
-    {"true": REQUIRED, "false": REQUIRED},
-    "Run one of two graphs, by a boolean.",
-)
-OPS.append(_cond)
-
-
-@named
-def cond(
-    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
-) -> Any:
-    """Return ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``.
-
-    Only the function that is chosen runs; gradients of every order go through it. Inside ``vmap``,
-    where ``pred`` may differ from example to example, both run and each example takes its own (with
-    its gradients, whatever the other function makes of it; NumPy may warn of that).
-
-    Parameters
-    ----------
-    pred
-        One boolean (or a number, which is true if it is not 0).
-    true_fn, false_fn
-        Functions of the operands. In a trace both are traced: they must return the same structure,
-        of the same dtypes. They may assign variables.
-    operands
-        Tensors in any nested containers. The functions may also use tensors and variables from
-        around them.
-
-    Returns
-    -------
-    object
-        What the function returns.
-
-    Raises
-    ------
-    ValueError
-        If ``pred`` is not one value, or the functions return different structures.
-    TypeError
-        If the results differ in dtype.
-
-    Examples
-    --------
-    >>> x = gt.constant(-2.0)
-    >>> gt.cond(x > 0, lambda: x, lambda: -x).item()
-    2.0
-    """
-    choice = as_tensor(pred)
-    if choice.shape not in ((), None):
-        raise ValueError(f"cond: pred must be one value, got shape {choice.shape}")
-    if not is_transformed(choice.array):
-        return (true_fn if bool(choice) else false_fn)(*operands)
-    if choice.dtype.kind != "b":
-        choice = ops["not_equal"](choice, 0)
-    given = [as_tensor(leaf) for leaf in flatten(operands)]
-    specs = [TensorSpec(x.shape, x.dtype) for x in given]
-    parent = active_graph.get()
-
-    def flat(fn: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *leaves: fn(*pack_like(operands, list(leaves)))
-
-    branches, held = holding(
-        lambda held: [
-            trace_branch("cond", flat(fn), specs, parent, held) for fn in (true_fn, false_fn)
-        ]
-    )
-    _check_alike(*branches)
-    given += [variable.handle() for variable in held]
-    (true, false), taken = joined(branches, len(given))
-    found = assigned(ops["cond"](choice, *given, *taken, true=true, false=false), held)
-    return packed(branches[0].result, found)
-
-
-def _check_alike(a: Branch, b: Branch) -> None:
-    nones = [[leaf is None for leaf in flatten(branch.result)] for branch in (a, b)]
-    if structure(a.result) != structure(b.result) or nones[0] != nones[1]:
-        raise ValueError(
-            "cond: true_fn and false_fn must return the same structure, got "
-            f"{structure(a.result)} and {structure(b.result)}"
-        )
-    for i, (x, y) in enumerate(zip(a.outputs, b.outputs, strict=True)):
-        if x.dtype != y.dtype:
-            raise TypeError(
-                f"cond: result {i} is {describe(x.shape, x.dtype)} from true_fn and "
-                f"{describe(y.shape, y.dtype)} from false_fn; cast one with astype"
-            )
-        if x.shape is not None and y.shape is not None and len(x.shape) != len(y.shape):
-            raise ValueError(
-                f"cond: result {i} has shape {x.shape} from true_fn and {y.shape} from false_fn"
-            )
-
-
-# -- while -----------------------------------------------------------------------------------------
+__all__ = ["while_loop"]
 
 
 def _check_limit(done: int, limit: int | None) -> None:
@@ -244,7 +87,7 @@ class _While(Program):
         if holds.dtype.kind != "b" or holds.shape not in ((), None) or len(after) != count:
             raise ValueError("while_loop: its graphs do not fit together")
         check_graph("while_loop", params["body"], [*after, *specs[count:]])
-        return [(merged(x.shape, y.shape), y.dtype) for x, y in zip(specs, after)]
+        return [(common_shape(x.shape, y.shape), y.dtype) for x, y in zip(specs, after)]
 
     def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
         graph = params["body"]
@@ -254,11 +97,11 @@ class _While(Program):
         return [x.dtype for x in params["body"].outputs]
 
     def in_batch(self, arrays: Sequence[Any], level: int, **params: Any) -> dict[str, Any] | None:
-        size, holds, body = size_of(arrays, level), params["cond"], params["body"]
+        size, holds, body = batch_size(arrays, level), params["cond"], params["body"]
 
         def step(given: list[Tensor]) -> list[Tensor]:
             (go_on,) = replay(holds, given)
-            found = replay(body, _only(go_on, given))
+            found = replay(body, chosen_only(go_on, given))
             return [ops["where"](go_on, y, x) for x, y in zip(given, found, strict=False)]
 
         return {
@@ -324,7 +167,9 @@ def while_loop(
     >>> gt.while_loop(lambda x: x < 100.0, lambda x: x * x, gt.constant(2.0)).item()
     256.0
     """
-    return widening(lambda start: _while_loop(cond, body, start, maximum_iterations), loop_vars)
+    return with_wide_start(
+        lambda start: _while_loop(cond, body, start, maximum_iterations), loop_vars
+    )
 
 
 def _while_loop(
@@ -392,4 +237,4 @@ def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> li
     values = [*values, *(variable.handle() for variable in held)]
     graphs, taken = joined(branches, len(values))
     settings = {"cond": graphs[0], "body": graphs[1], "count": len(values), "most": most}
-    return assigned(ops["while_loop"](*values, *taken, **settings), held)
+    return assign_variables(ops["while_loop"](*values, *taken, **settings), held)

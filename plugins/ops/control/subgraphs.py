@@ -1,30 +1,25 @@
-"""What ops that run graphs share: ``cond``, ``while_loop``, ``scan``."""
+"""What ops that run graphs share: what the graphs must be, their shapes, what they assign."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from ....core.errors import TraceError
 from ....core.extend import (
     NONDIFF,
     Batched,
-    Branch,
     Graph,
     Op,
     Tensor,
     TensorSpec,
-    active_graph,
     as_batched,
-    as_tensor,
     flatten,
+    is_differentiable,
+    ops,
     pack_like,
-    trace_branch,
 )
-from ..common.dtypes import SCALARS
 from ..common.op_builders import op
 
 __all__: list[str] = []
@@ -32,7 +27,7 @@ __all__: list[str] = []
 REQUIRED = inspect.Parameter.empty
 
 
-def size_of(arrays: Sequence[Any], level: int) -> int | None:
+def batch_size(arrays: Sequence[Any], level: int) -> int | None:
     """Return the number of examples."""
     like = next(x for x in arrays if type(x) is Batched and x.level == level)
     if like.array.shape is None:
@@ -45,6 +40,7 @@ def size_of(arrays: Sequence[Any], level: int) -> int | None:
 
 
 def specs_of(graph: Graph) -> list[TensorSpec]:
+    """Return the specs of a graph's outputs."""
     return [TensorSpec(x.shape, x.dtype) for x in graph.outputs]
 
 
@@ -58,14 +54,35 @@ def check_graph(name: str, graph: Any, specs: Sequence[Any]) -> None:
             raise ValueError(f"{name}: an input is {spec}, its graph wants {want}")
 
 
-def merged(a: Any, b: Any) -> Any:
+def common_shape(a: Any, b: Any) -> Any:
     """Return a shape that admits two."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple(n if n == m else None for n, m in zip(a, b, strict=True))
 
 
-def assigned(found: Sequence[Any], held: list[Any]) -> list[Any]:
+def pack_outputs(tree: Any, leaves: Sequence[Any]) -> Any:
+    """Return leaves in the structure of ``tree``, whose None are no leaves."""
+    rest = iter(leaves)
+    return pack_like(tree, [None if leaf is None else next(rest) for leaf in flatten(tree)])
+
+
+def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the same values, with gradients for the chosen examples alone.
+
+    What runs for all examples may have infinite slopes at those that it is not meant for; times a
+    gradient of zero they are nan, which goes no further than here.
+    """
+    return [
+        ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
+        for x in tensors
+    ]
+
+
+# -- variables that a graph assigns ----------------------------------------------------------------
+
+
+def assign_variables(found: Sequence[Any], held: list[Any]) -> list[Any]:
     """Assign the variables that an op's graphs assign; return the other results."""
     count = len(found) - len(held)
     for variable, value in zip(held, found[count:], strict=True):
@@ -77,55 +94,6 @@ def assigned(found: Sequence[Any], held: list[Any]) -> list[Any]:
             )
         variable.assign(value)
     return list(found[:count])
-
-
-def packed(tree: Any, leaves: Sequence[Any]) -> Any:
-    """Return leaves in the structure of ``tree``, whose None are no leaves."""
-    rest = iter(leaves)
-    return pack_like(tree, [None if leaf is None else next(rest) for leaf in flatten(tree)])
-
-
-class Wider(Exception):
-    """A Python number, whose dtype is weak, must start with a wider dtype."""
-
-    def __init__(self, index: int, dtype: Any) -> None:
-        self.index = index
-        self.dtype = dtype
-
-
-def widening(run: Callable[[Any], Any], start: Any) -> Any:
-    """Run a loop whose first values may be Python numbers: they take the dtype of what follows."""
-    leaves = flatten(start)
-    while True:
-        try:
-            return run(pack_like(start, list(leaves)))
-        except Wider as need:
-            leaves[need.index] = as_tensor(leaves[need.index], need.dtype)
-
-
-def check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) -> None:
-    if before.dtype == after.dtype:
-        return
-    if type(first) in SCALARS and np.result_type(before.dtype, after.dtype) == after.dtype:
-        raise Wider(i, after.dtype)
-    raise TypeError(f"{what} is {before.dtype} and becomes {after.dtype}; cast it with astype")
-
-
-def traced_step(
-    name: str, step: Any, specs: list[TensorSpec], carried: int, held: list[Any]
-) -> Branch:
-    """Return the graph of a step; what changes its size from step to step is unknown in it."""
-    for _ in range(3):
-        body = trace_branch(name, step, specs, active_graph.get(), held)
-        after = [
-            merged(x.shape, y.shape) for x, y in zip(specs[:carried], body.outputs, strict=False)
-        ]
-        if after == [x.shape for x in specs[:carried]]:
-            break
-        specs[:carried] = [
-            TensorSpec(shape, x.dtype) for shape, x in zip(after, specs, strict=False)
-        ]
-    return body
 
 
 def _assigned_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from ..ops.network import convolution
+from ..ops.network import convolution, transposed_convolution
 from ..ops.network.windows import Windows
 
 __all__ = ["KERNELS"]
@@ -60,7 +60,7 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
     fits = x.ndim == w.ndim and x.shape[-1] == w.shape[-2] * groups and not w.shape[-1] % groups
     if not fits or not x.size or not w.size:
         return convolution.conv_kernel(np, x, w, groups=groups, **settings)
-    where = convolution.windows(x, w, settings)
+    where = convolution.conv_windows(x, w, settings)
     shape = (len(x), *where.out, w.shape[-1])
     if groups == 1:
         return (_seen(x, where, 1) @ w.reshape(-1, w.shape[-1])).reshape(shape)
@@ -77,8 +77,8 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
 
 def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings: Any) -> Array:
     if not x.size or not g.size:
-        return convolution.to_filters(np, g, x, like, groups=groups, **settings)
-    where = convolution.windows(x, like, settings)
+        return convolution.conv_to_filters_kernel(np, g, x, like, groups=groups, **settings)
+    where = convolution.conv_windows(x, like, settings)
     filters, g = like.shape[-1], np.ascontiguousarray(g)  # gradients of sums are views of a number
     if groups == 1:
         return (_seen(x, where, 1).T @ g.reshape(-1, filters)).reshape(like.shape)
@@ -119,7 +119,9 @@ def _to_images(g: Array, w: Array, like: Array, *, groups: int = 1, **settings: 
 
 
 def _conv_transpose(x: Array, w: Array, **settings: Any) -> Array:
-    return _images(x, w, convolution.transpose_shape(x.shape, w.shape, settings), 1, settings)
+    return _images(
+        x, w, transposed_convolution.transpose_shape(x.shape, w.shape, settings), 1, settings
+    )
 
 
 #: Kernels by op.

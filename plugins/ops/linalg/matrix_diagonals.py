@@ -1,4 +1,7 @@
-"""Linear algebra under NumPy's names: products, norms, and what is solved or factored."""
+"""Diagonals and traces of the matrices in the last two axes.
+
+``gt.diagonal`` and ``gt.trace`` take any two axes, by default the first ones.
+"""
 
 from __future__ import annotations
 
@@ -6,60 +9,10 @@ from typing import Any
 
 from ....core.extend import Tensor
 from ..common.op_builders import named
-from ..shapes import diagonals
-from ..shapes.transposition import matrix_transpose
-from . import decompositions
-from .decompositions import cholesky, det, inv, slogdet, solve
-from .einsum import einsum
-from .factorizations import eig, eigh, eigvals, eigvalsh, qr, svd, svdvals
-from .least_squares import lstsq, matrix_rank, pinv
-from .matrix_functions import expm, matrix_power, multi_dot, solve_triangular
-from .norms import cond, matrix_norm, norm, vector_norm
-from .products import cross, dot, inner, kron, matmul, outer, tensordot, vdot, vecdot
-from .tensor_equations import matvec, tensorinv, tensorsolve, vecmat
+from ..shapes.diagonals import diagonal as diagonal_of_axes
+from .determinants import trace as trace_of_axes
 
-__all__ = [
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "dot",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "einsum",
-    "expm",
-    "inner",
-    "inv",
-    "kron",
-    "lstsq",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "matvec",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "solve_triangular",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vdot",
-    "vecdot",
-    "vecmat",
-    "vector_norm",
-]
+__all__ = ["diagonal", "trace"]
 
 
 @named
@@ -90,7 +43,7 @@ def diagonal(x: Any, offset: int = 0) -> Tensor:
     >>> gt.linalg.diagonal(gt.constant([[1, 2], [3, 4]])).tolist()
     [1, 4]
     """
-    return diagonals.diagonal(x, offset, -2, -1)
+    return diagonal_of_axes(x, offset, -2, -1)
 
 
 @named
@@ -123,4 +76,4 @@ def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.linalg.trace(gt.constant([[1, 2], [3, 4]])).item()
     5
     """
-    return decompositions.trace(x, offset, -2, -1, dtype=dtype)
+    return trace_of_axes(x, offset, -2, -1, dtype=dtype)

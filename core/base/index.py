@@ -1,0 +1,36 @@
+"""An index as a parameter of ops: what Python writes in brackets, made of plain values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["encode_index"]
+
+
+def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return an index as a parameter of ops, and the arrays in it, each made by ``as_array``."""
+    parts = index if isinstance(index, tuple) else (index,)
+    template: list[Any] = []
+    arrays: list[Any] = []
+    for part in parts:
+        if part is None:
+            template.append("newaxis")
+        elif part is Ellipsis:
+            template.append("...")
+        elif isinstance(part, slice):
+            template.append(("slice", *(_bound(n) for n in (part.start, part.stop, part.step))))
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            template.append(int(part))
+        else:
+            array = as_array(part)
+            template.append(("array", len(arrays)))
+            arrays.append(array)
+    return tuple(template), arrays
+
+
+def _bound(n: Any) -> int | None:
+    return None if n is None else operator.index(n)

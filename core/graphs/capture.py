@@ -1,0 +1,143 @@
+"""How a trace notices tensors from outside, and what a traced function makes of them.
+
+Python code may use tensors that it did not get as arguments. To its graph such an array is one like
+any other; a tape may follow it all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from ..base.context import active_tapes
+from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
+from ..base.recorder import Everything, Recorder
+from ..ops.dispatch import is_transformed
+from ..tensors.tensor import Tensor
+from .graph import Graph
+from .nodes import Node, Symbol
+
+__all__ = ["Capture", "Closure"]
+
+G = TypeVar("G", bound=Graph)
+
+
+class Capture(Recorder, Generic[G]):
+    """Stands among the tapes while a graph is traced, and hears of every op.
+
+    Where an op is given a tensor from outside, its node is given what stands for the tensor. What
+    Python computes from tensors from outside alone is computed once, and is outside too.
+    """
+
+    def __init__(self, graph: G) -> None:
+        self.records = Everything()
+        self.graph = graph
+        # what was there before the trace has a smaller id
+        self._first = next_id()
+        self._derived: set[int] = set()
+        self._nodes_seen = 0
+
+    def symbol(self, x: Tensor) -> Symbol:
+        """Return what stands for a tensor in the graph."""
+        raise NotImplementedError
+
+    def is_outside(self, x: Any) -> bool:
+        """Return whether something is a tensor from outside, or made of such alone."""
+        return type(x) is Tensor and (0 < x.id < self._first or x.id in self._derived)
+
+    def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
+        """Return whether what ``method`` of a recorder was told of is to be followed."""
+        raise NotImplementedError
+
+    def _is_told(self, node: Node) -> bool:
+        """Return whether a node comes from an op of which this is told."""
+        return True
+
+    # -- what ops tell ---------------------------------------------------------------------------
+
+    def record(self, op: Any, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
+        self._note("record", (op, inputs, output, params), inputs, [output])
+
+    def record_joint(
+        self, op: Any, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self._note("record_joint", (op, inputs, outputs, params), inputs, outputs)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        self._note("record_call", (name, inputs, outputs, backward), inputs, outputs)
+
+    def _note(
+        self,
+        method: str,
+        arguments: tuple[Any, ...],
+        inputs: Sequence[Any],
+        outputs: Sequence[Tensor],
+    ) -> None:
+        nodes = list(filter(self._is_told, self.graph.nodes[self._nodes_seen :]))
+        self._nodes_seen = len(self.graph.nodes)
+        if not is_transformed(outputs[0].array):
+            if self._computed(method, arguments, inputs):
+                self._derived.update(y.id for y in outputs)
+            return
+        # a custom gradient's node has the results before the arguments
+        offset = len(outputs) if method == "record_call" else 0
+        # inside a batch an op becomes any number of nodes, so that places tell nothing
+        single = len(nodes) == 1 and len(nodes[0].inputs) >= offset + len(inputs)
+        for place, x in enumerate(inputs, offset):
+            if not self.is_outside(x):
+                continue
+            known, symbol = self.graph.adopt(x.array), self.symbol(x)
+            for node in nodes:
+                node.inputs = tuple(
+                    symbol if given is known and (not single or i == place) else given
+                    for i, given in enumerate(node.inputs)
+                )
+
+
+class Closure(Capture[Graph]):
+    """What a traced function makes of tensors from outside: constants of its graph.
+
+    A tape that follows such a tensor must see it when the graph runs: so each constant's tensor is
+    kept, and tapes are told how it came about.
+
+    Attributes
+    ----------
+    tensors
+        Symbol of a constant -> the tensor that it was.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.tensors: dict[Symbol, Tensor] = {}
+        self._symbols: dict[int, Symbol] = {}
+        self._told: list[tuple[str, tuple[Any, ...]]] = []
+
+    def symbol(self, x: Tensor) -> Symbol:
+        symbol: Symbol = self.graph.adopt(x.array)
+        if not self.is_outside(x):
+            return symbol
+        known = self._symbols.get(x.id)
+        if known is None:
+            if symbol in self.tensors:  # another tensor of the same array
+                symbol = self.graph.another_constant(x.array)
+            known = self._symbols[x.id] = symbol
+            self.tensors[symbol] = x
+        return known
+
+    def tell(self) -> None:
+        """Tell the active tapes how the constants were computed from tensors that they follow."""
+        for tape in active_tapes.get():
+            for method, arguments in self._told:
+                getattr(tape, method)(*arguments)
+
+    def is_outside(self, x: Any) -> bool:
+        return super().is_outside(x) and not is_transformed(x.array) and is_differentiable(x.dtype)
+
+    def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
+        followed = any(map(self.is_outside, inputs))
+        if followed:
+            self._told.append((method, arguments))
+        return followed

@@ -1,0 +1,48 @@
+"""Matrix products that are quicker on NumPy than the portable kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ops.linalg import matmul
+
+__all__ = ["KERNELS"]
+
+Array = NDArray[Any]
+
+
+def _matmul(x: Array, y: Array) -> Array:
+    try:
+        if y.ndim == 2 < x.ndim and x.size:  # one product of all rows, not one for each matrix
+            rows: Array = x.reshape(-1, x.shape[-1]) @ y
+            return rows.reshape(*x.shape[:-1], y.shape[1])
+        product: Array = np.matmul(x, y)
+        return product
+    except (AttributeError, TypeError, ValueError):
+        return matmul.matmul_kernel(np, x, y)  # which says what does not fit
+
+
+def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
+    if y.ndim == 2 == like.ndim:
+        return g @ y.T
+    if y.ndim == 2 < g.ndim == like.ndim:
+        return _matmul(g, y.T)
+    return matmul.adjoint_x_kernel(np, g, y, like)
+
+
+def _matmul_adjoint_y(g: Array, x: Array, like: Array) -> Array:
+    if x.ndim == 2 == like.ndim:
+        return x.T @ g
+    return matmul.adjoint_y_kernel(np, g, x, like)
+
+
+#: Kernels by op.
+KERNELS: dict[str, Callable[..., Any]] = {
+    "matmul": _matmul,
+    "matmul_adjoint_x": _matmul_adjoint_x,
+    "matmul_adjoint_y": _matmul_adjoint_y,
+}

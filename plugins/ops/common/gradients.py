@@ -1,0 +1,14 @@
+"""What the gradient rules of several families share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.extend import F
+
+__all__ = ["as_like"]
+
+
+def as_like(g: Any, like: Any) -> Any:
+    """Return a gradient in the dtype of ``like``; its shape is right already."""
+    return g if g.dtype == like.dtype else F.cast_like(g, like)

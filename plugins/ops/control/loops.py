@@ -1,0 +1,68 @@
+"""What loops share: the shapes and dtypes of values from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import (
+    Branch,
+    Tensor,
+    TensorSpec,
+    active_graph,
+    as_tensor,
+    flatten,
+    pack_like,
+    trace_branch,
+)
+from ..common.dtypes import SCALARS
+from .subgraphs import common_shape
+
+__all__: list[str] = []
+
+
+class _Wider(Exception):
+    """A Python number, whose dtype is weak, must start with a wider dtype."""
+
+    def __init__(self, index: int, dtype: Any) -> None:
+        self.index = index
+        self.dtype = dtype
+
+
+def with_wide_start(run: Callable[[Any], Any], start: Any) -> Any:
+    """Run a loop whose first values may be Python numbers: they take the dtype of what follows."""
+    leaves = flatten(start)
+    while True:
+        try:
+            return run(pack_like(start, list(leaves)))
+        except _Wider as need:
+            leaves[need.index] = as_tensor(leaves[need.index], need.dtype)
+
+
+def check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) -> None:
+    """Raise if a step changes a value's dtype: a loop that started from a number starts again."""
+    if before.dtype == after.dtype:
+        return
+    if type(first) in SCALARS and np.result_type(before.dtype, after.dtype) == after.dtype:
+        raise _Wider(i, after.dtype)
+    raise TypeError(f"{what} is {before.dtype} and becomes {after.dtype}; cast it with astype")
+
+
+def traced_step(
+    name: str, step: Any, specs: list[TensorSpec], carried: int, held: list[Any]
+) -> Branch:
+    """Return the graph of a step; what changes its size from step to step is unknown in it."""
+    for _ in range(3):
+        body = trace_branch(name, step, specs, active_graph.get(), held)
+        after = [
+            common_shape(x.shape, y.shape)
+            for x, y in zip(specs[:carried], body.outputs, strict=False)
+        ]
+        if after == [x.shape for x in specs[:carried]]:
+            break
+        specs[:carried] = [
+            TensorSpec(shape, x.dtype) for shape, x in zip(after, specs, strict=False)
+        ]
+    return body

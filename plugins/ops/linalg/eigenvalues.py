@@ -1,0 +1,301 @@
+"""Eigenvalues and eigenvectors; matrices are in the last two axes.
+
+The rules are for complex matrices in TensorFlow's convention, and so for real ones. Vectors that
+belong to equal eigenvalues may be any basis: the terms that would be infinite count as 0, which is
+right for functions that do not depend on the choice of basis. The same holds for the sign or phase
+of a vector, which LAPACK chooses.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....core.extend import F, Tensor
+from ..common.batching import leading
+from ..common.gradients import as_like
+from ..common.kernels import cast_to
+from ..common.op_builders import named, op
+from .matrices import (
+    adjoint,
+    as_inexact,
+    conjugate_transpose,
+    diagonals,
+    inexact,
+    on_diagonal,
+    over_columns,
+    over_rows,
+    real_of,
+    reciprocal_gaps,
+    square_shape,
+)
+
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
+
+
+class EigResult(NamedTuple):
+    """What :func:`eig` and :func:`eigh` return."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def _eigenvalues(shape: Any) -> Any:
+    return None if shape is None else shape[:-1]
+
+
+# -- Hermitian matrices ----------------------------------------------------------------------------
+
+
+def _eigh_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
+    (gw, gv), (w, v) = gs, outputs
+    inner = reciprocal_gaps(w) * F.matmul(adjoint(v), gv) + on_diagonal(gw, gv)
+    whole = F.matmul(F.matmul(v, inner), adjoint(v))
+    return [(whole + adjoint(whole)) * 0.5]
+
+
+def _eigvalsh_rule(g: Any, x: Any) -> Any:
+    _, v = F.eigh(x)
+    return F.matmul(v * over_columns(g), adjoint(v))
+
+
+_eigh = op(
+    "eigh",
+    lambda xp, x: tuple(xp.linalg.eigh(x)),
+    vjp=_eigh_vjp,
+    infer=lambda x: [
+        (_eigenvalues(square_shape(x, "eigh")), real_of(x.dtype)),
+        (x.shape, inexact(x.dtype)),
+    ],
+    batch=leading,
+    doc="Return eigenvalues in ascending order, and eigenvectors, of Hermitian matrices.",
+)
+_eigvalsh = op(
+    "eigvalsh",
+    lambda xp, x: xp.linalg.eigvalsh(x),
+    gradients={"x": _eigvalsh_rule},
+    infer=lambda x: (_eigenvalues(square_shape(x, "eigvalsh")), real_of(x.dtype)),
+    batch=leading,
+    doc="Return eigenvalues of Hermitian matrices in ascending order.",
+)
+
+
+def _triangle(a: Any, uplo: str, name: str) -> Any:
+    """Return matrices whose lower triangle is the one to read."""
+    if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
+        raise ValueError(f"{name}: UPLO must be 'L' or 'U', got {uplo!r}")
+    a = as_inexact(a)
+    square_shape(a, name)
+    return conjugate_transpose(a) if uplo.upper() == "U" else a
+
+
+@named
+def eigh(a: Any, UPLO: str = "L") -> EigResult:
+    """Return the eigenvalues and eigenvectors of symmetric or Hermitian matrices.
+
+    Parameters
+    ----------
+    a
+        Square matrices, of shape ``(..., n, n)``; one triangle of them is read. Integers become
+        ``float64``.
+    UPLO
+        Which one: ``"L"`` (the default) or ``"U"``.
+
+    Returns
+    -------
+    eigenvalues : Tensor
+        Real numbers in ascending order, ``(..., n)``.
+    eigenvectors : Tensor
+        Vectors of length 1 in columns, ``(..., n, n)``.
+
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or ``UPLO`` is another letter.
+    numpy.linalg.LinAlgError
+        If the iteration does not converge.
+
+    Notes
+    -----
+    The gradient is Hermitian, shared between both triangles. That of vectors of equal eigenvalues
+    is right only for functions that do not depend on the choice of these vectors.
+
+    References
+    ----------
+    M. B. Giles, "An extended collection of matrix derivative results for forward and reverse mode
+    algorithmic differentiation", 2008.
+
+    Examples
+    --------
+    >>> w, v = gt.linalg.eigh(gt.constant([[2.0, 0.0], [0.0, 1.0]]))
+    >>> w.tolist()
+    [1.0, 2.0]
+    """
+    return EigResult(*_eigh(_triangle(a, UPLO, "eigh")))
+
+
+@named
+def eigvalsh(a: Any, UPLO: str = "L") -> Tensor:
+    """Return the eigenvalues of symmetric or Hermitian matrices; see :func:`eigh`.
+
+    Parameters
+    ----------
+    a
+        Square matrices, of shape ``(..., n, n)``; one triangle of them is read. Integers become
+        ``float64``.
+    UPLO
+        Which one: ``"L"`` (the default) or ``"U"``.
+
+    Returns
+    -------
+    Tensor
+        Real numbers in ascending order, ``(..., n)``.
+
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or ``UPLO`` is another letter.
+    numpy.linalg.LinAlgError
+        If the iteration does not converge.
+
+    Notes
+    -----
+    The gradient of an eigenvalue is the outer product of its eigenvector with itself.
+
+    Examples
+    --------
+    >>> gt.linalg.eigvalsh(gt.constant([[2.0, 0.0], [0.0, 1.0]])).tolist()
+    [1.0, 2.0]
+    """
+    return _eigvalsh(_triangle(a, UPLO, "eigvalsh"))
+
+
+# -- any square matrices ---------------------------------------------------------------------------
+
+
+def _complex_of(dtype: Any) -> np.dtype[Any]:
+    return np.result_type(inexact(dtype), np.complex64)
+
+
+def _real(x: Any) -> Any:
+    return F.real(x) if x.dtype.kind == "c" else x
+
+
+def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
+    w, v = xp.linalg.eig(x)
+    wide = np.result_type(np.dtype(str(x.dtype).rpartition(".")[2]), np.complex64)
+    # NumPy gives real factors if no value is complex; a dtype must not depend on values
+    return cast_to(xp, w, wide), cast_to(xp, v, wide)
+
+
+def _eig_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
+    # Boeddeker, Hanebrink, Drude, Heymann and Haeb-Umbach, "On the computation of complex-valued
+    # gradients with application to statistically optimum beamforming" (2017), equation 4.77
+    (gw, gv), (w, v) = gs, outputs
+    vh = adjoint(v)
+    turned = F.matmul(vh, gv)
+    # vectors keep the length 1
+    turned = turned - F.matmul(vh, v * over_columns(_real(diagonals(turned))))
+    inner = F.conj(reciprocal_gaps(w)) * turned + on_diagonal(gw, gv)
+    return [as_like(F.solve(vh, F.matmul(inner, vh)), inputs[0])]
+
+
+def _eigvals_rule(g: Any, x: Any) -> Any:
+    _, v = F.eig(x)
+    vh = adjoint(v)
+    return as_like(F.solve(vh, vh * over_rows(g)), x)
+
+
+_eig = op(
+    "eig",
+    _eig_kernel,
+    vjp=_eig_vjp,
+    infer=lambda x: [
+        (_eigenvalues(square_shape(x, "eig")), _complex_of(x.dtype)),
+        (x.shape, _complex_of(x.dtype)),
+    ],
+    batch=leading,
+    doc="Return complex eigenvalues and eigenvectors of matrices.",
+)
+_eigvals = op(
+    "eigvals",
+    lambda xp, x: _eig_kernel(xp, x)[0],
+    gradients={"x": _eigvals_rule},
+    infer=lambda x: (_eigenvalues(square_shape(x, "eigvals")), _complex_of(x.dtype)),
+    batch=leading,
+    doc="Return complex eigenvalues of matrices.",
+)
+
+
+@named
+def eig(a: Any) -> EigResult:
+    """Return the eigenvalues and eigenvectors of square matrices.
+
+    Parameters
+    ----------
+    a
+        Matrices of shape ``(..., n, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    eigenvalues : Tensor
+        Complex numbers in no particular order, ``(..., n)``.
+    eigenvectors : Tensor
+        Complex vectors of length 1 in columns, ``(..., n, n)``. Both are complex, also where NumPy
+        would give real ones because no value happens to be complex.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrices are not square, or the iteration does not converge.
+
+    Notes
+    -----
+    Gradients need a full set of eigenvectors. That of the vectors is right only for functions that
+    do not depend on their phase.
+
+    References
+    ----------
+    C. Boeddeker, P. Hanebrink, L. Drude, J. Heymann and R. Haeb-Umbach, "On the computation of
+    complex-valued gradients with application to statistically optimum beamforming", 2017,
+    equation 4.77.
+
+    Examples
+    --------
+    >>> w, v = gt.linalg.eig(gt.constant([[0.0, 1.0], [-1.0, 0.0]]))
+    >>> sorted(round(value, 4) for value in w.imag.tolist())
+    [-1.0, 1.0]
+    """
+    return EigResult(*_eig(as_inexact(a)))
+
+
+@named
+def eigvals(a: Any) -> Tensor:
+    """Return the complex eigenvalues of square matrices; see :func:`eig`.
+
+    Parameters
+    ----------
+    a
+        Matrices of shape ``(..., n, n)``; integers become ``float64``.
+
+    Returns
+    -------
+    Tensor
+        Complex numbers in no particular order, ``(..., n)``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the matrices are not square, or the iteration does not converge.
+
+    Notes
+    -----
+    The gradient needs a full set of eigenvectors.
+
+    Examples
+    --------
+    >>> gt.sort(gt.linalg.eigvals(gt.constant([[1.0, 5.0], [0.0, 2.0]])).real).tolist()
+    [1.0, 2.0]
+    """
+    return _eigvals(as_inexact(a))

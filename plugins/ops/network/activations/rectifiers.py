@@ -1,0 +1,324 @@
+"""Activations that keep positive numbers, or nearly so: ReLU and its relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .....core.extend import F, Op, Tensor
+from ...common.kernels import reals
+from ...common.op_builders import elementwise, named
+
+__all__ = ["celu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "squareplus"]
+
+
+relu = elementwise(
+    "relu",
+    lambda xp, x: xp.maximum(x if x.dtype.kind != "c" else reals(x), 0),
+    holomorphic=False,
+    doc="""Return ``max(x, 0)``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 for positive ``x`` and 0 elsewhere, at 0 and nan too.
+
+    References
+    ----------
+    Nair and Hinton, "Rectified linear units improve restricted Boltzmann machines", 2010.
+
+    Examples
+    --------
+    >>> gt.nn.relu([-1.0, 0.0, 2.0]).tolist()
+    [0.0, 0.0, 2.0]
+    >>> gt.grad(gt.nn.relu)(0.0).item()
+    0.0
+    """,
+    x=lambda g, out: g * (out > 0),
+)
+relu6 = elementwise(
+    "relu6",
+    lambda xp, x: xp.minimum(xp.maximum(reals(x), 0), 6),
+    holomorphic=False,
+    doc="""Return ``min(max(x, 0), 6)``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 between 0 and 6, and 0 at these bounds and beyond.
+
+    References
+    ----------
+    Krizhevsky, "Convolutional deep belief networks on CIFAR-10", 2010.
+
+    Examples
+    --------
+    >>> gt.nn.relu6([-1.0, 2.0, 9.0]).tolist()
+    [0.0, 2.0, 6.0]
+    """,
+    x=lambda g, out: g * (out > 0) * (out < 6),
+)
+
+
+def _leaky_slope(g: Any, x: Any, alpha: float) -> Any:
+    return g * F.where(x > 0, 1.0, F.broadcast_like(alpha, x))
+
+
+_leaky_relu = elementwise(
+    "leaky_relu",
+    lambda xp, x, *, alpha=0.2: xp.where(reals(x) > 0, x, alpha * x),
+    kind=Op,
+    holomorphic=False,
+    doc="Return ``x`` where positive, else ``alpha * x``.",
+    x=_leaky_slope,
+)
+
+
+def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
+    """Return ``x`` where it is positive, else ``alpha * x``, elementwise.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    alpha
+        The slope for negative numbers, 0.2 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient at 0 is ``alpha``.
+
+    References
+    ----------
+    Maas, Hannun and Ng, "Rectifier nonlinearities improve neural network acoustic models", 2013.
+
+    Examples
+    --------
+    >>> gt.nn.leaky_relu([-4.0, 0.0, 2.0], alpha=0.25).tolist()
+    [-1.0, 0.0, 2.0]
+    """
+    return _leaky_relu(x, alpha=float(alpha))
+
+
+# -- with an exponential below 0 -------------------------------------------------------------------
+
+
+def _elu_slope(x: Any, alpha: float) -> Any:
+    # the exponential of positive x is not wanted, and could overflow
+    return F.where(x > 0, 1.0, F.exp(F.where(x > 0, 0.0, x)) * alpha)
+
+
+_elu = elementwise(
+    "elu",
+    lambda xp, x, *, alpha=1.0: xp.where(reals(x) > 0, x, alpha * xp.expm1(xp.minimum(x, 0))),
+    kind=Op,
+    holomorphic=False,
+    doc="Return ``x`` where positive, else ``alpha * (exp(x) - 1)``.",
+    x=lambda g, x, alpha: g * _elu_slope(x, alpha),
+)
+
+
+def elu(x: Any, alpha: float = 1.0) -> Tensor:
+    """Return ``x`` where it is positive, else ``alpha * (exp(x) - 1)``, elementwise.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    alpha
+        The size of the limit for large negative numbers, 1 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+
+    Notes
+    -----
+    The gradient at 0 is ``alpha``.
+
+    References
+    ----------
+    Clevert, Unterthiner and Hochreiter, "Fast and accurate deep network learning by exponential
+    linear units (ELUs)", 2016.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.elu(np.array([-1.0, 0.0, 2.0])), 3).tolist()
+    [-0.632, 0.0, 2.0]
+    """
+    return _elu(x, alpha=float(alpha))
+
+
+# Klambauer and others, "Self-normalizing neural networks" (2017), equation 14
+_SELU_ALPHA = 1.6732632423543772
+_SELU_SCALE = 1.0507009873554805
+
+selu = elementwise(
+    "selu",
+    lambda xp, x: (
+        _SELU_SCALE
+        * xp.where(reals(x) > 0, x, _SELU_ALPHA * xp.expm1(xp.minimum(x, xp.zeros_like(x))))
+    ),
+    holomorphic=False,
+    doc="""Return the scaled exponential linear unit: ``scale * elu(x, alpha)``, elementwise.
+
+    Notes
+    -----
+    ``alpha`` is 1.6733 and ``scale`` 1.0507, rounded here: they keep mean 0 and variance 1. The
+    gradient at 0 is ``scale * alpha``.
+
+    References
+    ----------
+    Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks", 2017.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.selu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
+    [-1.111, 0.0, 1.051]
+    """,
+    x=lambda g, x: g * (_SELU_SCALE * _elu_slope(x, _SELU_ALPHA)),
+)
+
+
+def _celu_kernel(xp: Any, x: Any, *, alpha: float = 1.0) -> Any:
+    zero = xp.zeros_like(reals(x))
+    return xp.maximum(x, zero) + alpha * xp.expm1(xp.minimum(x, zero) / alpha)
+
+
+_celu = elementwise(
+    "celu",
+    _celu_kernel,
+    kind=Op,
+    holomorphic=False,
+    # the exponential of positive x is not wanted, and could overflow
+    x=lambda g, x, alpha: g * F.exp(F.where(x > 0, 0.0, x) / alpha),
+    doc="Return ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``, elementwise.",
+)
+
+
+@named
+def celu(x: Any, alpha: float = 1.0) -> Tensor:
+    """Return the continuously differentiable exponential linear unit, elementwise.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    alpha
+        A positive number, 1 by default: results are above its negative.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+    ValueError
+        If ``alpha`` is not positive.
+
+    Notes
+    -----
+    ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``; the gradient at 0 is 1.
+
+    References
+    ----------
+    Barron, "Continuously differentiable exponential linear units", 2017.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.celu(np.array([-1.0, 0.0, 2.0])), 3).tolist()
+    [-0.632, 0.0, 2.0]
+    """
+    if not alpha > 0:
+        raise ValueError(f"celu: alpha must be positive, got {alpha!r}")
+    return _celu(x, alpha=float(alpha))
+
+
+# -- smooth ones -----------------------------------------------------------------------------------
+
+
+softplus = elementwise(
+    "softplus",
+    lambda xp, x: xp.maximum(reals(x), 0) + xp.log1p(xp.exp(-xp.abs(x))),
+    holomorphic=False,
+    doc="""Return ``log(1 + exp(x))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient is ``sigmoid(x)``.
+
+    References
+    ----------
+    Dugas, Bengio, Belisle, Nadeau and Garcia, "Incorporating second-order functional knowledge for
+    better option pricing", 2001.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.softplus(np.array([-1000.0, 0.0, 1000.0])), 4).tolist()
+    [0.0, 0.6931, 1000.0]
+    """,
+    x=lambda g, x: g * F.sigmoid(x),
+)
+
+
+def _squareplus_kernel(xp: Any, x: Any, *, b: float = 4.0) -> Any:
+    return 0.5 * (reals(x) + xp.sqrt(x * x + b))
+
+
+_squareplus = elementwise(
+    "squareplus",
+    _squareplus_kernel,
+    kind=Op,
+    holomorphic=False,
+    x=lambda g, x, b: g * ((x / F.sqrt(x * x + b) + 1.0) * 0.5),
+    doc="Return ``(x + sqrt(x * x + b)) / 2``, elementwise.",
+)
+
+
+@named
+def squareplus(x: Any, b: float = 4.0) -> Tensor:
+    """Return ``(x + sqrt(x * x + b)) / 2``, elementwise: like softplus, without exponentials.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    b
+        How round the bend is, a positive number; 4 by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is complex, or not a tensor, an array or a number.
+    ValueError
+        If ``b`` is not positive.
+
+    References
+    ----------
+    Barron, "Squareplus: a softplus-like algebraic rectifier", 2021.
+
+    Examples
+    --------
+    >>> gt.nn.squareplus([-1.5, 0.0, 1.5]).tolist()
+    [0.5, 1.0, 2.0]
+    """
+    if not b > 0:
+        raise ValueError(f"squareplus: b must be positive, got {b!r}")
+    return _squareplus(x, b=float(b))

@@ -1,0 +1,126 @@
+"""Activations between two bounds: the logistic sigmoid and its relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .....core.extend import F
+from ...common.kernels import reals
+from ...common.op_builders import elementwise
+
+__all__ = ["hard_sigmoid", "hard_tanh", "log_sigmoid", "sigmoid", "softsign"]
+
+
+def sigmoid_kernel(xp: Any, x: Any) -> Any:
+    """Return ``1 / (1 + exp(-x))`` without overflow."""
+    e = xp.exp(-xp.abs(reals(x)))  # at most 1
+    return xp.where(x >= 0, 1, e) / (1 + e)
+
+
+sigmoid = elementwise(
+    "sigmoid",
+    sigmoid_kernel,
+    holomorphic=False,
+    doc="""Return ``1 / (1 + exp(-x))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient is ``sigmoid(x) * (1 - sigmoid(x))``.
+
+    Examples
+    --------
+    >>> gt.nn.sigmoid([-1000.0, 0.0, 1000.0]).tolist()
+    [0.0, 0.5, 1.0]
+    >>> gt.grad(gt.nn.sigmoid)(0.0).item()
+    0.25
+    """,
+    x=lambda g, out: g * (out * (1 - out)),
+)
+
+
+log_sigmoid = elementwise(
+    "log_sigmoid",
+    lambda xp, x: xp.minimum(reals(x), xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x))),
+    holomorphic=False,
+    doc="""Return ``log(sigmoid(x))``, elementwise, without overflow.
+
+    Notes
+    -----
+    The gradient is ``sigmoid(-x)``.
+
+    Examples
+    --------
+    >>> gt.round(gt.nn.log_sigmoid(np.array([-100.0, 0.0])), 4).tolist()
+    [-100.0, -0.6931]
+    """,
+    x=lambda g, x: g * F.sigmoid(-x),
+)
+
+
+softsign = elementwise(
+    "softsign",
+    lambda xp, x: x / (1 + xp.abs(reals(x))),
+    holomorphic=False,
+    doc="""Return ``x / (1 + abs(x))``, elementwise.
+
+    References
+    ----------
+    Bergstra, Desjardins, Lamblin and Bengio, "Quadratic polynomials learn better image features",
+    2009.
+
+    Examples
+    --------
+    >>> gt.nn.softsign([-1.0, 0.0, 3.0]).tolist()
+    [-0.5, 0.0, 0.75]
+    """,
+    x=lambda g, x: g / F.square(F.abs(x) + 1.0),
+)
+
+
+def between(xp: Any, x: Any, low: float, high: float) -> Any:
+    """Return real numbers, and a bound instead of those beyond it."""
+    return xp.minimum(xp.maximum(reals(x), xp.full_like(x, low)), xp.full_like(x, high))
+
+
+hard_sigmoid = elementwise(
+    "hard_sigmoid",
+    lambda xp, x: between(xp, x + 3, 0, 6) / 6,
+    holomorphic=False,
+    doc="""Return ``relu6(x + 3) / 6``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1/6 between -3 and 3, and 0 at these bounds and beyond.
+
+    References
+    ----------
+    Howard and others, "Searching for MobileNetV3", 2019.
+
+    Examples
+    --------
+    >>> gt.nn.hard_sigmoid([-4.0, 0.0, 4.0]).tolist()
+    [0.0, 0.5, 1.0]
+    """,
+    x=lambda g, out: g * (out > 0) * (out < 1) * (1 / 6),
+)
+hard_tanh = elementwise(
+    "hard_tanh",
+    lambda xp, x: between(xp, x, -1, 1),
+    holomorphic=False,
+    doc="""Return ``x`` between -1 and 1, and these bounds beyond, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 between the bounds, and 0 at them and beyond.
+
+    References
+    ----------
+    Collobert, "Large scale machine learning", 2004.
+
+    Examples
+    --------
+    >>> gt.nn.hard_tanh([-2.0, 0.5, 2.0]).tolist()
+    [-1.0, 0.5, 1.0]
+    """,
+    x=lambda g, out: g * (out > -1) * (out < 1),
+)

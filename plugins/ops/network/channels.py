@@ -1,0 +1,51 @@
+"""Examples of a batch as channels: how a convolution runs with filters for each example.
+
+Batched images are more images, and batched filters are more filters; where both are batched, each
+example is a group of channels of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....core.errors import TraceError
+from ....core.extend import F, Op
+
+__all__: list[str] = []
+
+
+def as_channels(x: Any, op: Op, groups: int = 1) -> Any:
+    """Return a batch of ``(..., groups * c)`` as ``(..., groups * batch * c)``."""
+    _check_sizes(x, op)
+    size, *rest, c = x.shape
+    x = F.reshape(x, shape=(size, *rest, groups, c // groups))
+    x = F.moveaxis(x, source=(0,), destination=(-2,))
+    return F.reshape(x, shape=(*rest, size * c))
+
+
+def as_examples(x: Any, size: int, groups: int = 1) -> Any:
+    """Return ``(..., groups * batch * c)`` as a batch of ``(..., groups * c)``."""
+    *rest, total = x.shape
+    each = total // (size * groups)
+    x = F.reshape(x, shape=(*rest, groups, size, each))
+    x = F.moveaxis(x, source=(-2,), destination=(0,))
+    return F.reshape(x, shape=(size, *rest, groups * each))
+
+
+def side_by_side(x: Any, op: Op) -> Any:
+    """Return a batch of ``(..., c)`` as ``(..., batch * c)``, examples outermost."""
+    _check_sizes(x, op)
+    size, *rest, c = x.shape
+    return F.reshape(F.moveaxis(x, source=(0,), destination=(-2,)), shape=(*rest, size * c))
+
+
+def apart(x: Any, size: int) -> Any:
+    """Undo :func:`side_by_side`."""
+    *rest, total = x.shape
+    x = F.reshape(x, shape=(*rest, size, total // size))
+    return F.moveaxis(x, source=(-2,), destination=(0,))
+
+
+def _check_sizes(x: Any, op: Op) -> None:
+    if x.shape is None or None in x.shape:
+        raise TraceError(f"{op.name}: vmap over filters needs known sizes, got {x.shape}")

@@ -1,0 +1,202 @@
+"""Rows by number: one-hot rows, rows of a table, and sums of rows of one number."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import TraceError
+from ....core.extend import NONDIFF, F, Op, Tensor, as_batched, as_dtype, as_tensor, default_dtype
+from ..common.batching import leading
+from ..common.kernels import cast_to, kind_of
+from ..common.op_builders import named, op
+from ..common.scattering import scatter_add
+from ..indexing.batched_index import example_numbers
+from ..indexing.take import take
+
+__all__ = ["embedding_lookup", "one_hot", "segment_sum"]
+
+
+def hits(xp: Any, indices: Any, depth: int) -> Any:
+    """Return whether each of ``depth`` numbers is the index."""
+    return xp.expand_dims(indices, axis=-1) == xp.arange(depth, dtype=indices.dtype)
+
+
+_one_hot = op(
+    "one_hot",
+    lambda xp, indices, *, depth, dtype: cast_to(xp, hits(xp, indices, depth), dtype),
+    gradients={"indices": NONDIFF},
+    infer=lambda indices, depth, dtype: (
+        None if indices.shape is None else (*indices.shape, depth),
+        np.dtype(dtype),
+    ),
+    batch=leading,
+    doc="Return rows with a 1 at each index and 0 elsewhere.",
+)
+
+
+@named
+def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
+    """Return rows of ``depth`` numbers, 1 at each index and 0 elsewhere.
+
+    Parameters
+    ----------
+    indices
+        Integers of any shape; one outside ``0 .. depth - 1`` gives a row of zeros.
+    depth
+        The number of classes, the last axis of the result.
+    dtype
+        The result's dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of shape ``(*indices.shape, depth)``; it has no gradient.
+
+    Raises
+    ------
+    TypeError
+        If the indices or ``depth`` are not integers, or ``dtype`` is not a dtype.
+
+    Examples
+    --------
+    >>> gt.one_hot([0, 2, -1], 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    """
+    indices = as_tensor(indices)
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"one_hot: indices must be integers, got dtype {indices.dtype}")
+    wanted = default_dtype() if dtype is None else as_dtype(dtype)
+    return _one_hot(indices, depth=operator.index(depth), dtype=wanted.name)
+
+
+@named
+def embedding_lookup(params: Any, ids: Any) -> Tensor:
+    """Return rows of a table by number.
+
+    Parameters
+    ----------
+    params
+        The table, of shape ``(rows, ...)``.
+    ids
+        Integers of any shape, from 0 to ``rows - 1``.
+
+    Returns
+    -------
+    A tensor of shape ``ids.shape + params.shape[1:]`` and the dtype of the table.
+
+    Raises
+    ------
+    IndexError
+        If a number is out of bounds.
+    TypeError
+        If one is no integer.
+
+    Notes
+    -----
+    Gradients of rows used several times add up.
+
+    Examples
+    --------
+    >>> gt.nn.embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 0, 1]).tolist()
+    [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
+    """
+    return take(params, ids, axis=0)
+
+
+# -- sums by segment -------------------------------------------------------------------------------
+
+
+def _segment_shape(x: Any, ids: Any, num: int) -> Any:
+    if x is None or ids is None:
+        return None
+    fits = len(ids) == 1 and len(x) >= 1 and (ids[0] == x[0] or None in (ids[0], x[0]))
+    if not fits:
+        raise ValueError(
+            "segment_sum: segment_ids have one axis, as long as the first axis of data, "
+            f"got shapes {ids} and {x}"
+        )
+    return (num, *x[1:])
+
+
+def _segment_kernel(xp: Any, x: Any, ids: Any, *, num: int) -> Any:
+    shape = _segment_shape(x.shape, ids.shape, num)
+    if kind_of(ids.dtype) not in "iu":
+        raise TypeError(f"segment_sum: segment_ids must be integers, got dtype {ids.dtype}")
+    if ids.size and (xp.min(ids) < 0 or xp.max(ids) >= num):
+        raise ValueError(
+            f"segment_sum: segment_ids must be from 0 to {num - 1}, "
+            f"got {int(xp.min(ids))} to {int(xp.max(ids))}"
+        )
+    total = xp.zeros(shape, dtype=x.dtype)
+    return scatter_add(xp, total, ids, x, lambda numbers: xp.take(numbers, ids, axis=0))
+
+
+def _segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``segment_sum``."""
+    (x, ids), (bx, bi) = xs, batched
+    if not bi:
+        rows = F.swapaxes(x, axis1=0, axis2=1)
+        return F.swapaxes(op.raw(rows, ids, **params), axis1=0, axis2=1)
+    x = x if bx else as_batched(x, ids)
+    size, num = ids.shape[0], params["num"]
+    if None in (size, *ids.shape, *x.shape):
+        raise TraceError("segment_sum: vmap over segment_ids needs known sizes in a trace")
+    first = F.expand_dims(F.multiply(example_numbers(ids), num), axis=1)
+    apart = F.reshape(F.add(ids, first), shape=(size * x.shape[1],))
+    rows = F.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
+    sums = op.raw(rows, apart, num=size * num)
+    return F.reshape(sums, shape=(size, num, *x.shape[2:]))
+
+
+_segment_sum = op(
+    "segment_sum",
+    _segment_kernel,
+    gradients={"x": lambda g, ids: F.take(g, ids, axis=0), "ids": NONDIFF},
+    infer=lambda x, ids, num: (_segment_shape(x.shape, ids.shape, num), x.dtype),
+    holomorphic=True,
+    batch=_segment_sum_rule,
+    jvp="linear",
+    doc="Sum the rows of ``x`` that have the same number.",
+)
+
+
+@named
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
+    """Return the sums of rows that belong together.
+
+    Parameters
+    ----------
+    data
+        Rows, of shape ``(n, ...)``.
+    segment_ids
+        For each row, the number of its sum: n integers, in any order.
+    num_segments
+        How many sums there are; by default the largest number and 1. A trace needs it.
+
+    Returns
+    -------
+    A tensor of shape ``(num_segments, ...)`` and the dtype of ``data``; a sum without rows is 0.
+
+    Raises
+    ------
+    TypeError
+        If ``segment_ids`` are not integers.
+    ValueError
+        If shapes do not fit, or a number is out of range.
+
+    Notes
+    -----
+    The gradient of a row is that of its sum.
+
+    Examples
+    --------
+    >>> gt.nn.segment_sum([1.0, 2.0, 3.0], [0, 2, 0]).tolist()
+    [4.0, 0.0, 2.0]
+    """
+    ids = as_tensor(segment_ids)
+    if num_segments is None:
+        values = np.asarray(ids.numpy())
+        num_segments = int(values.max()) + 1 if values.size else 0
+    return _segment_sum(data, ids, num=operator.index(num_segments))

@@ -1,0 +1,228 @@
+"""Cross-entropies of class labels, and of distributions, under the softmax of logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Tensor, as_tensor
+from ..common.axes import one_axis, reduced_axes
+from ..common.batching import along, leading
+from ..common.gradients import as_like
+from ..common.kernels import kind_of
+from ..common.op_builders import named, op
+from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
+from .embeddings import hits
+
+__all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
+
+
+def _sparse_shape(logits: Any, labels: Any) -> Any:
+    if logits is not None and not logits:
+        raise ValueError(
+            "sparse_softmax_cross_entropy: logits need an axis of classes, got shape ()"
+        )
+    if logits is None or labels is None:
+        return labels
+    fits = len(labels) == len(logits) - 1 and all(
+        n == m or n is None or m is None for n, m in zip(labels, logits, strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            "sparse_softmax_cross_entropy: labels have one axis less than logits, "
+            f"got labels of shape {labels} and logits of shape {logits}"
+        )
+    return labels
+
+
+def check_labels(xp: Any, logits: Any, labels: Any) -> None:
+    """Raise if class labels do not fit the logits."""
+    _sparse_shape(logits.shape, labels.shape)
+    if not labels.size:
+        return
+    if kind_of(labels.dtype) not in "iu":
+        raise TypeError(
+            f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
+        )
+    low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
+    if low < 0 or high >= classes:
+        raise ValueError(
+            f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
+            f"got {int(low)} to {int(high)}"
+        )
+
+
+def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
+    """Return the cross-entropies of class labels under the softmax of logits."""
+    check_labels(xp, logits, labels)
+    count = labels.size
+    rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
+    shifted = shifted_below_zero(xp, rows, -1)
+    picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]
+    losses = xp.log(xp.sum(xp.exp(shifted), axis=-1)) - picked
+    return xp.reshape(losses, labels.shape)
+
+
+def softmax_less_labels_kernel(xp: Any, logits: Any, labels: Any) -> Any:
+    """Return the softmax of logits less 1 at each label."""
+    p = softmax_kernel(xp, logits)
+    return p - xp.where(hits(xp, labels, logits.shape[-1]), xp.ones_like(p), xp.zeros_like(p))
+
+
+def _softmax_less_labels_rule(g: Any, logits: Any) -> Any:
+    p = F.softmax(logits, axis=-1)
+    return p * (g - F.sum(g * p, axis=-1, keepdims=True))
+
+
+_sparse_cross_entropy = op(
+    "sparse_softmax_cross_entropy",
+    sparse_cross_entropy_kernel,
+    gradients={
+        "logits": lambda g, logits, labels: (
+            F.expand_dims(g, axis=-1) * F.softmax_less_labels(logits, labels)
+        ),
+        "labels": NONDIFF,
+    },
+    infer=lambda logits, labels: (_sparse_shape(logits.shape, labels.shape), logits.dtype),
+    batch=leading,
+    doc="Return the cross-entropy between class labels and the softmax of logits.",
+)
+op(
+    "softmax_less_labels",
+    softmax_less_labels_kernel,
+    gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
+    infer=lambda logits, labels: (logits.shape, logits.dtype),
+    batch=leading,
+    doc="Return the softmax of logits less 1 at the label: the gradient of the cross-entropy.",
+)
+
+
+@named
+def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Tensor:
+    """Return the cross-entropy of class labels under the softmax of logits.
+
+    Parameters
+    ----------
+    labels
+        Integers from 0 to ``classes - 1``, of shape ``logits.shape[:-1]``.
+    logits
+        Unnormalised log-probabilities, classes in the last axis.
+
+    Returns
+    -------
+    A tensor of the shape of ``labels`` and the dtype of ``logits``:
+    ``-log(softmax(logits)[label])``, computed without overflow.
+
+    Raises
+    ------
+    TypeError
+        If the labels are not integers, or the logits are complex.
+    ValueError
+        If the shapes do not fit, or a label is out of range.
+
+    Notes
+    -----
+    The gradient for logits is ``softmax(logits) - one_hot(labels)``; labels have none.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville, "Deep learning", 2016, section 6.2.2.3.
+
+    Examples
+    --------
+    >>> loss = gt.nn.sparse_softmax_cross_entropy_with_logits(labels=0, logits=[2.0, 2.0])
+    >>> round(loss.item(), 4)
+    0.6931
+    """
+    return _sparse_cross_entropy(as_tensor(logits), as_tensor(labels))
+
+
+# -- distributions ---------------------------------------------------------------------------------
+
+
+def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
+    if logits is None or labels is None:
+        return None
+    if len(labels) != len(logits) or any(
+        n != m and None not in (n, m) for n, m in zip(labels, logits, strict=True)
+    ):
+        raise ValueError(
+            "softmax_cross_entropy: labels and logits must have one shape, "
+            f"got labels of shape {labels} and logits of shape {logits}"
+        )
+    (along,) = reduced_axes(axis, len(logits), "softmax_cross_entropy")
+    return (*logits[:along], *logits[along + 1 :])
+
+
+def _dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
+    _dense_shape(logits.shape, labels.shape, axis)
+    return -xp.sum(labels * log_softmax_kernel(xp, logits, axis=axis), axis=axis)
+
+
+def _dense_logits(g: Any, logits: Any, labels: Any, axis: int) -> Any:
+    # softmax - labels by definition, also where labels do not sum to 1
+    return F.expand_dims(g, axis=axis) * (F.softmax(logits, axis=axis) - labels)
+
+
+def _dense_labels(g: Any, logits: Any, labels_like: Any, axis: int) -> Any:
+    return as_like(-(F.expand_dims(g, axis=axis) * F.log_softmax(logits, axis=axis)), labels_like)
+
+
+_cross_entropy = op(
+    "softmax_cross_entropy",
+    _dense_kernel,
+    gradients={"logits": _dense_logits, "labels": _dense_labels},
+    infer=lambda logits, labels, axis: (
+        _dense_shape(logits.shape, labels.shape, axis),
+        np.result_type(logits.dtype, labels.dtype),
+    ),
+    batch=along("axis"),
+    doc="Return the cross-entropy between distributions and the softmax of logits.",
+)
+
+
+@named
+def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -1) -> Tensor:
+    """Return the cross-entropy of distributions under the softmax of logits.
+
+    Parameters
+    ----------
+    labels
+        Probabilities, of the shape of ``logits``.
+    logits
+        Unnormalised log-probabilities.
+    axis
+        The axis of the classes, the last by default.
+
+    Returns
+    -------
+    A tensor without that axis, of the promoted dtype: ``-sum(labels * log_softmax(logits))``,
+    computed without overflow.
+
+    Raises
+    ------
+    AxisError
+        If the axis is out of bounds.
+    TypeError
+        If the logits are complex, or ``axis`` is not an integer.
+    ValueError
+        If the shapes differ.
+
+    Notes
+    -----
+    The gradient for logits is ``softmax(logits) - labels``, also where labels do not sum to 1;
+    labels have a gradient as well. Both are TensorFlow's.
+
+    References
+    ----------
+    Goodfellow, Bengio and Courville, "Deep learning", 2016, section 6.2.2.3.
+
+    Examples
+    --------
+    >>> loss = gt.nn.softmax_cross_entropy_with_logits(labels=[0.5, 0.5], logits=[2.0, 2.0])
+    >>> round(loss.item(), 4)
+    0.6931
+    """
+    axis = one_axis(axis, "softmax_cross_entropy")
+    return _cross_entropy(as_tensor(logits), as_tensor(labels), axis=axis)

@@ -1,0 +1,84 @@
+"""Random numbers as pure functions of a key, so that they can be traced, saved and repeated.
+
+A key is an integer array ``[seed, counter]``. An op turns a key into numbers by the counter-based
+generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), always on the
+host, so that every backend gives the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, Shared, backend_of, row_of, to_numpy
+from ..common.batching import together
+from ..common.op_builders import op
+
+__all__: list[str] = []
+
+
+def stream(key: Any) -> np.random.Generator:
+    """Return NumPy's generator at the start of a key's own stream."""
+    seed, counter = to_numpy(key).astype(np.uint64)
+    # the key selects the stream; NumPy would spend longer on mixing a seed than we on drawing
+    return np.random.Generator(np.random.Philox(key=[seed, counter]))
+
+
+def for_each(key: Any, draw: Callable[[np.random.Generator], Any]) -> Any:
+    """Return what is drawn for a key; for an array of keys, one draw for each, stacked."""
+    keys = to_numpy(key)
+    if keys.ndim == 1:
+        return draw(stream(keys))
+    rows = keys.reshape(-1, 2)
+    some = rows if len(rows) else np.zeros((1, 2), keys.dtype)  # the shape of none is that of one
+    drawn = np.stack([draw(stream(row)) for row in some])[: len(rows)]
+    return drawn.reshape(*keys.shape[:-1], *drawn.shape[1:])
+
+
+def shape_for_each(key: Any, shape: tuple[int, ...]) -> Any:
+    """Return the shape of draws of ``shape``, one for each key."""
+    return None if key.shape is None else (*key.shape[:-1], *shape)
+
+
+def on_backend(numbers: Any, like: Any, dtype: Any = None) -> Any:
+    """Return what was drawn on the host where the array ``like`` is."""
+    owner = backend_of(like)
+    return owner.asarray(numbers, dtype=dtype, device=owner.device(like))
+
+
+def keyed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of random numbers: a batch of keys gives each example its own."""
+    if batched[0]:
+        return op.raw(*together(xs, batched), **params)
+    rows = [row_of(x) if b else x for x, b in zip(xs, batched, strict=True)]
+    return Shared(op.raw(*rows, **params))
+
+
+# -- keys from a key -------------------------------------------------------------------------------
+
+
+def _split_kernel(xp: Any, key: Any, like: Any) -> Any:
+    count = like.shape[0]
+    keys = for_each(key, lambda rng: rng.integers(0, 2**63 - 1, (count, 2), np.int64))
+    return on_backend(np.moveaxis(keys, -2, 0), key, key.dtype)
+
+
+def _split_rule(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    key, like = xs[0], row_of(xs[1]) if batched[1] else xs[1]
+    keys = op.raw(key, like)
+    return F.swapaxes(keys, axis1=0, axis2=1) if batched[0] else Shared(keys)
+
+
+op(
+    "random_split",
+    _split_kernel,
+    gradients={"key": NONDIFF, "like": NONDIFF},
+    infer=lambda key, like: (
+        None if None in (key.shape, like.shape) else (like.shape[0], *key.shape),
+        key.dtype,
+    ),
+    batch=_split_rule,
+    doc="Return keys that one key determines, as many as the first axis of ``like`` is long.",
+)

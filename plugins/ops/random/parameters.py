@@ -1,0 +1,89 @@
+"""What generators check of their parameters, and how these scale the numbers drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import (
+    Tensor,
+    TensorSpec,
+    as_dtype,
+    as_shape,
+    as_tensor,
+    default_dtype,
+    is_transformed,
+    to_numpy,
+)
+
+__all__: list[str] = []
+
+
+def negative(x: Any) -> Any:
+    """Return where numbers are below 0."""
+    return x < 0  # nan passes, as in NumPy
+
+
+def improbable(x: Any) -> Any:
+    """Return where numbers are no probabilities."""
+    return (x < 0) | (x > 1) | (x != x)
+
+
+def refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
+    """Raise ``ValueError`` if values of a parameter are known by now, and some of them wrong."""
+    if type(value) not in (int, float):
+        array = as_tensor(value).array
+        if is_transformed(array):
+            return
+        value = to_numpy(array)
+    found = wrong(value)
+    if found is not False and np.any(found):
+        raise ValueError(f"random.{words}, got {np.asarray(value)[found].flat[0]}")
+
+
+def with_rows(x: Any, name: str) -> Tensor:
+    """Return a tensor whose first axis may be shuffled; raise if it has none."""
+    x = as_tensor(x)
+    if x.shape == ():
+        raise np.exceptions.AxisError(
+            f"random.{name}: expected an integer, or an array with rows (at least one axis); got "
+            f"a single {x.dtype}"
+        )
+    return x
+
+
+def sizes_of(shape: Any, name: str) -> tuple[int, ...]:
+    """Return what a user gave as shape, checked."""
+    sizes = as_shape(shape, f"random.{name}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(
+            f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)"
+        )
+    return sizes
+
+
+def float_dtype(dtype: Any, name: str) -> str:
+    """Return the name of a floating dtype, the default one if none is given."""
+    wanted = default_dtype() if dtype is None else as_dtype(dtype)
+    if wanted.kind != "f":
+        raise TypeError(f"random.{name}: the dtype must be floating, got {wanted}")
+    return wanted.name
+
+
+def float_like(x: Any, name: str) -> TensorSpec | Any:
+    """Return a tensor whose shape and dtype are to be taken; raise if it is not floating."""
+    x = as_tensor(x)
+    float_dtype(x.dtype, name)
+    return x
+
+
+def scaled(draws: Any, offset: Any, scale: Any) -> Any:
+    """Return ``offset + scale * draws``, without ops for the numbers that change nothing."""
+    if not (isinstance(scale, (int, float)) and scale == 1):
+        draws = draws * scale
+    if not (isinstance(offset, (int, float)) and offset == 0):
+        draws = draws + offset
+    return draws
