@@ -1,5 +1,6 @@
 """Tools that rooms of ops share.
 
-``op_builders`` makes ops; ``kernels``, ``dtypes``, ``axes`` and ``ranks`` hold what kernels and
-rules ask about arrays, ``batching`` the rules by which ops run on a hidden leading axis.
+``op_builders`` makes ops. ``kernels`` and ``scattering`` hold what kernels share, ``gradients`` what
+gradient rules do, ``batching`` the rules by which ops run on a hidden leading axis. ``axes``,
+``dtypes`` and ``ranks`` are for all of them, and for the public functions.
 """

@@ -19,10 +19,8 @@ __all__ = [
     "along",
     "batch_axes",
     "flattened",
-    "keyed",
     "leading",
     "merged",
-    "pairs",
     "refused",
     "shape_only",
     "split_first",
@@ -117,16 +115,3 @@ def aligned(x: Any, rank: int, op: Op) -> Any:
     """Return a batch of examples with axes of size 1 in front, so that they have ``rank`` axes."""
     missing = rank - (rank_of(x, op) - 1)
     return F.expand_dims(x, axis=tuple(range(1, 1 + missing))) if missing > 0 else x
-
-
-def pairs(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of ``merge_pairs``: the hidden axis makes a pair with one of size 1."""
-    return op.raw(F.expand_dims(xs[0], axis=1))
-
-
-def keyed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-    """Batching rule of random numbers: a batch of keys gives each example its own."""
-    if batched[0]:
-        return op.raw(*together(xs, batched), **params)
-    rows = [row_of(x) if b else x for x, b in zip(xs, batched, strict=True)]
-    return Shared(op.raw(*rows, **params))

@@ -1,4 +1,4 @@
-"""Dtypes that rules compute in, and results in them."""
+"""Dtypes that ops compute in."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, as_tensor, ops
+from ....core.extend import as_tensor, ops
 
-__all__ = ["SCALARS", "as_floating", "as_like", "inexact", "real_of"]
+__all__ = ["SCALARS", "as_floating", "inexact", "real_of"]
 
 SCALARS = (bool, int, float, complex)
 
 
 def inexact(dtype: Any) -> Any:
-    """Return the floating or complex dtype in which numbers of ``dtype`` are factored."""
+    """Return the floating or complex dtype in which numbers of ``dtype`` are computed with."""
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
@@ -23,11 +23,7 @@ def real_of(dtype: Any) -> Any:
     return np.empty(0, inexact(dtype)).real.dtype
 
 
-def as_like(g: Any, like: Any) -> Any:
-    """Return a gradient in the dtype of ``like``; its shape is right already."""
-    return g if g.dtype == like.dtype else F.cast_like(g, like)
-
-
 def as_floating(x: Any) -> Any:
+    """Return ``x`` as a tensor of floating or complex numbers; others become ``float64``."""
     x = as_tensor(x)
     return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")

@@ -17,7 +17,7 @@ import numpy as np
 from ....core.extend import NONDIFF, F, as_tensor, ops
 from ..common.axes import reduced_axes
 from ..common.batching import along
-from ..common.dtypes import as_like
+from ..common.gradients import as_like
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import op
 

@@ -1,5 +1,5 @@
 """Ops that pick, find, order and replace elements.
 
 ``getitem`` and ``take`` pick by position, ``selection`` by a condition; ``sorting`` and ``sets``
-order and compare values. ``scattering`` and ``batched_index`` hold what their rules share.
+order and compare values. ``batched_index`` is what their batching rules share.
 """

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....core.extend import F, Tensor, TensorSpec
-from ...common.axes import one_axis, reduced_axes
+from .....core.extend import F, Tensor
+from ...common.axes import one_axis
 from ...common.batching import along
 from ...common.kernels import reals
-from ...common.op_builders import op
+from ...common.op_builders import op, same_shape
 
 __all__ = ["log_softmax", "softmax"]
-
-
-def _axis_spec(name: str) -> Any:
-    def infer(x: TensorSpec, *, axis: int) -> tuple[Any, Any]:
-        if x.shape is not None:
-            reduced_axes(axis, len(x.shape), name)
-        return x.shape, x.dtype
-
-    return infer
 
 
 def shifted_below_zero(xp: Any, x: Any, axis: int) -> Any:
@@ -49,7 +40,7 @@ _softmax = op(
     gradients={
         "x": lambda g, out, axis: out * (g - F.sum(g * out, axis=axis, keepdims=True)),
     },
-    infer=_axis_spec("softmax"),
+    infer=same_shape("softmax"),
     batch=along("axis"),
     doc="Return exponentials that sum to 1 along an axis.",
 )
@@ -59,7 +50,7 @@ _log_softmax = op(
     gradients={
         "x": lambda g, out, axis: g - F.exp(out) * F.sum(g, axis=axis, keepdims=True),
     },
-    infer=_axis_spec("log_softmax"),
+    infer=same_shape("log_softmax"),
     batch=along("axis"),
     doc="Return the logarithm of the softmax along an axis.",
 )
