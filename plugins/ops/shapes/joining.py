@@ -341,8 +341,9 @@ def column_stack(arrays: Sequence[Any]) -> Tensor:
 
 @named
 def block(arrays: Any) -> Tensor:
-    """Join nested lists of tensors: the innermost along the last axis, their results along the
-    one before it, and so on.
+    """Join nested lists of tensors as blocks of one.
+
+    The innermost are joined along the last axis, their results along the one before it, and so on.
 
     Parameters
     ----------
