@@ -22,8 +22,6 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 # An import that is not here belongs at the top of its module; an entry that is stale goes.
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
-        core.ops.hookspecs: pluggy
-        core.ops.host: pluggy
         datasets.digits: h5py
         training.epochs: tqdm.auto
     """,

@@ -7,9 +7,10 @@ cheap to import: heavy libraries are for the methods of its backend.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import pluggy
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -19,6 +20,9 @@ PROJECT = "gradtape"
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 Rules = Mapping[str, Callable[..., Any] | Mapping[str, Any]]
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+_hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
 def hookimpl(function: Fn) -> Fn:
@@ -43,24 +47,15 @@ def hookimpl(function: Fn) -> Fn:
     ... def gradtape_ops():
     ...     return [Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})]
     """
-    import pluggy  # slow to import, and needed by plugins alone
-
-    return pluggy.HookimplMarker(PROJECT)(function)
+    return _hookimpl(function)
 
 
-def marked(pluggy: Any) -> Any:
-    """Return this module with its hooks marked as specifications, for a ``PluginManager``."""
-    mark = pluggy.HookspecMarker(PROJECT)
-    for name, hook in globals().items():
-        if name.startswith("gradtape_"):
-            mark(hook)
-    return sys.modules[__name__]
-
-
+@hookspec
 def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
     """Return the backends that the plugin provides."""
 
 
+@hookspec
 def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
     """Return the ops that the plugin provides.
 
@@ -68,6 +63,7 @@ def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
     """
 
 
+@hookspec
 def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """Return gradient rules for ops of other plugins, by op name.
 
@@ -76,6 +72,7 @@ def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """
 
 
+@hookspec
 def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type: ignore[empty-body]
     """Return kernels for ``(op name, backend name)``, replacing the op's portable kernel there.
 
@@ -83,6 +80,7 @@ def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type:
     """
 
 
+@hookspec
 def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
     """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
 
@@ -91,5 +89,6 @@ def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
     """
 
 
+@hookspec
 def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
     """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``."""

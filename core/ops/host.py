@@ -1,25 +1,27 @@
-"""The plugins of this process: found by entry point, registered by hand, left out on request."""
+"""The plugins of this process: found by entry point, registered by hand, left out on request.
+
+It is imported when the registry is first asked for, since plugins take long to find.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import threading
 import traceback
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pluggy
 
 from ..base import table
 from ..errors import PluginError
 from . import backend as backends
 from . import hookspecs
 from .registry import DISABLE, KINDS, PluginInfo, Registry
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-    import pluggy
 
 __all__ = [
     "PluginHost",
@@ -94,11 +96,9 @@ class PluginHost:
         return found
 
     def _discover(self) -> Registry:
-        import pluggy  # slow to import, and needed once
-
         result = Registry()
         manager = pluggy.PluginManager(hookspecs.PROJECT)
-        manager.add_hookspecs(hookspecs.marked(pluggy))
+        manager.add_hookspecs(hookspecs)
         loaded: list[tuple[PluginInfo, Any]] = []
         for info, load in self._candidates():
             result.plugins.append(info)
@@ -124,8 +124,6 @@ class PluginHost:
 
     def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
         """Return the plugins that there are, with what loads each; one left out has a problem."""
-        import importlib.metadata  # slow to import, and needed once
-
         found: list[tuple[PluginInfo, Callable[[], Any]]] = []
         # the built-in plugins come first, by our own declaration and not by name
         entry_points = sorted(
