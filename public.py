@@ -9,15 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterator, Mapping
 from importlib import import_module
+from threading import RLock
 from types import FunctionType, ModuleType
 from typing import Any
 
-__all__ = ["HOMES", "MissingName", "publish", "publish_lazily"]
+__all__ = ["HOMES", "IMPORTING", "MissingName", "publish", "publish_lazily"]
 
 _ROOT = __name__.rpartition(".")[0]
 
 #: Each name directly under the package, with the module that has it; ``"."`` for a module itself.
 HOMES: dict[str, str] = {}
+#: Held while something is imported late: threads that begin with different modules of one circle
+#: of packages and their parts would else wait for each other, which Python raises an error about.
+IMPORTING = RLock()
 #: The modules whose names are public: what they have named keeps that name.
 _PUBLISHED: set[str] = set()
 
@@ -59,9 +63,10 @@ def publish_lazily(table: Mapping[str, str]) -> None:
         home = HOMES.get(name)
         if home is None:
             raise MissingName(_ROOT, name)
-        if home == ".":
-            return import_module(f".{name}", _ROOT)
-        value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
+        with IMPORTING:
+            if home == ".":
+                return import_module(f".{name}", _ROOT)
+            value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
         setattr(package, name, value)  # not asked for again
         return value
 

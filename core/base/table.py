@@ -10,8 +10,11 @@ registry, and the public functions. So is what is slow to import and seldom need
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from ...public import IMPORTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,9 +27,11 @@ __all__ = ["F", "face", "late", "ops", "public", "registry"]
 PACKAGE = __name__.partition(".")[0]
 
 
+@cache
 def late(name: str) -> Any:
     """Return a module of the package, which is imported now if it has not been before."""
-    return sys.modules.get(f"{PACKAGE}.{name}") or import_module(f"{PACKAGE}.{name}")
+    with IMPORTING:  # and not half of it, while another thread imports it
+        return import_module(f"{PACKAGE}.{name}")
 
 
 def registry() -> Registry:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 
 import pluggy
 
+from ...public import IMPORTING
 from ..base import table
 from ..errors import PluginError
 from . import backend as backends
@@ -36,7 +36,6 @@ class PluginHost:
     """Holds the registry, and makes another when plugins come or go."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
         self._registry: Registry | None = None
         self._by_hand: dict[str, Any] = {}
         self._disabled: set[str] = set()
@@ -76,7 +75,7 @@ class PluginHost:
 
     def forget(self) -> None:
         """Forget the registry: plugins are discovered anew on the next call."""
-        with self._lock:
+        with IMPORTING:
             old, self._registry = self._registry, None
             table.forget()
             backends.forget()
@@ -85,7 +84,7 @@ class PluginHost:
 
     def _discovered(self, quiet: str = "") -> Registry:
         """Discover plugins if that is to be done; warn of broken ones but ``quiet``."""
-        with self._lock:
+        with IMPORTING:
             if self._registry is not None:
                 return self._registry
             found = self._registry = self._discover()

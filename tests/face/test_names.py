@@ -99,6 +99,26 @@ def test_each_name_can_be_what_a_program_asks_for_first() -> None:
     assert printed(code).split() == names
 
 
+def test_threads_may_ask_for_their_first_names_at_once() -> None:
+    code = (
+        "import threading, gradtape as gt\n"
+        "failed = []\n"
+        "def ask(name):\n"
+        "    start.wait()\n"
+        "    try:\n"
+        "        float(gt.constant(1.0) + 1.0) if name == 'constant' else getattr(gt, name)\n"
+        "    except BaseException as error:\n"
+        "        failed.append((name, error))\n"
+        "names = 'interp vecmat argmin where ravel layers nn constant'.split()\n"
+        "start = threading.Barrier(len(names))\n"
+        "threads = [threading.Thread(target=ask, args=(name,)) for name in names]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print(failed)"
+    )
+    assert {printed(code) for _ in range(5)} == {"[]"}
+
+
 def test_imports_of_modules_and_of_names_agree() -> None:
     code = (
         "import gradtape as gt, gradtape.fft, gradtape.nn as nn, gradtape.random\n"
