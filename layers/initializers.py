@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import random  # by its public name: layers do not know which plugin provides it
 from ..core.extend import snake_case
+
+# by its public name: layers do not know which plugin provides it
+from ..random import uniform as random_uniform
 
 __all__ = [
     "Constant",
@@ -38,7 +40,7 @@ _CUT_STDDEV = 0.87962566103423978
 
 def draw_seed() -> int:
     """Return a seed from the global generator of ``gradtape.random``."""
-    high, low = random.uniform((2,), 0.0, 2.0**31, dtype="float64").numpy()
+    high, low = random_uniform((2,), 0.0, 2.0**31, dtype="float64").numpy()
     return (int(high) << 31) + int(low)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import nn  # by its public name: training does not know which plugin provides it
 from ..core.extend import Tensor, as_tensor, constant, ops
+
+# by its public name: training does not know which plugin provides it
+from ..nn import clip_by_norm
 
 __all__ = [
     "CLIPPING",
@@ -129,7 +131,7 @@ def clipped(
 ) -> list[Any]:
     """Return gradients, clipped in the way that has a size."""
     if clipnorm is not None:
-        return [nn.clip_by_norm(g, clipnorm) for g in gradients]
+        return [clip_by_norm(g, clipnorm) for g in gradients]
     if clipvalue is not None:
         return [ops["clip"](g, -clipvalue, clipvalue) for g in gradients]
     if global_clipnorm is not None:

@@ -212,3 +212,19 @@ def test_a_module_that_cannot_be_imported_does_not_hide_the_message(
     with pytest.raises(AttributeError) as caught:
         _ = gt.zeross
     assert str(caught.value) == "module 'gradtape' has no attribute 'zeross'"
+
+
+@pytest.mark.parametrize("name", ["layers", "training", "saving", "nn", "random", "linalg"])
+def test_a_module_of_the_package_imports_what_it_needs_by_its_place(name: str) -> None:
+    # a name of the package is imported under a lock, for which a thread that is half way through an
+    # import must not wait: the holder may wait for that import
+    code = (
+        "import sys, gradtape; asked = []; names = vars(gradtape)['__getattr__']\n"
+        "def spy(name):\n"
+        "    asked.append(name)\n"
+        "    return names(name)\n"
+        "vars(gradtape)['__getattr__'] = spy\n"
+        f"import gradtape.{name}\n"
+        "print([name for name in asked if name[:2] != '__'])"
+    )
+    assert printed(code) == "[]"

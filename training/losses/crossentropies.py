@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import nn  # by its public name: training does not know which plugin provides it
 from ...core.extend import Tensor, as_tensor, ops
+
+# by their public names: training does not know which plugin provides them
+from ...nn import (
+    binary_cross_entropy,
+    categorical_cross_entropy,
+    sigmoid_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits,
+)
 from ..shapes import EPSILON, alike, column_dropped, mean_of
 
 __all__ = [
@@ -70,9 +77,9 @@ def binary_crossentropy(
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
     if from_logits:
-        values = nn.sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
+        values = sigmoid_cross_entropy_with_logits(labels=y_true, logits=y_pred)
     else:
-        values = nn.binary_cross_entropy(labels=y_true, probabilities=y_pred, epsilon=EPSILON)
+        values = binary_cross_entropy(labels=y_true, probabilities=y_pred, epsilon=EPSILON)
     return mean_of(values, axis)
 
 
@@ -128,9 +135,9 @@ def categorical_crossentropy(
         classes = ops["sum"](ops["ones_like"](y_true), axis=axis, keepdims=True)
         y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
     if from_logits:
-        return nn.softmax_cross_entropy_with_logits(labels=y_true, logits=y_pred, axis=axis)
+        return softmax_cross_entropy_with_logits(labels=y_true, logits=y_pred, axis=axis)
     p = y_pred / ops["sum"](y_pred, axis=axis, keepdims=True)
-    return nn.categorical_cross_entropy(labels=y_true, probabilities=p, axis=axis, epsilon=EPSILON)
+    return categorical_cross_entropy(labels=y_true, probabilities=p, axis=axis, epsilon=EPSILON)
 
 
 def sparse_categorical_crossentropy(

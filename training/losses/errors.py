@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import nn  # by its public name: training does not know which plugin provides it
 from ...core.extend import Tensor, ops
+
+# by its public name: training does not know which plugin provides it
+from ...nn import huber as huber_values
 from ..shapes import EPSILON, alike, mean_of
 
 __all__ = [
@@ -170,7 +172,7 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     [1.5]
     """
     y_true, y_pred = alike("huber", y_true, y_pred)
-    return mean_of(nn.huber(labels=y_true, predictions=y_pred, delta=delta))
+    return mean_of(huber_values(labels=y_true, predictions=y_pred, delta=delta))
 
 
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
