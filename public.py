@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Mapping
 from importlib import import_module
 from threading import RLock
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, ForwardRef
 
 __all__ = ["HOMES", "IMPORTING", "MissingName", "publish", "publish_lazily"]
 
@@ -87,6 +87,11 @@ def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
         # under another name than its own (an alias) pickle would not find it
         if home.startswith(f"{_ROOT}.") and home not in _PUBLISHED and name in names:
             above = f"{_ROOT}{HOMES.get(name)}" in (home, module_name)
+            if isinstance(value, type):  # its annotations are evaluated where it was written
+                hints = vars(value).get("__annotations__", {})
+                for key, hint in hints.items():
+                    if isinstance(hint, str):
+                        hints[key] = ForwardRef(hint, False, module=home, is_class=True)
             value.__module__ = _ROOT if above else module_name
     return value
 

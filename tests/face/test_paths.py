@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import pickle
 import pydoc
@@ -9,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from types import FunctionType
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -44,6 +45,22 @@ def test_a_public_path_leads_to_the_object(module: str, name: str, value: Any) -
     assert pickle.loads(pickle.dumps(value)) is value
     if isinstance(value, FunctionType):
         assert value.__name__ in inspect.getsource(value)
+
+
+CLASSES = [param for param in OWN if isinstance(param.values[2], type)]
+
+
+@pytest.mark.parametrize(("module", "name", "value"), CLASSES)
+def test_annotations_of_a_class_can_be_evaluated_in_subclasses(
+    module: str, name: str, value: Any
+) -> None:
+    assert get_type_hints(value) is not None
+    if not isinstance(value, enum.EnumMeta):
+
+        class Own(value):
+            width: int
+
+        assert get_type_hints(Own)["width"] is int
 
 
 @pytest.mark.parametrize(
