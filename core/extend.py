@@ -12,7 +12,6 @@ from .base.context import active_graph, init_scope, loop_limit, recording_to, tr
 from .base.dtypes import (
     SCALARS,
     as_dtype,
-    default_complex_dtype,
     default_dtype,
     is_differentiable,
 )
@@ -20,7 +19,7 @@ from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, 
 from .base.table import F, ops, public
 
 # nested containers
-from .base.tree import flatten, map_structure, pack_like, sorted_keys, structure
+from .base.tree import flatten, map_structure, pack_like, structure
 
 # batching rules
 from .batches.batched import (
@@ -37,7 +36,7 @@ from .errors import BackendUnavailable, PluginError
 
 # ops that run graphs
 from .functions.branch import Branch, holding, joined, trace_branch
-from .functions.concrete import ConcreteFunction, Output, RestoredFunction, same_value
+from .functions.concrete import ConcreteFunction, Output, RestoredFunction
 from .functions.custom import custom_gradient
 from .functions.function import Function, function
 from .functions.program import Program, batched_graph
@@ -45,18 +44,15 @@ from .graphs.compiled import compiled
 from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
-from .graphs.optimize import prune
 from .graphs.replay import replay
 from .module import Module, saved_classes, snake_case
 from .ops.backend import (
     Backend,
     backend,
-    backend_for_type,
     backend_of,
     check_same_backend,
     current_backend,
     current_device,
-    shape_witness,
     to_numpy,
 )
 from .ops.dispatch import is_transformed, register_array_type
@@ -64,13 +60,13 @@ from .ops.hookspecs import hookimpl
 from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
-from .tape.tape import GradientTape, UnconnectedGradients
+from .tape.tape import GradientTape
 from .tensors.convert import among, as_tensor, beside, constant, host_array
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Variable, can_train
+from .tensors.variable import Variable
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -109,7 +105,6 @@ __all__ = [
     "Tensor",
     "TensorSpec",
     "UnaryOp",
-    "UnconnectedGradients",
     "Variable",
     "Written",
     "active_graph",
@@ -119,12 +114,10 @@ __all__ = [
     "as_shape",
     "as_tensor",
     "backend",
-    "backend_for_type",
     "backend_of",
     "batched_graph",
     "beside",
     "broadcast_shapes",
-    "can_train",
     "check_randomness",
     "check_same_backend",
     "compiled",
@@ -133,7 +126,6 @@ __all__ = [
     "current_device",
     "custom_gradient",
     "decode_index",
-    "default_complex_dtype",
     "default_dtype",
     "describe",
     "flatten",
@@ -153,7 +145,6 @@ __all__ = [
     "ops",
     "pack_like",
     "plain",
-    "prune",
     "public",
     "rank_of",
     "recording_to",
@@ -161,11 +152,8 @@ __all__ = [
     "registry",
     "replay",
     "row_of",
-    "same_value",
     "saved_classes",
-    "shape_witness",
     "snake_case",
-    "sorted_keys",
     "structure",
     "to_numpy",
     "trace_branch",

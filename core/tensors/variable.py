@@ -379,8 +379,3 @@ class Variable(Operators):
             f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
             f"value={gap}{value}>"
         )
-
-
-def can_train(variable: Variable) -> bool:
-    """Return whether gradients exist for a variable."""
-    return variable.trainable and is_differentiable(variable.dtype)
