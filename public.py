@@ -117,6 +117,12 @@ class MissingName(AttributeError):
             hint = ""
         return f"module {module_name!r} has no attribute {name!r}{hint}"
 
+    def __repr__(self) -> str:
+        return f"AttributeError({str(self)!r})"
+
+    def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
+        return AttributeError, (str(self),)  # a module is not pickled, nor found by our name
+
 
 # a traceback shows the name of the type
 MissingName.__module__, MissingName.__qualname__ = "builtins", "AttributeError"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -212,3 +213,12 @@ def test_a_module_that_cannot_be_imported_does_not_hide_the_message(
     with pytest.raises(AttributeError) as caught:
         _ = gt.zeross
     assert str(caught.value) == "module 'gradtape' has no attribute 'zeross'"
+
+
+def test_the_error_reaches_another_process_and_is_shown_as_what_it_is() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = gt.nn.sofmax
+    said = "module 'gradtape.nn' has no attribute 'sofmax'; did you mean gt.nn.softmax?"
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert (type(sent), str(sent)) == (AttributeError, said)
+    assert repr(caught.value) == repr(sent)
