@@ -124,8 +124,9 @@ class MissingName(AttributeError):
         return AttributeError, (str(self),)  # a module is not pickled, nor found by our name
 
 
-# a traceback shows the name of the type
-MissingName.__module__, MissingName.__qualname__ = "builtins", "AttributeError"
+# a traceback shows the name of the type: Python's the one, IPython's the other
+MissingName.__module__ = "builtins"
+MissingName.__qualname__ = MissingName.__name__ = "AttributeError"
 
 
 def _hint(module_name: str, name: str) -> str:

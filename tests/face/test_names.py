@@ -100,6 +100,20 @@ def test_each_name_can_be_what_a_program_asks_for_first() -> None:
     assert printed(code).split() == names
 
 
+@pytest.mark.parametrize("option", ["-O", "-OO"])
+def test_the_package_works_without_asserts_and_docstrings(option: str) -> None:
+    code = (
+        "import gradtape as gt, gradtape.compat.tensorflow as tf\n"
+        "for name in gt.__all__: getattr(gt, name).__doc__\n"
+        "layer = tf.keras.layers.Dense(2)\n"
+        "print(layer(tf.ones((1, 3))).shape, gt.nn.relu.__doc__ is None)"
+    )
+    done = subprocess.run(
+        [sys.executable, option, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "(1, 2) False\n", done.stderr
+
+
 def test_threads_may_ask_for_their_first_names_at_once() -> None:
     code = (
         "import threading, gradtape as gt\n"
@@ -222,3 +236,4 @@ def test_the_error_reaches_another_process_and_is_shown_as_what_it_is() -> None:
     sent = pickle.loads(pickle.dumps(caught.value))
     assert (type(sent), str(sent)) == (AttributeError, said)
     assert repr(caught.value) == repr(sent)
+    assert type(caught.value).__name__ == "AttributeError"
