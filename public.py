@@ -117,9 +117,16 @@ class MissingName(AttributeError):
             hint = ""
         return f"module {module_name!r} has no attribute {name!r}{hint}"
 
+    def __repr__(self) -> str:
+        return f"AttributeError({str(self)!r})"
 
-# a traceback shows the name of the type
-MissingName.__module__, MissingName.__qualname__ = "builtins", "AttributeError"
+    def __reduce__(self) -> tuple[type[AttributeError], tuple[str]]:
+        return AttributeError, (str(self),)  # a module is not pickled, nor found by our name
+
+
+# a traceback shows the name of the type: Python's the one, IPython's the other
+MissingName.__module__ = "builtins"
+MissingName.__qualname__ = MissingName.__name__ = "AttributeError"
 
 
 def _hint(module_name: str, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -512,3 +514,21 @@ def test_labels_and_predictions_broadcast() -> None:
         loss = keras.losses.MeanSquaredError(reduction="sum")(labels, x)
     same(tape.gradient(loss, x), predictions - labels)
     same(keras.metrics.MeanAbsoluteError()(labels, predictions), 0.5)
+
+
+@pytest.mark.parametrize("name", keras.losses.__all__)
+def test_losses_are_pickled_by_name(name: str) -> None:
+    loss = getattr(keras.losses, name)
+    assert pickle.loads(pickle.dumps(loss)) is loss
+
+
+def test_labels_of_another_shape_than_logits_are_refused() -> None:
+    labels, logits = [[0.0], [2.0]], [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]
+    for space, call in ((keras.losses, "__call__"), (keras.metrics, "update_state")):
+        for name in ("BinaryCrossentropy", "CategoricalCrossentropy"):
+            loss = getattr(space, name)(from_logits=True)
+            with pytest.raises(ValueError, match=r"shape"):
+                getattr(loss, call)(labels, logits)
+    for function in (keras.losses.binary_crossentropy, keras.losses.categorical_crossentropy):
+        with pytest.raises(ValueError, match=r"shape"):
+            function(labels, logits, from_logits=True)

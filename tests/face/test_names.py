@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import pkgutil
 import subprocess
 import sys
@@ -97,6 +98,20 @@ def test_each_name_can_be_what_a_program_asks_for_first() -> None:
         "    print(name)"
     )
     assert printed(code).split() == names
+
+
+@pytest.mark.parametrize("option", ["-O", "-OO"])
+def test_the_package_works_without_asserts_and_docstrings(option: str) -> None:
+    code = (
+        "import gradtape as gt, gradtape.compat.tensorflow as tf\n"
+        "for name in gt.__all__: getattr(gt, name).__doc__\n"
+        "layer = tf.keras.layers.Dense(2)\n"
+        "print(layer(tf.ones((1, 3))).shape, gt.nn.relu.__doc__ is None)"
+    )
+    done = subprocess.run(
+        [sys.executable, option, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "(1, 2) False\n", done.stderr
 
 
 def test_threads_may_ask_for_their_first_names_at_once() -> None:
@@ -228,3 +243,13 @@ def test_a_module_of_the_package_imports_what_it_needs_by_its_place(name: str) -
         "print([name for name in asked if name[:2] != '__'])"
     )
     assert printed(code) == "[]"
+
+
+def test_the_error_reaches_another_process_and_is_shown_as_what_it_is() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = gt.nn.sofmax
+    said = "module 'gradtape.nn' has no attribute 'sofmax'; did you mean gt.nn.softmax?"
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert (type(sent), str(sent)) == (AttributeError, said)
+    assert repr(caught.value) == repr(sent)
+    assert type(caught.value).__name__ == "AttributeError"

@@ -73,7 +73,7 @@ def adapted(
         native.__init__(self, **ours)
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
-    summary = inspect.cleandoc(native.__doc__).partition("\n")[0]
+    summary = inspect.cleandoc(native.__doc__ or "").partition("\n")[0]  # none with -OO
     contents = {
         "__init__": __init__,
         "__doc__": f"{summary}\n\nSee :class:`gradtape.{path}`; the arguments are Keras'.\n",

@@ -77,15 +77,20 @@ def _of_one_rank(low: Any, high: Any) -> tuple[Any, Any]:
     return low, gradtape.squeeze(high, -1)
 
 
-def aligned(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Return labels and predictions as floating tensors of one dtype and shape."""
+def aligned(y_true: Any, y_pred: Any, from_logits: bool = False) -> tuple[Any, Any]:
+    """Return labels and predictions as floating tensors of one dtype and shape.
+
+    As in TensorFlow, labels are not broadcast to logits: classes in a column would pass for
+    distributions.
+    """
     y_true, y_pred = gradtape.as_tensor(y_true), gradtape.as_tensor(y_pred)
     if y_pred.dtype.kind in "biu":
         y_pred = y_pred.astype("float32")
     if y_true.dtype != y_pred.dtype:
         y_true = y_true.astype(y_pred.dtype)
     y_true, y_pred = of_one_rank(y_true, y_pred)
-    if y_true.shape != y_pred.shape and None not in (y_true.shape, y_pred.shape):
+    unlike = y_true.shape != y_pred.shape and None not in (y_true.shape, y_pred.shape)
+    if unlike and not from_logits:
         zeros = gradtape.zeros_like(y_true), gradtape.zeros_like(y_pred)
         return y_true + zeros[1], y_pred + zeros[0]
     return y_true, y_pred
@@ -102,6 +107,7 @@ def _function(name: str) -> Callable[..., Any]:
     def loss(y_true: Any, y_pred: Any, *settings: Any, **named: Any) -> Any:
         return function(*aligned(y_true, y_pred), *settings, **named)
 
+    loss.__module__ = __name__  # where pickle finds it
     return adapts(f"training.losses.{name}")(loss)
 
 
@@ -126,7 +132,7 @@ def binary_crossentropy(
     axis: int = -1,
 ) -> Any:
     """Return the mean over ``axis`` of the cross-entropies of labels and probabilities."""
-    y_true, y_pred = aligned(y_true, y_pred)
+    y_true, y_pred = aligned(y_true, y_pred, from_logits)
     return native.binary_crossentropy(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
@@ -139,7 +145,7 @@ def categorical_crossentropy(
     axis: int = -1,
 ) -> Any:
     """Return the cross-entropies of label distributions and probabilities, or logits."""
-    y_true, y_pred = aligned(y_true, y_pred)
+    y_true, y_pred = aligned(y_true, y_pred, from_logits)
     return native.categorical_crossentropy(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
@@ -191,7 +197,8 @@ class _Aligned(Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return a value per example."""
-        return super().call(*aligned(y_true, y_pred))
+        settings: dict[str, Any] = vars(self).get("settings", {})
+        return super().call(*aligned(y_true, y_pred, settings.get("from_logits", False)))
 
 
 def _object(name: str, settings: str = "", base: type = _Aligned, **defaults: Any) -> Any:

@@ -73,7 +73,8 @@ class _Aligned(Metric):
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
         of_gradtape: Any = super()
-        return of_gradtape.per_example(*losses.aligned(y_true, y_pred))
+        from_logits = of_gradtape.get_config().get("from_logits", False)
+        return of_gradtape.per_example(*losses.aligned(y_true, y_pred, from_logits))
 
 
 def _object(name: str, settings: str = "", base: type = Metric, **defaults: Any) -> Any:
