@@ -53,6 +53,12 @@ def test_errors_of_arguments_name_the_class_that_is_called(name: str) -> None:
         getattr(gt, name)(gt.constant(1.0), no_such_argument=True)
 
 
+def test_errors_of_a_method_name_it_as_it_is_called() -> None:
+    for name in ("to", "__array_namespace__"):
+        with pytest.raises(TypeError, match=rf"^\w+\.{name}\(\) got an unexpected keyword"):
+            getattr(gt.constant(1.0), name)(no_such_argument=True)
+
+
 CLASSES = [param for param in OWN if isinstance(param.values[2], type)]
 
 
