@@ -319,8 +319,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
 
 @named
 def block(arrays: Any) -> Tensor:
-    """Join nested lists of tensors: the innermost along the last axis, their results along the
-    one before it, and so on.
+    """Join nested lists of tensors: the innermost along the last axis, the next one axis before.
 
     Parameters
     ----------
