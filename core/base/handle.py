@@ -23,6 +23,8 @@ class Handle:
         self.array = array
         self.id = next_id()
 
+    __init__.__qualname__ = "Tensor.__init__"  # so errors name what users call
+
     @classmethod
     def with_id(cls, array: Any, id: int) -> Self:
         """Return a handle with a given identity on tapes: a variable's, or 0 for none.

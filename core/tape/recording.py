@@ -48,6 +48,8 @@ class RecordingTape(Recorder):
         self.levels: frozenset[int] = frozenset()
         self.batched = False
 
+    __init__.__qualname__ = "GradientTape.__init__"  # so errors name what users call
+
     def __repr__(self) -> str:
         state = "recording" if self._recording else "not recording"
         kind = "persistent, " if self._persistent else ""

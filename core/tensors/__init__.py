@@ -56,3 +56,8 @@ Operators.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
 Operators.__array_function__ = _array_function  # type: ignore[method-assign]
 Operators.__array_namespace__ = _array_namespace  # type: ignore[method-assign]
 Tensor.to = transfer  # type: ignore[assignment, method-assign]
+
+# errors and help name what users call
+_array_namespace.__name__ = "__array_namespace__"
+_array_namespace.__qualname__ = "Tensor.__array_namespace__"
+transfer.__name__, transfer.__qualname__ = "to", "Tensor.to"

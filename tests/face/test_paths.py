@@ -47,6 +47,18 @@ def test_a_public_path_leads_to_the_object(module: str, name: str, value: Any) -
         assert value.__name__ in inspect.getsource(value)
 
 
+@pytest.mark.parametrize("name", ["GradientTape", "Tensor", "ForwardAccumulator", "Variable"])
+def test_errors_of_arguments_name_the_class_that_is_called(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected keyword"):
+        getattr(gt, name)(gt.constant(1.0), no_such_argument=True)
+
+
+def test_errors_of_a_method_name_it_as_it_is_called() -> None:
+    for name in ("to", "__array_namespace__"):
+        with pytest.raises(TypeError, match=rf"^\w+\.{name}\(\) got an unexpected keyword"):
+            getattr(gt.constant(1.0), name)(no_such_argument=True)
+
+
 CLASSES = [param for param in OWN if isinstance(param.values[2], type)]
 
 
