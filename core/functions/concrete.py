@@ -10,7 +10,7 @@ from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.spec import TensorSpec, describe
 from ..base.tree import flatten, map_structure, structure
-from ..graphs.compiled import Run, compiled
+from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
 from ..graphs.replay import replay
 from ..ops.dispatch import is_transformed
@@ -54,7 +54,6 @@ class ConcreteFunction:
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
-        self._run: Run | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
@@ -110,9 +109,8 @@ class ConcreteFunction:
         """
         direct = active_graph.get() is None and not active_tapes.get()
         if direct and not any(is_transformed(x.array) for x in tensors):
-            if self._run is None:
-                self._run = compiled(self.graph)
-            outputs = [Tensor(array) for array in self._run([x.array for x in tensors])]
+            run = self.graph.run or compiled(self.graph)
+            outputs = [Tensor(array) for array in run([x.array for x in tensors])]
         else:
             outputs = replay(self.graph, tensors)
         return map_structure(

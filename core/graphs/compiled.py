@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..base.table import registry
 from ..tensors.tensor import Tensor
 from .graph import Graph
+from .nodes import Run
 from .replay import replay
 
-__all__ = ["Run", "compiled"]
-
-Run = Callable[[Sequence[Any]], list[Any]]
-
-_compiled: weakref.WeakKeyDictionary[Graph, Run] = weakref.WeakKeyDictionary()
+__all__ = ["compiled"]
 
 
 def compiled(graph: Graph) -> Run:
     """Return what runs a graph, made by the selected executor on first use."""
-    run = _compiled.get(graph)
-    if run is None:
-        run = _compiled[graph] = _naming(graph, registry().executor()(graph))
-    return run
+    if graph.run is None:
+        graph.run = _naming(graph, registry().executor()(graph))
+    return graph.run
 
 
 def _naming(graph: Graph, execute: Run) -> Run:

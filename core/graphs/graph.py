@@ -17,7 +17,7 @@ from ..base.unknown import user_line
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
-from .nodes import BaseGraph, CustomGradient, Node, Read, Symbol, Written
+from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written
 from .text import graph_text
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ class Graph(BaseGraph):
         Variable -> symbol of the value that it has on exit.
     closure
         Where constants came from that tapes may follow; ``None`` if there are no such.
+    run
+        What runs it on arrays, once ``compiled`` has made it. It is kept here, and not in a table
+        of weak references, since it refers to the graph.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Graph(BaseGraph):
         self.captures: list[Symbol] = []
         self.updates: dict[Variable, Symbol] = {}
         self.closure: Closure | None = None
+        self.run: Run | None = None
         self._captured: dict[Symbol, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
@@ -311,6 +315,9 @@ class Graph(BaseGraph):
         twin = copy.copy(self)
         twin.updates = {}
         return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "run": None}  # a copy has variables of its own, or assigns none
 
     # -- looking ---------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,9 +21,13 @@ __all__ = [
     "NotSaved",
     "Read",
     "Refusal",
+    "Run",
     "Symbol",
     "Written",
 ]
+
+#: What runs a graph: from arrays to arrays.
+Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 
 
 class BaseGraph:

@@ -18,6 +18,7 @@ import pluggy
 
 from ...public import IMPORTING
 from ..base import table
+from ..base.unknown import user_line
 from ..errors import PluginError
 from . import backend as backends
 from . import hookspecs
@@ -39,6 +40,7 @@ class PluginHost:
         self._registry: Registry | None = None
         self._by_hand: dict[str, Any] = {}
         self._disabled: set[str] = set()
+        self._discovering = False
 
     def registry(self, strict: bool = True) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -56,7 +58,7 @@ class PluginHost:
         self._by_hand[name] = plugin
         self.forget()
         found = self._discovered(quiet=name)  # its problem is raised, not warned of
-        info = next(info for info in found.plugins if info.name == name)
+        info = next(info for info in reversed(found.plugins) if info.name == name)
         if info.problem:
             self.unregister(name)
             raise PluginError(info.problem)
@@ -87,7 +89,17 @@ class PluginHost:
         with IMPORTING:
             if self._registry is not None:
                 return self._registry
-            found = self._registry = self._discover()
+            if self._discovering:
+                raise PluginError(
+                    f"{user_line()}: a plugin computes, or asks for the registry, while plugins "
+                    "are still being found: when it is imported, or in a hook; let its ops and "
+                    "classes do that"
+                )
+            self._discovering = True
+            try:
+                found = self._registry = self._discover()
+            finally:
+                self._discovering = False
         for info in found.plugins:
             problem = info.problem and not info.clash and info.problem != "disabled"
             if problem and info.name != quiet:
@@ -115,10 +127,9 @@ class PluginHost:
         for info, plugin in loaded:
             try:
                 result.add(info, _provided(manager, plugin))
-            except PluginError as error:
-                info.problem = str(error)
             except Exception as error:
-                info.problem = _cause(info, error)
+                told = str(error)
+                info.problem = told if told.startswith(str(info)) else _cause(info, error)
         return result
 
     def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:

@@ -120,6 +120,11 @@ class Primitive:
         PluginError
             If an input is missing or unknown, or a rule asks for what the op does not have.
         """
+        self.rules = self._by_input(gradients)
+
+    def _by_input(
+        self, gradients: Mapping[str, Callable[..., Any] | None]
+    ) -> tuple[Rule | None, ...]:
         unknown = sorted(set(gradients) - set(self.inputs))
         missing = [name for name in self.inputs if name not in gradients]
         if unknown or missing:
@@ -131,14 +136,17 @@ class Primitive:
         for name in self.inputs:
             fn = gradients[name]
             rules.append(None if fn is None else Rule(self, name, fn))
-        self.rules = tuple(rules)
+        return tuple(rules)
+
+    def made_rules(self, rules: Mapping[str, Any] | Callable[..., Any]) -> tuple[Any, Any]:
+        """Return what :meth:`replace_rules` makes of its argument: ``vjp`` and ``rules``."""
+        if isinstance(rules, Mapping):
+            return self.vjp, self._by_input(rules)
+        return self.joint_rule(rules), None
 
     def replace_rules(self, rules: Mapping[str, Any] | Callable[..., Any]) -> None:
         """Take other gradient rules: by input name, or one function written by parameter names."""
-        if isinstance(rules, Mapping):
-            self.set_gradients(rules)
-        else:
-            self.vjp, self.rules = self.joint_rule(rules), None
+        self.vjp, self.rules = self.made_rules(rules)
 
     def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Return a user's rule, which is given tensors, as a ``vjp`` of this op."""

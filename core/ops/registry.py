@@ -222,8 +222,12 @@ class Registry:
             (kind, name, item) for kind in KINDS for name, item in kind.items(provided[kind.hook])
         ]
         ops = {**self.ops, **{name: op for kind, name, op in new if isinstance(kind, _Ops)}}
+        seen = set()
         for kind, name, item in new:
             kind.check(self, info, name, item, ops)
+            if (kind.name, name) in seen:
+                raise PluginError(f"{info} provides the {kind.name} {name!r} twice")
+            seen.add((kind.name, name))
         for kind, name, item in new:
             self._owner[kind.name, name] = info
             kind.install(self, info, name, item)
@@ -344,6 +348,10 @@ class _Rules(Kind):
     ) -> None:
         super().check(registry, info, name, item, ops)
         self._check_op(info, name, ops)
+        try:
+            ops[name].made_rules(item)
+        except PluginError as error:
+            raise PluginError(f"{info}: {error}") from None
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         op = registry.ops[name]

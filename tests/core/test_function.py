@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import gc
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -747,3 +749,36 @@ def test_a_callable_without_known_parameters_is_refused_in_words() -> None:
         gt.function(Opaque())
     with pytest.raises(TypeError, match="use gradtape's op in place of NumPy's"):
         gt.function(np.sin)
+
+
+def test_a_function_that_has_run_lets_go_of_what_it_held() -> None:
+    def run():
+        outside, state = gt.constant(np.ones(3)), gt.Variable(np.ones(3))
+        function = gt.function(lambda x: x * outside + state)
+        assert function(outside).tolist() == [2.0, 2.0, 2.0]
+        return weakref.ref(outside.array), weakref.ref(state)
+
+    held = run()
+    gc.collect()
+    assert [kept() for kept in held] == [None, None]
+
+
+def test_a_copy_of_a_loaded_model_that_has_run_has_variables_of_its_own(tmp_path: Path) -> None:
+    class Scale(gt.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = gt.Variable(2.0)
+
+        @gt.function
+        def __call__(self, x):
+            return x * self.factor
+
+    model = Scale()
+    one = gt.constant(1.0)
+    model(one)
+    gt.save(model, tmp_path / "model.h5")
+    loaded = gt.load(tmp_path / "model.h5")
+    assert loaded(one).item() == 2.0
+    twin = copy.deepcopy(loaded)
+    twin.variables[0].assign(5.0)
+    assert (twin(one).item(), loaded(one).item()) == (5.0, 2.0)

@@ -214,6 +214,38 @@ def test_a_plugin_is_merged_whole_or_not_at_all() -> None:
         gt.registry().op("half::cube")
 
 
+def test_what_is_not_in_use_left_nothing_behind(entry_points) -> None:
+    entry_points(half=plugin(ops=[cube_op("half::cube")], gradients={"floor": lambda g, z: g}))
+    with pytest.warns(RuntimeWarning, match=r"plugin 'half'.*asks for 'z'"):
+        registry = gt.registry()
+    assert "half::cube" not in registry.ops
+    info = next(info for info in registry.plugins if info.name == "half")
+    assert not info.ops
+
+
+def test_a_plugin_provides_each_thing_once() -> None:
+    with pytest.raises(PluginError, match="plugin 'double' provides the op 'cubes::cube' twice"):
+        gt.register_plugin(plugin(ops=[cube_op(), cube_op()]), "double")
+
+
+def test_a_plugin_that_computes_in_a_hook_is_told_so() -> None:
+    class Early:
+        @hookimpl
+        def gradtape_ops(self):
+            return [gt.constant(1.0)]
+
+    with pytest.raises(PluginError, match=r"plugin 'early'.*test_registry\.py.*still being found"):
+        gt.register_plugin(Early(), "early")
+    assert gt.sin(0.0).item() == 0.0
+
+
+def test_a_problem_is_told_of_the_plugin_registered_by_hand() -> None:
+    with pytest.raises(PluginError, match="which is no Op"):
+        gt.register_plugin(plugin(ops=["text"]), "layers")  # an installed one is called so too
+    with pytest.raises(PluginError, match="no plugin called 'layers'"):
+        gt.unregister_plugin("layers")
+
+
 def test_a_misspelt_hook_is_found() -> None:
     with pytest.raises(PluginError, match="gradtape_opps"):
         gt.register_plugin(plugin(opps=[]), "misspelt")
