@@ -135,5 +135,5 @@ _TABLE = {
 }
 
 
-publish_lazily(_TABLE)
+publish_lazily(_TABLE, wholes={".core.": ".core.extend", ".plugins.ops.": ".plugins.ops"})
 publish(_errors.__name__, f"{__name__}.errors")  # users meet them before they import the module

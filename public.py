@@ -48,13 +48,16 @@ def publish(module_name: str, path: str | None = None) -> None:
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 
 
-def publish_lazily(table: Mapping[str, str]) -> None:
+def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
     """Make names public directly under the package, and import each when it is first asked for.
 
     Parameters
     ----------
     table
         By module, its public names with spaces between them; by ``"."``, modules.
+    wholes
+        By the beginning of a module's name, what is imported before it, since it imports all that
+        has this beginning: threads that began with different parts would wait for each other.
     """
     package = sys.modules[_ROOT]
     HOMES.update((name, home) for home, names in table.items() for name in names.split())
@@ -66,6 +69,9 @@ def publish_lazily(table: Mapping[str, str]) -> None:
         with IMPORTING:
             if home == ".":
                 return import_module(f".{name}", _ROOT)
+            whole = next((whole for part, whole in wholes.items() if home.startswith(part)), None)
+            if whole is not None:
+                import_module(whole, _ROOT)
             value = _hand_out(getattr(import_module(home, _ROOT), name), _ROOT, HOMES)
         setattr(package, name, value)  # not asked for again
         return value

@@ -27,6 +27,11 @@ def _package_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def not_known(array: Any, what: str) -> TraceError:
+def not_known(array: Any, what: str) -> TypeError:
     """Return the error for Python asking ``array`` for what it does not know (say, its truth)."""
+    if not hasattr(array, "why_unknown"):
+        return TypeError(
+            f"{user_line()}: a Tensor is a handle of an array, and this one was made of "
+            f"{type(array).__name__}; make tensors with gradtape.constant"
+        )
     return TraceError(f"{user_line()}: {what} is not known {array.why_unknown()}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from ..core import extend  # noqa: F401
 from ..core.tape.debug import nan_guard
 from ..public import publish
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from ..plugins import ops  # noqa: F401
 from ..plugins.ops.linalg.decompositions import cholesky, qr, svd, svdvals
 from ..plugins.ops.linalg.determinants import det, slogdet
 from ..plugins.ops.linalg.eigenvalues import eig, eigh, eigvals, eigvalsh

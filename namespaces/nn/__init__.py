@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from ..plugins import ops  # noqa: F401
 from ..plugins.ops.elementwise.trigonometry import tanh
 from ..plugins.ops.linalg.norms import clip_by_norm
 from ..plugins.ops.network.activations.gates import gelu, glu, hard_silu, mish, silu

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from ..plugins import ops  # noqa: F401
 from ..plugins.ops.random.functions import (
     bernoulli,
     categorical,

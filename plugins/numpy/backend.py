@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, hookimpl
+
+# as a whole, before its parts: threads that began with different parts would wait for each other
+from .. import ops  # noqa: F401
 from . import convolution, elementwise, linalg, network, reductions, shapes
 
 _ZERO = bytes(16)

@@ -436,3 +436,8 @@ def test_nan_is_carried() -> None:
         y = gt.sum(x * x)
     assert np.isnan(y.numpy())
     np.testing.assert_array_equal(tape.gradient(y, x), [np.nan, 2.0])
+
+
+def test_a_tensor_made_of_no_array_says_how_to_make_one() -> None:
+    with pytest.raises(TypeError, match=r"made of list; make tensors with gradtape.constant"):
+        gt.Tensor([1.0, 2.0]).numpy()

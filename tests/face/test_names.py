@@ -253,3 +253,25 @@ def test_the_error_reaches_another_process_and_is_shown_as_what_it_is() -> None:
     assert (type(sent), str(sent)) == (AttributeError, said)
     assert repr(caught.value) == repr(sent)
     assert type(caught.value).__name__ == "AttributeError"
+
+
+def test_threads_may_import_different_modules_at_once() -> None:
+    code = (
+        "import importlib, threading, gradtape as gt\n"
+        "names = 'nn linalg fft random layers training saving debug'.split()\n"
+        "start, failed = threading.Barrier(len(names) + 2), []\n"
+        "def run(work):\n"
+        "    start.wait()\n"
+        "    try:\n"
+        "        work()\n"
+        "    except BaseException as error:\n"
+        "        failed.append(repr(error))\n"
+        "load = importlib.import_module\n"
+        "works = [lambda name=name: load(f'gradtape.{name}') for name in names]\n"
+        "works += [lambda: gt.layers, lambda: gt.constant(1.0) + 1.0]\n"
+        "threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]\n"
+        "[thread.start() for thread in threads]\n"
+        "[thread.join(60) for thread in threads]\n"
+        "print(failed, any(thread.is_alive() for thread in threads))"
+    )
+    assert printed(code) == "[] False"
