@@ -6,8 +6,6 @@ Errors are in ``core.errors``. Whoever stands outside ``core`` imports from thes
 from __future__ import annotations
 
 from ..public import publish
-
-# what a plugin provides, and what ops are made of
 from .base.context import active_graph, init_scope, loop_limit, recording_to, tracing_into
 from .base.dtypes import (
     SCALARS,
@@ -33,8 +31,6 @@ from .batches.batched import (
 )
 from .batches.boundary import check_randomness, key_for_examples
 from .errors import BackendUnavailable, PluginError
-
-# ops that run graphs
 from .functions.branch import Branch, holding, joined, trace_branch
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
 from .functions.custom import custom_gradient

@@ -1,7 +1,7 @@
-"""What surrounds the running code: the active tapes and the graph being traced.
+"""What surrounds the running code: active tapes, the graph that is traced, batches, and more.
 
-Both follow ``contextvars``: an asyncio task or ``copy_context().run`` sees the tapes of the code
-that started it; a bare new thread starts with none.
+All of it follows ``contextvars``: an asyncio task or ``copy_context().run`` sees the tapes of the
+code that started it; a bare new thread starts with none.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _reshape_with_unknowns(x: Tensor, shape: tuple[Any, ...], name: str) -> Tens
     return result
 
 
-# -- help with structure ---------------------------------------------------------------------------
+# -- examples that are independent -----------------------------------------------------------------
 
 
 def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> None:
