@@ -15,11 +15,7 @@ from .base.dtypes import (
 )
 from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
 from .base.table import F, ops, public
-
-# nested containers
 from .base.tree import flatten, map_structure, pack_like, structure
-
-# batching rules
 from .batches.batched import (
     Batched,
     Shared,
