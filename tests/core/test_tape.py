@@ -130,7 +130,7 @@ def test_unconnected_gradients() -> None:
         tape.gradient(y, x, unconnected_gradients="nought")
 
 
-@pytest.mark.parametrize("bad", [3.0, "x", object()], ids=repr)
+@pytest.mark.parametrize("bad", [3.0, "x", object()], ids=["number", "text", "object"])
 def test_targets_and_sources_are_tensors_or_variables(bad, x: gt.Tensor) -> None:
     with gt.GradientTape(persistent=True) as tape:
         tape.watch(x)
