@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from ..base.context import active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
@@ -127,11 +126,11 @@ class Closure(Capture[Graph]):
             self.tensors[symbol] = x
         return known
 
-    def tell(self) -> None:
-        """Tell the active tapes how the constants were computed from tensors that they follow."""
-        for tape in active_tapes.get():
+    def tell(self, recorders: Sequence[Recorder]) -> None:
+        """Tell recorders how the constants were computed from tensors that they follow."""
+        for recorder in recorders:
             for method, arguments in self._told:
-                getattr(tape, method)(*arguments)
+                getattr(recorder, method)(*arguments)
 
     def is_outside(self, x: Any) -> bool:
         return super().is_outside(x) and not is_transformed(x.array) and is_differentiable(x.dtype)

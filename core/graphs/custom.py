@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base.context import tracing_into
+from ..base.context import active_tapes, tracing_into
 from ..base.spec import TensorSpec
 from ..batches.batched import outermost
 from ..batches.boundary import HIDE, InBatch
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
-from .capture import Closure
+from .capture import Capture, Closure
 from .graph import Graph
 from .nodes import CustomGradient, Refusal, Symbol
 
@@ -55,7 +55,34 @@ def _trace_backward(
             line = f"{code.co_filename}:{code.co_firstlineno}" if code else "?"
             return Refusal(name, line, str(error)), (False,) * len(backward.specs), []
         inner.outputs = [closure.symbol(g) for g in grads if g is not None]
-    if closure.tensors:
+    around = _branch_capture(graph)
+    if closure.tensors and around is not None:
+        _pass_on(closure, around)
+    elif closure.tensors:
         inner.closure = closure
     inner.inputs = [x for x in inner.inputs if x not in own] + list(own)
     return inner, tuple(g is not None for g in grads), list(inner.captures)
+
+
+def _branch_capture(graph: Graph) -> Capture[Any] | None:
+    """Return what notices tensors from outside for a graph that is, or is in, a branch."""
+    scope: Graph | None = graph
+    while scope is not None and not scope.level:
+        scope = scope.parent
+    if scope is None:
+        return None
+    captures = (x for x in active_tapes.get() if isinstance(x, Capture) and x.graph is graph)
+    return next(captures, None)
+
+
+def _pass_on(closure: Closure, around: Capture[Any]) -> None:
+    """Make the tensors that a gradient function alone uses values of the graph around it.
+
+    A branch runs as one op, and a gradient reaches its inputs alone.
+    """
+    inner = closure.graph
+    closure.tell((around,))
+    for symbol, tensor in closure.tensors.items():
+        del inner.constants[symbol]
+        inner.inputs.append(symbol)
+        inner.captures.append(around.symbol(tensor))

@@ -37,7 +37,7 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     for symbol, array in local_constants(graph, [x.array for x in inputs]).items():
         values[symbol] = Tensor(array)
     if graph.closure is not None and active_tapes.get():
-        graph.closure.tell()
+        graph.closure.tell(active_tapes.get())
         for symbol, tensor in graph.closure.tensors.items():
             if symbol in values and values[symbol].array is tensor.array:  # on the same backend
                 values[symbol] = tensor

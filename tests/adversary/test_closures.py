@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 
 import gradtape as gt
 
@@ -161,3 +164,44 @@ def test_a_traced_gradient_rule_may_return_an_outer_tensor() -> None:
         slope = tape.gradient(y, x)
     assert slope.item() == 3.0
     assert outer.gradient(slope, w).item() == 1.0
+
+
+def _in_scan(f: Callable[[gt.Tensor], gt.Tensor], x: gt.Tensor) -> gt.Tensor:
+    return gt.scan(lambda carry, step: (f(carry) + step, None), x, gt.zeros((1,)))[0]
+
+
+SURROUNDINGS = {
+    "nothing": lambda f, x: f(x),
+    "cond": lambda f, x: gt.cond(x > 0, lambda: f(x), lambda: x),
+    "cond in cond": lambda f, x: gt.cond(
+        x > 0, lambda: gt.cond(x > 1, lambda: f(x), lambda: x), lambda: x
+    ),
+    "cond in vmap": lambda f, x: gt.vmap(lambda x: gt.cond(x > 0, lambda: f(x), lambda: x))(
+        gt.reshape(x, (1,))
+    )[0],
+    "scan": _in_scan,
+    "cond in scan": lambda f, x: _in_scan(lambda x: gt.cond(x > 0, lambda: f(x), lambda: x), x),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True], ids=["eager", "traced"])
+@pytest.mark.parametrize("name", SURROUNDINGS)
+def test_what_a_rule_closes_over_is_followed_out_of_branches(name: str, traced: bool) -> None:
+    a, x = gt.constant(2.0), gt.constant(3.0)
+
+    @gt.custom_gradient
+    def scaled(x: gt.Tensor) -> tuple[gt.Tensor, object]:
+        return x * 1.0, lambda g: g * (a * a)
+
+    def program(x: gt.Tensor) -> gt.Tensor:
+        return SURROUNDINGS[name](scaled, x) + 0.0 * a
+
+    run = gt.function(program) if traced else program
+    with gt.GradientTape() as outer:
+        outer.watch(a)
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = run(x)
+        slope = tape.gradient(y, x)
+    assert slope.item() == 4.0
+    assert outer.gradient(slope, a).item() == 4.0
