@@ -36,8 +36,9 @@ class VariableWatcher(Recorder):
         self.variables: dict[int, Variable] = {}
         self.records = {}
 
-    def accessed(self, variable: Variable) -> None:
-        self.variables.setdefault(variable.id, variable)
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        if variable.trainable:
+            self.variables.setdefault(variable.id, variable)
 
 
 def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
@@ -82,8 +83,9 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        args = pack_like(args, [_argument(leaf) for leaf in flatten(args)])
-        leaves = flatten(args)
+        given = flatten(args)
+        leaves = [_argument(leaf) for leaf in given]
+        args = pack_like(args, leaves)
         watcher = VariableWatcher()
         with recording_to((*active_tapes.get(), watcher)):
             returned = f(*args, **kwargs)
@@ -93,8 +95,8 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
                 f"got {type(returned).__name__}"
             )
         result, grad_fn = returned
-        argument_ids = {leaf.id for leaf in leaves if type(leaf) is Tensor}
-        variables = [v for v in watcher.variables.values() if v.id not in argument_ids]
+        arguments = {leaf.id for leaf in given if isinstance(leaf, Variable)}
+        variables = [v for v in watcher.variables.values() if v.id not in arguments]
         if variables and not _takes_variables(grad_fn):
             raise TypeError(
                 f"custom_gradient: {_name(f)} reads the variables "

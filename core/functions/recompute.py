@@ -26,10 +26,10 @@ class _Reads(Recorder):
         self.recorders = recorders
         self.records = {}
 
-    def accessed(self, variable: Variable) -> None:
+    def accessed(self, variable: Variable, read: Tensor) -> None:
         """Hand on that a variable was read."""
         for recorder in self.recorders:
-            recorder.accessed(variable)
+            recorder.accessed(variable, read)
 
 
 def recompute_grad(f: Fn) -> Fn:

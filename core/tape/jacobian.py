@@ -69,10 +69,11 @@ def jacobian(
 def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bool) -> None:
     """Raise if a batch Jacobian has no meaning; nothing of the tape is used up."""
     for what, x in (("target", target), ("source", source)):
-        if x.shape is None or len(x.shape) < 1:
+        if x.shape is None or len(x.shape) < 2:
             raise ValueError(
-                f"batch_jacobian: the {what} needs a first axis that counts examples, "
-                f"got shape {x.shape}"
+                f"batch_jacobian: the {what} needs a first axis that counts examples, and another "
+                f"for what belongs to one, got shape {x.shape}; use gradient where each example "
+                "has one number"
             )
     batch, *inner = target.shape or ()
     also = (source.shape or ())[0]
