@@ -244,7 +244,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
 
 
 def _argument(leaf: Any) -> Any:
-    if isinstance(leaf, (Variable, np.ndarray, np.generic)):
+    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
         return as_tensor(leaf)
     return leaf
 

@@ -6,7 +6,7 @@ import threading
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..base.context import recording_to
+from ..base.context import recording_to, using_ended_batches
 from ..base.dtypes import is_differentiable
 from ..base.spec import describe
 from ..base.table import F
@@ -125,7 +125,7 @@ def _why_zero(tape: GradientTape, target: Tensor, source: Tensor, reached: set[i
         return None
     records = tape._all
     grads = {target.id: F.ones_like(target.array)}
-    with recording_to(()):
+    with recording_to(()), using_ended_batches(tape.batched):
         run_backward(records.copy(), grads, set(records), True, reached)
         if source.size == 0 or not _vanished(grads.get(source.id)):
             return None

@@ -11,12 +11,13 @@ from __future__ import annotations
 import enum
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from ..base.context import active_graph, active_tapes
+from ..base.context import active_graph, active_tapes, after_batches
 from ..base.dtypes import is_differentiable
 from ..base.spec import unsure
 from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
+from ..ops.dispatch import check_alive
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
@@ -414,6 +415,7 @@ class GradientTape(RecordingTape):
             # what runs now may still differ from example to example of a batch that has ended
             others = tuple(map(OuterTape.of, others))
         raw = not others
+        ended = after_batches.set(True) if self.batched else None
         grads: dict[int, Any] = {}
         wanted = set(sources)
         token = active_tapes.set(others)
@@ -431,6 +433,8 @@ class GradientTape(RecordingTape):
             run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
+            if ended is not None:
+                after_batches.reset(ended)
             if not keep:
                 self._all.clear()
         found = [grads.get(id) for id in sources]
@@ -478,6 +482,7 @@ def _check_rows(parallel_iterations: int | None, name: str) -> None:
 def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     """Return the tensor that stands for a target or source; a variable is not watched by this."""
     if type(leaf) is Tensor:
+        check_alive(leaf.array)
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()

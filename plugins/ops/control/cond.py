@@ -138,6 +138,9 @@ def cond(
     if choice.shape not in ((), None):
         raise ValueError(f"cond: pred must be one value, got shape {choice.shape}")
     if not is_transformed(choice.array):
+        for leaf in flatten(operands):
+            if type(leaf) is Tensor:
+                as_tensor(leaf)  # raises if its trace or batch has ended
         return (true_fn if bool(choice) else false_fn)(*operands)
     if choice.dtype.kind != "b":
         choice = ops["not_equal"](choice, 0)
