@@ -104,9 +104,9 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
                 "argument and return (gradients, variable_gradients)"
             )
         results = [as_tensor(leaf) for leaf in flatten(result)]
-        positions = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
-        inputs = [*(leaves[i] for i in positions), *(v.handle() for v in variables)]
-        gradients = _Backward(f, grad_fn, len(leaves), positions, variables, inputs)
+        tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
+        inputs = [*tensors, *(v.handle() for v in variables)]
+        gradients = _Backward(f, grad_fn, leaves, variables, inputs)
         outputs = _attach(_name(f), gradients, inputs, results)
         return pack_like(result, list(outputs))
 
@@ -120,15 +120,17 @@ class _Backward:
         self,
         f: Any,
         grad_fn: Callable[..., Any],
-        count: int,
-        positions: list[int],
+        leaves: list[Any],
         variables: list[Variable],
         inputs: list[Tensor],
     ) -> None:
         self.f = f
         self.grad_fn = grad_fn
-        self.count = count
-        self.positions = positions
+        # per argument, whether it is a tensor; and the places of those that could be one
+        self.tensors = [type(leaf) is Tensor for leaf in leaves]
+        self.numeric = [
+            i for i, leaf in enumerate(leaves) if type(leaf) in (Tensor, float, complex)
+        ]
         self.variables = variables
         # not the inputs themselves: what grad_fn needs of them it holds
         self.specs = [(x.shape, x.dtype) for x in inputs]
@@ -150,13 +152,16 @@ class _Backward:
                 )
         else:
             grads, variable_grads = flatten([self.grad_fn(*upstream)]), []
-        if len(grads) == self.count:
-            grads = [grads[i] for i in self.positions]
-        elif len(grads) != len(self.positions):
-            raise ValueError(
-                f"custom_gradient: {_name(self.f)} has {self.count} arguments, its gradient "
-                f"function returned {len(grads)} gradients"
-            )
+        count = len(self.tensors)
+        places: Sequence[int] = range(count)
+        if len(grads) != count:
+            places = self.numeric  # Python values that are no numbers of a continuum need no None
+            if len(grads) != len(places):
+                raise ValueError(
+                    f"custom_gradient: {_name(self.f)} has {count} arguments, its gradient "
+                    f"function returned {len(grads)} gradients"
+                )
+        grads = [g for g, i in zip(grads, places, strict=True) if self.tensors[i]]
         return [self._checked(i, g) for i, g in enumerate([*grads, *variable_grads])]
 
     def _checked(self, i: int, g: Any) -> Tensor | None:
@@ -165,7 +170,7 @@ class _Backward:
         g = as_tensor(g)
         shape, dtype = self.specs[i]
         if g.shape != shape and not unsure(g.shape) and not unsure(shape):
-            what = f"argument {i}" if i < len(self.positions) else "a variable"
+            what = f"argument {i}" if i < sum(self.tensors) else "a variable"
             raise ValueError(
                 f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
                 f"the argument has shape {shape}"

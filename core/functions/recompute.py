@@ -80,7 +80,9 @@ def recompute_grad(f: Fn) -> Fn:
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
                 )
-                return (grads, of_variables) if variables else grads
+                found = iter(grads)
+                each = [next(found) if type(leaf) is Tensor else None for leaf in flatten(args)]
+                return (each, of_variables) if variables else each
 
             return _tensors(returned[-1]), again
 

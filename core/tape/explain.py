@@ -74,8 +74,8 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         reasons.append(
             f"no recorded op connects {name} to the target ({found}); what ran outside the tape's "
             "with block, or in a new thread (unless by contextvars.copy_context().run), is not "
-            "recorded, and an array or a Python number enters as a constant, as does what was read of "
-            "a variable before the tape began"
+            "recorded, and an array or a Python number enters as a constant, as does what was read "
+            "of a variable before the tape began"
         )
     return f"None: {'; '.join(reasons)}."
 
