@@ -30,7 +30,7 @@ from ....core.extend import (
     structure,
     trace_branch,
 )
-from ..common.op_builders import OPS, named
+from ..common.op_builders import OPS
 from .subgraphs import (
     REQUIRED,
     assign_variables,
@@ -95,7 +95,6 @@ _cond = _Cond(
 OPS.append(_cond)
 
 
-@named
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
