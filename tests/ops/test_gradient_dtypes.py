@@ -21,7 +21,9 @@ REFUSALS = (TypeError, ValueError, np.linalg.LinAlgError)
 
 def mixes(sample: Sample) -> Iterator[dict[int, str]]:
     """Yield dtypes by the place of an input: all of them, then in pairs, then one beside others."""
-    places = [i for i, x in enumerate(sample.inputs) if getattr(x, "dtype", None) in (float, complex)]
+    places = [
+        i for i, x in enumerate(sample.inputs) if getattr(x, "dtype", None) in (float, complex)
+    ]
     if len(places) <= 2:
         yield from (
             dict(zip(places, kinds, strict=True))

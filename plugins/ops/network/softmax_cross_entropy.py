@@ -209,7 +209,7 @@ op(
         np.result_type(logits.dtype, labels.dtype),
     ),
     batch=along("axis"),
-    doc="Return ``sum(labels) * softmax(logits) - labels``: the slope of ``softmax_cross_entropy``.",
+    doc="Return ``sum(labels) * softmax(logits) - labels``, the slope of ``softmax_cross_entropy``",
 )
 
 
