@@ -377,8 +377,13 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     """
     x, y = as_tensor(x), as_tensor(y)
     axis = one_axis(axis, "cosine_similarity")
-    lengths = ops["norm"](x, axis=axis, keepdims=False) * ops["norm"](y, axis=axis, keepdims=False)
+    lengths = [ops["norm"](v, axis=axis, keepdims=False) for v in (x, y)]
+    # long vectors are made shorter, by what is a constant: their product could overflow
+    units = [ops["stop_gradient"](ops["maximum"](length, 1.0)) for length in lengths]
+    x, y = (v / ops["expand_dims"](unit, axis=axis) for v, unit in zip((x, y), units, strict=True))
     products = _summed(x * y, axis, "cosine_similarity")
+    (long, unit), (wide, other) = zip(lengths, units, strict=True)
+    both = (long / unit) * (wide / other)
     # a vector without length has no direction that a gradient could change
-    cosines = products / ops["maximum"](lengths, epsilon)
-    return ops["where"](lengths == 0, 0.0, cosines)
+    cosines = products / ops["maximum"](both, epsilon / unit / other)
+    return ops["where"](both == 0, 0.0, cosines)
