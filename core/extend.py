@@ -6,13 +6,21 @@ Errors are in ``core.errors``. Whoever stands outside ``core`` imports from thes
 from __future__ import annotations
 
 from ..public import publish
-from .base.context import active_graph, init_scope, loop_limit, recording_to, tracing_into
+from .base.context import (
+    active_graph,
+    active_tapes,
+    init_scope,
+    loop_limit,
+    recording_to,
+    tracing_into,
+)
 from .base.dtypes import (
     SCALARS,
     as_dtype,
     default_dtype,
     is_differentiable,
 )
+from .base.recorder import Everything, Recorder
 from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
@@ -73,6 +81,7 @@ __all__ = [
     "Composed",
     "ConcreteFunction",
     "CustomGradient",
+    "Everything",
     "F",
     "ForwardAccumulator",
     "Function",
@@ -88,6 +97,7 @@ __all__ = [
     "PluginInfo",
     "Program",
     "Read",
+    "Recorder",
     "Refusal",
     "Registry",
     "RestoredFunction",
@@ -100,6 +110,7 @@ __all__ = [
     "Variable",
     "Written",
     "active_graph",
+    "active_tapes",
     "among",
     "as_batched",
     "as_dtype",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, default_dtype, ops
+from ..core.extend import Tensor, as_tensor, ops
 
 __all__ = [
     "EPSILON",
     "admits",
     "alike",
-    "check_shapes",
     "check_several",
+    "check_shapes",
     "classes_of",
     "column_dropped",
     "mean_of",
@@ -30,11 +30,11 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
     A last axis of size 1 that only one of them has is dropped, so that a column of predictions
     meets a vector of labels; not so if ``columns`` is false, as where the last axis is that of
     classes. Labels that are integers or booleans take the dtype of the predictions, and predictions
-    that are take the default dtype.
+    that are become float64.
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     if y_pred.dtype.kind in "biu":
-        y_pred = y_pred.astype(default_dtype())
+        y_pred = y_pred.astype("float64")
     if y_true.dtype.kind in "biu":
         y_true = y_true.astype(y_pred.dtype)
     if "c" in (y_true.dtype.kind, y_pred.dtype.kind):

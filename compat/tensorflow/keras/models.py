@@ -64,6 +64,7 @@ def _aligning(function: Any) -> Any:
         return function(*known_losses.of_one_rank(y_true, y_pred), **kwargs)
 
     call.__name__ = getattr(function, "__name__", type(function).__name__)
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 
 
