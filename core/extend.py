@@ -45,7 +45,14 @@ from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.replay import replay
-from .module import Module, saved_classes, snake_case
+from .module import (
+    Module,
+    freeze,
+    frozen_variables,
+    is_frozen,
+    saved_classes,
+    snake_case,
+)
 from .ops.backend import (
     Backend,
     backend,
@@ -132,6 +139,8 @@ __all__ = [
     "default_dtype",
     "describe",
     "flatten",
+    "freeze",
+    "frozen_variables",
     "function",
     "has_level",
     "holding",
@@ -140,6 +149,7 @@ __all__ = [
     "in_words",
     "init_scope",
     "is_differentiable",
+    "is_frozen",
     "is_transformed",
     "joined",
     "key_for_examples",

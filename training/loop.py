@@ -99,7 +99,8 @@ class Trainer(Session):
             self.call(x, training=False)  # so that every variable is there
         self.variables = list(self.model.trainable_variables)
         if not self.variables:
-            raise ValueError(f"fit: {self.model!r} has no trainable variables")
+            frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
+            raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
         self.optimizer.build(self.variables)
         # arrays are never written, so holding on to them is enough
         held = (*self.model.variables, *self.optimizer.variables)
