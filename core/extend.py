@@ -6,13 +6,21 @@ Errors are in ``core.errors``. Whoever stands outside ``core`` imports from thes
 from __future__ import annotations
 
 from ..public import publish
-from .base.context import active_graph, init_scope, loop_limit, recording_to, tracing_into
+from .base.context import (
+    active_graph,
+    active_tapes,
+    init_scope,
+    loop_limit,
+    recording_to,
+    tracing_into,
+)
 from .base.dtypes import (
     SCALARS,
     as_dtype,
     default_dtype,
     is_differentiable,
 )
+from .base.recorder import Everything, Recorder
 from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
@@ -37,7 +45,14 @@ from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.replay import replay
-from .module import Module, saved_classes, snake_case
+from .module import (
+    Module,
+    freeze,
+    frozen_variables,
+    is_frozen,
+    saved_classes,
+    snake_case,
+)
 from .ops.backend import (
     Backend,
     backend,
@@ -73,6 +88,7 @@ __all__ = [
     "Composed",
     "ConcreteFunction",
     "CustomGradient",
+    "Everything",
     "F",
     "ForwardAccumulator",
     "Function",
@@ -88,6 +104,7 @@ __all__ = [
     "PluginInfo",
     "Program",
     "Read",
+    "Recorder",
     "Refusal",
     "Registry",
     "RestoredFunction",
@@ -100,6 +117,7 @@ __all__ = [
     "Variable",
     "Written",
     "active_graph",
+    "active_tapes",
     "among",
     "as_batched",
     "as_dtype",
@@ -121,6 +139,8 @@ __all__ = [
     "default_dtype",
     "describe",
     "flatten",
+    "freeze",
+    "frozen_variables",
     "function",
     "has_level",
     "holding",
@@ -129,6 +149,7 @@ __all__ = [
     "in_words",
     "init_scope",
     "is_differentiable",
+    "is_frozen",
     "is_transformed",
     "joined",
     "key_for_examples",

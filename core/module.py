@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
 
+from .base.dtypes import is_differentiable
 from .base.spec import TensorSpec
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
@@ -18,9 +19,11 @@ from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable
 
-__all__ = ["Module", "saved_classes"]
+__all__ = ["Module", "freeze", "frozen_variables", "is_frozen", "saved_classes"]
 
 _CALLS = "_gradtape_calls"
+_TRAINABLE = "_gradtape_trainable"
+_FROZEN = "_gradtape_frozen"
 # Types of attributes that hold nothing to track.
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 
@@ -94,8 +97,33 @@ class Module:
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """The variables that train."""
+        """The variables that train; none if the module is frozen."""
+        if not self.trainable:
+            return ()
         return tuple(v for v in self.variables if v.trainable)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether the module trains; setting it does the same for all modules inside.
+
+        A frozen module's variables are not trainable, tapes do not watch them, and a frozen
+        :class:`BatchNorm` keeps to its moving statistics. A module that is frozen and thawed again
+        trains what it trained before. Files keep it.
+        """
+        return not is_frozen(self)
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(
+                f"module {self.name!r}: trainable is True or False, got {value!r}; to choose "
+                "variables, set their own trainable"
+            )
+        for module in (self, *self.submodules):
+            if value:
+                _thaw(module)
+            else:
+                freeze(module)
 
     @property
     def submodules(self) -> tuple[Module, ...]:
@@ -217,6 +245,7 @@ class Module:
         -------
         str
             The table. Output shapes are those of the last call; ``?`` stands for the batch size.
+            A module that does not train is marked as frozen, and the last line counts what trains.
         """
         rows = [("Layer", "Output shape", "Parameters")]
         own = [leaf for _, leaf in self.own_leaves()]
@@ -231,7 +260,8 @@ class Module:
             count = sum(v.size for v in held)
             shape = vars(module).get("_gradtape_output")
             output = "-" if shape is None else str(_batch(shape)).replace("None", "?")
-            rows.append((f"{path} ({type(module).__name__})", output, f"{count:,}"))
+            frozen = ", frozen" if is_frozen(module) else ""
+            rows.append((f"{path} ({type(module).__name__}{frozen})", output, f"{count:,}"))
         total = sum(v.size for v in self.variables)
         trainable = sum(v.size for v in self.trainable_variables)
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
@@ -241,10 +271,50 @@ class Module:
         rule = "-" * (sum(widths) + 4)
         lines.insert(1, rule)
         lines += [rule, f"Parameters: {total:,} ({trainable:,} trainable)"]
-        return "\n".join([f"{type(self).__name__} {self.name!r}", *lines])
+        frozen = ", frozen" if is_frozen(self) else ""
+        return "\n".join([f"{type(self).__name__} {self.name!r}{frozen}", *lines])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
+
+
+def freeze(module: Module, variables: Iterable[Variable] | None = None) -> None:
+    """Keep a module's own variables from training, those of the modules inside left alone.
+
+    Parameters
+    ----------
+    module
+        The module.
+    variables
+        What trains again once it is thawed; by default what trains now, or was frozen before.
+    """
+    if variables is None:
+        own = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
+        variables = (*frozen_variables(module), *(v for v in own if v.trainable))
+    state = vars(module)
+    state[_TRAINABLE], state[_FROZEN] = False, tuple(dict.fromkeys(variables))
+    for variable in state[_FROZEN]:
+        variable.trainable = False
+
+
+def _thaw(module: Module) -> None:
+    """Let a frozen module's own variables train again."""
+    state = vars(module)
+    for variable in frozen_variables(module):
+        variable.trainable = is_differentiable(variable.dtype)
+    state.pop(_TRAINABLE, None)
+    state.pop(_FROZEN, None)
+
+
+def frozen_variables(module: Module) -> tuple[Variable, ...]:
+    """Return a frozen module's own variables that train again once it is thawed."""
+    found: tuple[Variable, ...] = vars(module).get(_FROZEN, ())
+    return found
+
+
+def is_frozen(module: Module) -> bool:
+    """Return whether a module was set not to train."""
+    return not vars(module).get(_TRAINABLE, True)
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:

@@ -103,31 +103,6 @@ class Layer(Module):
         else:
             vars(self).pop(_BUILT, None)
 
-    @property
-    def trainable(self) -> bool:
-        """Whether the weights train; setting it does the same for all layers inside.
-
-        A layer that is frozen and thawed again trains what it trained before. A frozen
-        :class:`BatchNorm` keeps to its moving statistics.
-        """
-        return bool(vars(self).get("_gradtape_trainable", True))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        for layer in (self, *self.submodules):
-            state = vars(layer)
-            state["_gradtape_trainable"] = bool(value)
-            frozen = state.setdefault("_gradtape_frozen", set())
-            for _, leaf in layer.own_leaves():
-                if not isinstance(leaf, Variable):
-                    continue
-                if value and leaf.id in frozen:
-                    leaf.trainable = True
-                    frozen.discard(leaf.id)
-                elif not value and leaf.trainable:
-                    leaf.trainable = False
-                    frozen.add(leaf.id)
-
     def get_weights(self) -> list[NDArray[Any]]:
         """Return the variables' values as NumPy arrays, copies."""
         return [np.array(v.numpy()) for v in self.variables]

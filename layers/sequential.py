@@ -74,7 +74,10 @@ class Sequential(Layer, saved_as="layers.Sequential"):
             raise TypeError(
                 f"Sequential {self.name!r}: expected layers or functions, got {layer!r}"
             )
-        self.layers.append(layer if isinstance(layer, Module) else Activation(layer))
+        layer = layer if isinstance(layer, Module) else Activation(layer)
+        self.layers.append(layer)
+        if not self.trainable:
+            layer.trainable = False
 
     @property
     def built(self) -> bool:

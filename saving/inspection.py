@@ -86,6 +86,7 @@ def _module_lines(contents: Contents, index: int, indent: str, seen: set[int]) -
     record = contents.modules[index]
     known = take(record, "class", _TEXT, "module")
     kind = known or f"{take(record, 'class_name', str, 'module')}, restored as a plain module"
+    kind += ", frozen" if "frozen" in record else ""
     heading = f"{indent}{take(record, 'name', str, 'module')} ({kind})"
     if index in seen:
         return [heading + " (shown above)"]

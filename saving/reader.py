@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import ConcreteFunction, Module, RestoredFunction, Variable, init_scope, registry
+from ..core.extend import (
+    ConcreteFunction,
+    Module,
+    RestoredFunction,
+    Variable,
+    freeze,
+    init_scope,
+    registry,
+)
 from .errors import (
     DamagedFile,
     MissingOp,
@@ -181,6 +189,8 @@ def build(contents: Contents) -> Built:
                 if name != "__call__":
                     check_attribute(name, where)
                 vars(module)[name] = function(number)
+        if "frozen" in record:
+            _freeze(module, take(record, "frozen", list, where), variables, where)
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -255,6 +265,16 @@ def _module(record: Any, function: Any, where: str) -> Module:
     module = restore_config(cls, take(record, "config", dict, where), function, where)
     module._name = name
     return module
+
+
+def _freeze(
+    module: Module, numbers: list[Any], variables: Sequence[Variable], where: str
+) -> None:
+    """Freeze a module as it was when it was saved."""
+    for number in numbers:
+        if type(number) is not int or not 0 <= number < len(variables):
+            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
+    freeze(module, [variables[number] for number in numbers])
 
 
 def _identifier(name: str, where: str) -> str:

@@ -19,7 +19,9 @@ from ..core.extend import (
     Op,
     RestoredFunction,
     Variable,
+    frozen_variables,
     init_scope,
+    is_frozen,
     registry,
 )
 from .errors import SaveError
@@ -179,6 +181,10 @@ class _Contents:
         }
         if known is None and is_ordered(module):
             record["ordered"] = True
+        if is_frozen(module):
+            numbers = self._variable_numbers
+            held = (numbers.get(id(v)) for v in frozen_variables(module))
+            record["frozen"] = [number for number in held if number is not None]
         saved: list[SavedFunction] = []
         untraced = dict(module.untraced) if isinstance(module, LoadedModule) else {}
         if known is not None:

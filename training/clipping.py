@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from ..core.extend import Tensor, as_tensor, constant, ops
@@ -111,7 +112,8 @@ def check_clipping(optimizer: str, *sizes: float | None) -> dict[str, float]:
         If they are several, or a size is not above 0.
     """
     given = {option: x for option, x in zip(CLIPPING, sizes, strict=True) if x is not None}
-    if len(given) > 1 or not all(size > 0 for size in given.values()):
+    sized = all(isinstance(size, Real) and size > 0 for size in given.values())
+    if len(given) > 1 or not sized:
         raise ValueError(
             f"{optimizer}: gradients are clipped in one of the ways {CLIPPING}, to a size above 0, "
             f"got {given}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..core.extend import Tensor, as_tensor, backend_of, flatten, map_structure
 
-__all__ = ["Batches", "Examples", "Pairs", "as_dataset"]
+__all__ = ["Batches", "Examples", "Pairs", "as_count", "as_dataset", "as_part"]
+
+#: A function of labels and of what the data are called, which may raise.
+Check = Callable[[Tensor, str], None]
 
 
 class Examples:
@@ -49,9 +52,7 @@ class Examples:
             raise ValueError(
                 f"{what}: x and y have different lengths: shapes {' and '.join(map(str, shapes))}"
             )
-        if batch_size != int(batch_size) or batch_size < 1:
-            raise ValueError(f"batch_size must be a positive integer, got {batch_size!r}")
-        self.batch_size = int(batch_size)
+        self.batch_size = as_count("batch_size", batch_size, least=1)
         self.count: int = shapes[0][0]
         self.length: int | None = -(-self.count // self.batch_size)
 
@@ -128,31 +129,112 @@ class Batches:
 
 
 class Pairs(Batches):
-    """An iterable of ``(x, y)`` batches, each of one tensor of inputs and one of labels."""
+    """An iterable of ``(x, y)`` batches, each of one tensor of inputs and one of labels.
+
+    Parameters
+    ----------
+    batches, passes, what
+        As for :class:`Batches`.
+    check
+        A function of each batch's labels and of what the data are called, which may raise.
+    """
+
+    def __init__(
+        self,
+        batches: Iterable[Any],
+        passes: int = 1,
+        what: str = "data",
+        check: Check | None = None,
+    ) -> None:
+        super().__init__(batches, passes, what)
+        self.check = check
 
     def batches(self, generator: Any = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the batches in their own order."""
         for i, batch in enumerate(self.source):
+            what = f"{self.what}: batch {i}"
             if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+                raise ValueError(f"{what} is not a pair (x, y) but {_described(batch)}")
+            if isinstance(batch, list) and not any(hasattr(part, "shape") for part in batch):
                 raise ValueError(
-                    f"{self.what}: batch {i} is not a pair (x, y) but {type(batch).__name__}"
+                    f"{what} is a list of {len(batch)} lists or numbers, not a pair (x, y) of "
+                    "arrays; give x and y in a tuple, each as one array"
                 )
-            x, y = as_tensor(batch[0]), as_tensor(batch[1])
+            x, y = as_part(f"{what}: x", batch[0]), as_part(f"{what}: y", batch[1])
             if not x.ndim or not y.ndim or len(x) != len(y) or not len(x):
                 raise ValueError(
-                    f"{self.what}: batch {i} has x of shape {x.shape} and y of shape {y.shape}; "
-                    "they need the same, positive length"
+                    f"{what} has x of shape {x.shape} and y of shape {y.shape}; they need the "
+                    "same, positive length"
                 )
+            if self.check is not None:
+                self.check(y, what)
             yield x, y
 
 
 def as_dataset(
-    data: Any, batch_size: int, passes: int = 1, what: str = "data"
+    data: Any, batch_size: int, passes: int = 1, what: str = "data", check: Check | None = None
 ) -> Examples | Batches:
-    """Return a pair of arrays, or an iterable of such batches, as something with ``batches()``."""
-    if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple):
-        return Examples(as_tensor(data[0]), as_tensor(data[1]), batch_size, what)
-    return Pairs(data, passes, what)
+    """Return a pair of arrays, or an iterable of such batches, as something with ``batches()``.
+
+    Raises
+    ------
+    ValueError
+        If a tuple is neither: it holds several inputs, or weights of examples.
+    TypeError
+        If it is no data at all.
+    """
+    if isinstance(data, tuple) and not hasattr(data, "_fields") and len(data) == 2:
+        x, y = as_part(f"{what}: x", data[0]), as_part(f"{what}: y", data[1])
+        if check is not None and y.size:
+            check(y, what)
+        return Examples(x, y, batch_size, what)
+    if isinstance(data, tuple) and any(hasattr(part, "shape") for part in data):
+        raise ValueError(
+            f"{what} is a tuple of {len(data)}, not a pair (x, y) of arrays; weights of examples "
+            "are not taken, and batches come in a list"
+        )
+    return Pairs(data, passes, what, check)
+
+
+def as_part(what: str, part: Any) -> Tensor:
+    """Return inputs or labels as a tensor.
+
+    Raises
+    ------
+    TypeError
+        If it is a container of several arrays, or not numeric.
+    """
+    if isinstance(part, (tuple, dict)) and any(hasattr(leaf, "shape") for leaf in flatten(part)):
+        raise TypeError(
+            f"{what} is a {type(part).__name__} of {len(part)} arrays; give one array, joined as "
+            "with np.concatenate or np.stack, or batches (x, y) in a list, each with one array"
+        )
+    try:
+        return as_tensor(part)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what}: {error}") from None
+
+
+def as_count(what: str, value: Any, least: int) -> int:
+    """Return a number of things as a Python integer.
+
+    Raises
+    ------
+    ValueError
+        If it is no integer, or below ``least``.
+    """
+    whole = isinstance(value, (int, float, np.integer, np.floating)) and value == value // 1
+    if not whole or value < least or value == np.inf:
+        kind = "positive" if least else "non-negative"
+        raise ValueError(f"{what} must be a {kind} integer, got {value!r}")
+    return int(value)
+
+
+def _described(batch: Any) -> str:
+    kind = type(batch).__name__
+    if hasattr(batch, "shape"):
+        return f"{kind} of shape {tuple(batch.shape)}"
+    return f"{kind} of {len(batch)}" if isinstance(batch, (tuple, list)) else kind
 
 
 def _rows_of(tensors: Any, chosen: Any) -> Any:

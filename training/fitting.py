@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import Module
-from .data import Batches, Examples, as_dataset
+from .data import Batches, Examples, as_count, as_dataset
 from .epochs import History, run_epochs
 from .loop import Trainer
 from .optimizer import Optimizer
@@ -39,7 +39,7 @@ def fit(
     model
         A module that is called with a batch, and with ``training=True`` if it takes that.
     data
-        A pair of arrays ``(x, y)``, or an iterable of such batches.
+        A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches.
     epochs
         How often to go through the data.
     batch_size
@@ -48,12 +48,14 @@ def fit(
         An optimizer, or the name of one with its defaults: ``"adam"``, ``"sgd"``, ...
     loss
         One of :mod:`gradtape.training.losses`, or its name (``"mse"``,
-        ``"sparse_categorical_crossentropy"``, of logits); or a function of labels and predictions.
-        Its mean over the batch is minimised.
+        ``"sparse_categorical_crossentropy"``, of logits); or a function of labels and predictions,
+        which is given both as they are. Its mean over the batch is minimised.
     metrics
         Any of :mod:`gradtape.training.metrics`, or their names (``"accuracy"``); or functions of
-        labels and predictions. By default accuracy for a cross-entropy of classes, and nothing for
-        another loss.
+        labels and predictions. ``"accuracy"`` is that of classes, and with a binary cross-entropy
+        the share of predictions on the label's side: above 0 for logits, above 1/2 for
+        probabilities. By default accuracy for a cross-entropy of classes, and nothing for another
+        loss.
     validation_data
         What to evaluate after each epoch, as ``data``.
     validation_split
@@ -78,7 +80,10 @@ def fit(
     Raises
     ------
     ValueError
-        If the data or an argument are unusable; nothing has changed then.
+        If the data or an argument are unusable; nothing has changed then. Also if labels and
+        predictions broadcast to every label beside every prediction, in a loss or metric of yours
+        too; if a loss of logits is given probabilities, or the other way round; or if labels are
+        outside what a cross-entropy can mean.
     FloatingPointError
         If the loss is not finite.
 
@@ -94,15 +99,23 @@ def fit(
     >>> len(run.history["loss"])
     2
     """
-    if epochs != int(epochs) or epochs < 0:
-        raise ValueError(f"fit: epochs must be a non-negative integer, got {epochs!r}")
+    epochs = as_count("fit: epochs", epochs, least=0)
+    for option, value in (("shuffle", shuffle), ("verbose", verbose)):
+        if not isinstance(value, (bool, int, np.bool_)) or value not in (0, 1):
+            raise TypeError(f"fit: {option} is True or False, got {value!r}")
+    if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
+        raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
+    if callable(callbacks):
+        raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
     trainer = Trainer(model, loss, metrics, optimizer)
-    dataset, held_out = _datasets(data, validation_data, validation_split, batch_size, epochs)
+    dataset, held_out = _datasets(
+        data, validation_data, validation_split, batch_size, epochs, trainer.check
+    )
     return run_epochs(
         trainer,
         dataset,
         held_out,
-        epochs=int(epochs),
+        epochs=epochs,
         generator=np.random.default_rng(seed) if shuffle else None,
         verbose=verbose,
         callbacks=callbacks or (),
@@ -110,16 +123,21 @@ def fit(
 
 
 def _datasets(
-    data: Any, validation_data: Any, validation_split: float, batch_size: int, epochs: int
+    data: Any,
+    validation_data: Any,
+    validation_split: float,
+    batch_size: int,
+    epochs: int,
+    check: Any,
 ) -> tuple[Examples | Batches, Examples | Batches | None]:
     """Return what to train on, and what to validate on."""
-    if not 0.0 <= validation_split < 1.0:
+    if not isinstance(validation_split, (int, float)) or not 0.0 <= validation_split < 1.0:
         raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
-    dataset = as_dataset(data, batch_size, epochs)
+    dataset = as_dataset(data, batch_size, epochs, check=check)
     if validation_data is not None:
         if validation_split:
             raise ValueError("fit: give validation_data or validation_split, not both")
-        return dataset, as_dataset(validation_data, batch_size, epochs, "validation_data")
+        return dataset, as_dataset(validation_data, batch_size, epochs, "validation_data", check)
     if not validation_split:
         return dataset, None
     if not isinstance(dataset, Examples):

@@ -21,8 +21,10 @@ from ..core.extend import (
 from ..layers.sequential import takes_training
 from . import losses, optimizers
 from . import metrics as known_metrics
-from .data import as_dataset
+from .checks import FirstLook, check_labels, whats_not_finite
+from .data import Examples, as_dataset, as_part
 from .epochs import Session
+from .losses.kinds import kind_of
 
 __all__ = ["Trainer", "evaluate", "predict"]
 
@@ -34,10 +36,17 @@ class Trainer(Session):
     ----------
     model, loss, metrics, optimizer
         As for :func:`gradtape.training.fit`.
+    method
+        Who trains or measures, for messages.
     """
 
     def __init__(
-        self, model: Any, loss: Any, metrics: Sequence[Any] | None, optimizer: Any = "adam"
+        self,
+        model: Any,
+        loss: Any,
+        metrics: Sequence[Any] | None,
+        optimizer: Any = "adam",
+        method: str = "fit",
     ) -> None:
         if not isinstance(model, Module) or not callable(model):
             raise TypeError(
@@ -46,15 +55,16 @@ class Trainer(Session):
         self.model = model
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss)
+        self.kind = kind_of(self.loss)
         if metrics is None:
-            name = getattr(self.loss, "__name__", "")
-            # accuracy picks one of several classes: there are none in a binary loss
-            several = "crossentropy" in name and "binary" not in name
+            several = self.kind is not None and self.kind.classes != "binary"
             metrics = ("accuracy",) if several else ()
-        self.metrics = known_metrics.get(metrics)
+        self.metrics = known_metrics.get(metrics, self.kind)
         self.names = ("loss", *self.metrics)
         self.with_training = takes_training(model)
         self.variables: list[Variable] = []
+        self.method = method
+        self._seen = 0  # the size of the batch that was looked at
         self._totals: dict[str, float] = {}
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
@@ -64,6 +74,10 @@ class Trainer(Session):
         if self.with_training:
             return self.model(x, training=training)
         return self.model(x)
+
+    def check(self, y: Tensor, what: str) -> None:
+        """Raise if labels are outside what the loss can mean."""
+        check_labels(self.kind, y, what)
 
     def begin_epoch(self) -> None:
         """Forget what the epoch before measured."""
@@ -85,7 +99,8 @@ class Trainer(Session):
             self.call(x, training=False)  # so that every variable is there
         self.variables = list(self.model.trainable_variables)
         if not self.variables:
-            raise ValueError(f"fit: {self.model!r} has no trainable variables")
+            frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
+            raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
         self.optimizer.build(self.variables)
         # arrays are never written, so holding on to them is enough
         held = (*self.model.variables, *self.optimizer.variables)
@@ -99,17 +114,35 @@ class Trainer(Session):
     def step(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Do one training step; return the loss and metrics of the batch before it."""
         with GradientTape() as tape:
-            predicted = self.call(x, training=True)
-            value = ops["mean"](self.loss(y, predicted))
+            predicted, value = self._forward(x, y, training=True)
         number = float(value.array)
         if not math.isfinite(number):
             raise FloatingPointError(
                 f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
-                "The model is as it was when this epoch began"
+                f"{whats_not_finite(x, y)}The model is as it was when this epoch began"
             )
         gradients = tape.gradient(value, self.variables)
         self.optimizer.apply_gradients(zip(gradients, self.variables, strict=True))
         return {"loss": number, **self._measured(y, predicted)}
+
+    def _forward(self, x: Tensor, y: Tensor, training: bool) -> tuple[Tensor, Tensor]:
+        """Return the predictions and the mean loss of a batch; look closely at the first."""
+        # a batch of one example cannot show what broadcasts
+        if self._seen > 1 or self._seen == len(x):
+            predicted = self.call(x, training)
+            return predicted, ops["mean"](self.loss(y, predicted))
+        look = FirstLook(self.method, self.loss, self.kind)
+        with look.looking():
+            predicted = self.call(x, training)
+            look.meet(y, predicted)
+            value = ops["mean"](self.loss(y, predicted))
+            self._measured(y, predicted)
+        if value.dtype.kind not in "fiub":
+            raise TypeError(
+                f"{self.method}: the loss has dtype {value.dtype}; it must be real to be minimised"
+            )
+        self._seen = len(x)
+        return predicted, value
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
@@ -118,9 +151,11 @@ class Trainer(Session):
         totals = dict.fromkeys(self.names, 0.0)
         count = 0
         for x, y in batches:
-            predicted = self.call(x, training=False)
-            value = float(ops["mean"](self.loss(y, predicted)).array)
-            for name, number in {"loss": value, **self._measured(y, predicted)}.items():
+            predicted, value = self._forward(x, y, training=False)
+            for name, number in {
+                "loss": float(value.array),
+                **self._measured(y, predicted),
+            }.items():
                 totals[name] += number * len(x)
             count += len(x)
             if stop():
@@ -164,7 +199,7 @@ def evaluate(
     Raises
     ------
     ValueError
-        If the data or an argument are unusable.
+        If the data or an argument are unusable, as for :func:`gradtape.training.fit`.
 
     Examples
     --------
@@ -172,7 +207,8 @@ def evaluate(
     >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
     {'loss': 0.0}
     """
-    return Trainer(model, loss, metrics).evaluate(as_dataset(data, batch_size).batches())
+    trainer = Trainer(model, loss, metrics, method="evaluate")
+    return trainer.evaluate(as_dataset(data, batch_size, check=trainer.check).batches())
 
 
 def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
@@ -195,6 +231,8 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
     ------
     ValueError
         If there are no examples, or ``batch_size`` is not positive.
+    TypeError
+        If ``x`` holds several arrays, or the model does not return one tensor.
 
     Examples
     --------
@@ -202,6 +240,13 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Tensor:
     [[0.0], [2.0]]
     """
     trainer = Trainer(model, "mse", ())
-    dataset = as_dataset((x, x), batch_size)
-    outputs = [trainer.call(part, training=False).array for part, _ in dataset.batches()]
-    return Tensor(backend_of(outputs[0]).xp.concat(outputs, axis=0))
+    dataset = Examples(as_part("x", x), None, batch_size)
+    outputs = [trainer.call(part, training=False) for part in dataset.batches()]
+    for output in outputs:
+        if not isinstance(output, Tensor) or not output.ndim:
+            raise TypeError(
+                "predict: a model returns one tensor, with an axis of examples, got "
+                f"{output.shape if isinstance(output, Tensor) else type(output).__name__}"
+            )
+    arrays = [output.array for output in outputs]
+    return Tensor(backend_of(arrays[0]).xp.concat(arrays, axis=0))

@@ -7,6 +7,7 @@ after another, so that the graph has an assignment for each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 from typing import Any, Self
@@ -57,7 +58,8 @@ class Optimizer(Module):
     Raises
     ------
     ValueError
-        If the learning rate is negative, or gradients are to be clipped in two ways or to nothing.
+        If the learning rate is negative or not finite, or gradients are to be clipped in two ways or
+        to nothing.
 
     Examples
     --------
@@ -196,9 +198,13 @@ class Optimizer(Module):
 
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
-        if isinstance(rate, Variable):
-            return float(rate.array)
-        return float(rate(step))
+        number = float(rate.array if isinstance(rate, Variable) else rate(step))
+        if not 0.0 <= number < math.inf:
+            raise ValueError(
+                f"{type(self).__name__}: the learning rate of step {step + 1} is {number}; it must "
+                "be finite and not negative"
+            )
+        return number
 
     def _trace(self, gradients: list[Any], variables: list[Variable]) -> None:
         """Do one step in a trace: through ops and assignments."""
@@ -284,10 +290,14 @@ class Optimizer(Module):
         """Return a learning rate as it is kept; a number goes into the variable that is there."""
         if callable(value) or isinstance(value, Variable):
             return value
-        if not float(value) >= 0.0:
-            raise ValueError(
-                f"{type(self).__name__}: learning_rate must not be negative, got {value!r}"
+        if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):
+            raise TypeError(
+                f"{type(self).__name__}: learning_rate is a number, a variable or a schedule, got "
+                f"{value!r}"
             )
+        if value is None or not 0.0 <= float(value) < math.inf:
+            wrong = "be finite" if value == math.inf else "not be negative"
+            raise ValueError(f"{type(self).__name__}: learning_rate must {wrong}, got {value!r}")
         known = vars(self).get("learning_rate")
         if isinstance(known, Variable):
             return known.assign(np.float64(value))

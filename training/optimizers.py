@@ -21,6 +21,15 @@ def _square(gradient: Any) -> Any:
     return gradient * (F.conj(gradient) if gradient.dtype.kind == "c" else gradient)
 
 
+def _not_negative(optimizer: Optimizer, argument: str, value: float) -> float:
+    """Return a setting under a root or a sum as a float; raise if it is negative or NaN."""
+    if not value >= 0.0:
+        raise ValueError(
+            f"{type(optimizer).__name__}: {argument} must not be negative, got {value!r}"
+        )
+    return float(value)
+
+
 class SGD(Optimizer, saved_as="training.SGD"):
     """Gradient descent with momentum.
 
@@ -127,7 +136,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
     Raises
     ------
     ValueError
-        If a decay is not in ``[0, 1)``, or the learning rate is negative.
+        If a decay is not in ``[0, 1)``, or ``epsilon`` or the learning rate is negative.
 
     Notes
     -----
@@ -170,7 +179,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
         super().__init__(learning_rate, name, **clipping)
         self.beta_1 = float(beta_1)
         self.beta_2 = float(beta_2)
-        self.epsilon = float(epsilon)
+        self.epsilon = _not_negative(self, "epsilon", epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the learning rate corrected for the moments' start from zero."""
@@ -238,7 +247,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     Raises
     ------
     ValueError
-        If ``rho`` or ``momentum`` is not in ``[0, 1)``.
+        If ``rho`` or ``momentum`` is not in ``[0, 1)``, or ``epsilon`` is negative.
 
     Notes
     -----
@@ -286,7 +295,8 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         slots += ["momenta"] if momentum else []
         vars(self)["slots"] = tuple(slots)
         super().__init__(learning_rate, name, **clipping)
-        self.rho, self.momentum, self.epsilon = float(rho), float(momentum), float(epsilon)
+        self.rho, self.momentum = float(rho), float(momentum)
+        self.epsilon = _not_negative(self, "epsilon", epsilon)
         self.centered = bool(centered)
 
     def update(
@@ -341,7 +351,7 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
     Raises
     ------
     ValueError
-        If ``initial_accumulator_value`` is negative.
+        If ``initial_accumulator_value`` or ``epsilon`` is negative.
 
     Notes
     -----
@@ -377,14 +387,10 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         name: str | None = None,
         **clipping: Unpack[Clipping],
     ) -> None:
-        if not initial_accumulator_value >= 0.0:
-            raise ValueError(
-                "Adagrad: initial_accumulator_value must not be negative, got "
-                f"{initial_accumulator_value!r}"
-            )
+        start = _not_negative(self, "initial_accumulator_value", initial_accumulator_value)
         super().__init__(learning_rate, name, **clipping)
-        self.initial_accumulator_value = float(initial_accumulator_value)
-        self.epsilon = float(epsilon)
+        self.initial_accumulator_value = start
+        self.epsilon = _not_negative(self, "epsilon", epsilon)
 
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]

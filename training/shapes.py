@@ -6,30 +6,84 @@ from typing import Any
 
 from ..core.extend import Tensor, as_tensor, ops
 
-__all__ = ["EPSILON", "alike", "column_dropped", "mean_of", "ratio", "weights_like"]
+__all__ = [
+    "EPSILON",
+    "admits",
+    "alike",
+    "check_several",
+    "check_shapes",
+    "classes_of",
+    "column_dropped",
+    "mean_of",
+    "of_one_rank",
+    "ratio",
+    "weights_like",
+]
 
 #: How far probabilities, and what is divided by, stay from 0; Keras' value.
 EPSILON = 1e-7
 
 
-def alike(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
-    """Return labels and predictions as tensors of one shape, as far as a trace knows it.
+def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Tensor, Tensor]:
+    """Return labels and predictions as real tensors of one shape, as far as a trace knows it.
 
     A last axis of size 1 that only one of them has is dropped, so that a column of predictions
-    meets a vector of labels. Integer labels take the dtype of the predictions.
+    meets a vector of labels; not so if ``columns`` is false, as where the last axis is that of
+    classes. Labels that are integers or booleans take the dtype of the predictions, and predictions
+    that are become float64.
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    if y_pred.dtype.kind in "biu":
+        y_pred = y_pred.astype("float64")
     if y_true.dtype.kind in "biu":
         y_true = y_true.astype(y_pred.dtype)
-    y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
-    a, b = y_true.shape, y_pred.shape
-    if a is not None and b is not None:
-        fits = all(m == n or m is None or n is None for m, n in zip(a, b, strict=False))
-        if len(a) != len(b) or not fits:
-            raise ValueError(
-                f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
-            )
+    if "c" in (y_true.dtype.kind, y_pred.dtype.kind):
+        raise TypeError(
+            f"{name}: labels and predictions are real, got {y_true.dtype} and {y_pred.dtype}; give "
+            "the real and imaginary parts, or the absolute value of the difference"
+        )
+    if columns:
+        y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
+    check_shapes(name, y_true.shape, y_pred.shape)
     return y_true, y_pred
+
+
+def admits(a: Any, b: Any) -> bool:
+    """Return whether two shapes may be one, where a trace does not know all sizes."""
+    return len(a) == len(b) and all(m == n or None in (m, n) for m, n in zip(a, b))
+
+
+def check_shapes(name: str, a: Any, b: Any) -> None:
+    """Raise if the shapes of labels and predictions differ, as far as a trace knows them."""
+    if a is not None and b is not None and not admits(a, b):
+        raise ValueError(
+            f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
+        )
+
+
+def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
+    """Return labels and predictions in one rank, if a last axis of size 1 makes the difference.
+
+    A vector beside a column becomes a column, so that there is a value for each example; of higher
+    ranks the axis is dropped. Keras does the same.
+    """
+    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    a, b = y_true.shape, y_pred.shape
+    if a is None or b is None:
+        return y_true, y_pred
+    if len(a) == len(b) + 1:
+        y_pred, y_true = _of_one_rank(y_pred, y_true)
+    elif len(b) == len(a) + 1:
+        y_true, y_pred = _of_one_rank(y_true, y_pred)
+    return y_true, y_pred
+
+
+def _of_one_rank(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    if high.shape[-1] != 1:
+        return low, high
+    if len(low.shape) == 1:
+        return ops["expand_dims"](low, axis=-1), high
+    return low, ops["squeeze"](high, axis=-1)
 
 
 def column_dropped(x: Tensor, like: Any) -> Tensor:
@@ -38,6 +92,35 @@ def column_dropped(x: Tensor, like: Any) -> Tensor:
     if shape is None or like is None or len(shape) != len(like) + 1 or shape[-1] != 1:
         return x
     return ops["squeeze"](x, axis=-1)
+
+
+def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
+    """Return the labels of classes as integers, and predictions with classes in the last axis.
+
+    Labels may be whole numbers of any dtype, and have a last axis of size 1 besides.
+    """
+    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    expected = y_pred.shape and y_pred.shape[:-1]
+    y_true = column_dropped(y_true, expected)
+    if expected is not None and y_true.shape is not None:
+        if y_pred.shape == () or len(y_true.shape) != len(expected):
+            raise ValueError(
+                f"{name}: y_true has shape {y_true.shape}, y_pred has shape {y_pred.shape}; give "
+                "a class for each example, and to predictions one axis more, of the classes"
+            )
+        check_several(name, y_pred.shape[-1])
+    if y_true.dtype.kind not in "iu":
+        y_true = ops["class_labels"](y_true)
+    return y_true, y_pred
+
+
+def check_several(name: str, classes: int | None) -> None:
+    """Raise if there is but one class: it would always be the right one."""
+    if classes == 1:
+        raise ValueError(
+            f"{name}: predictions of a single class are always right; for yes or no in one number "
+            "use binary_crossentropy and binary_accuracy"
+        )
 
 
 def mean_of(values: Tensor, axis: int = -1) -> Tensor:
@@ -54,12 +137,27 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
         A number per example, also in a column; or one for each value.
     values
         Values, whose first axes count the examples.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer weights than examples.
     """
     weight = as_tensor(weight).astype(values.dtype)
-    if weight.ndim == values.ndim + 1:
+    given = weight.shape
+    if weight.ndim == values.ndim + 1 and given[-1] == 1:
         weight = ops["squeeze"](weight, axis=-1)
     while 0 < weight.ndim < values.ndim:
         weight = ops["expand_dims"](weight, axis=-1)
+    fits = weight.ndim == 0 or (
+        weight.ndim == values.ndim
+        and all(m in (n, 1, None) or n is None for m, n in zip(weight.shape, values.shape))
+    )
+    if not fits:
+        raise ValueError(
+            f"sample_weight has shape {given}, the values that it weighs have shape "
+            f"{values.shape}; give a number for each of them, or for each example"
+        )
     return weight
 
 

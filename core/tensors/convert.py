@@ -45,7 +45,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If the value is not numeric.
+        If the value is not numeric, or a masked array, whose mask would be lost.
     ValueError
         If nested lists are ragged, or the value does not fit ``shape``.
 
@@ -90,7 +90,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     Raises
     ------
     TypeError
-        If the value is not numeric.
+        If the value is not numeric, or a masked array.
     ValueError
         If nested lists are ragged.
 
@@ -196,6 +196,8 @@ def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> 
 
 def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """Return a NumPy array of ``value``, Python floats in the default dtype."""
+    if isinstance(value, (np.ndarray, np.generic, list, tuple)) and type(value) is not np.ndarray:
+        check_unmasked(value)
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
     else:
@@ -208,6 +210,20 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
             f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
         )
     return _native(array)
+
+
+def check_unmasked(value: Any) -> None:
+    """Raise for a masked array, also in lists: its mask would be lost without a word."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            "a tensor has no mask, and would take a masked array's hidden values for data; give "
+            "x.filled(value), or x.data and x.mask as two arrays"
+        )
+    if isinstance(value, (list, tuple)):
+        kinds = set(map(type, value))
+        if not kinds <= SCALARS:
+            for item in value:
+                check_unmasked(item)
 
 
 def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

@@ -36,7 +36,7 @@ from ..base.dtypes import default_complex_dtype, default_dtype
 from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
 from ..base.table import face, ops
-from .convert import as_tensor, constant
+from .convert import as_tensor, check_unmasked, constant
 from .tensor import Tensor
 
 __all__ = [
@@ -394,11 +394,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     AttributeError
         If ``x`` does not know DLPack.
     TypeError
-        If no tensor can have its dtype.
+        If no tensor can have its dtype, or it is a masked array.
 
     Examples
     --------
     >>> gt.from_dlpack(np.arange(3)).tolist()
     [0, 1, 2]
     """
+    check_unmasked(x)
     return asarray(constant(np.from_dlpack(x)), device=device)

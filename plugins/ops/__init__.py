@@ -29,7 +29,7 @@ MODULES = {
         "matmul matrices matrix_diagonals matrix_functions norms products tensordot"
     ),
     "network": (
-        "channels convolution dropout embeddings losses normalization pooling "
+        "channels convolution dropout embeddings labels losses normalization pooling "
         "softmax_cross_entropy transposed_convolution windows"
     ),
     "network.activations": "gates rectifiers shrinkage sigmoids softmax",

@@ -532,3 +532,22 @@ def test_labels_of_another_shape_than_logits_are_refused() -> None:
     for function in (keras.losses.binary_crossentropy, keras.losses.categorical_crossentropy):
         with pytest.raises(ValueError, match=r"shape"):
             function(labels, logits, from_logits=True)
+
+
+def test_labels_are_not_broadcast_where_keras_would_normalise_or_smooth_them_before() -> None:
+    column, three = np.array([[2.0], [1.0]]), np.array([[0.2, 0.3, 0.5], [0.6, 0.2, 0.2]])
+    smooth = {"label_smoothing": 0.1}
+    for refused in (
+        lambda: keras.losses.cosine_similarity(column, three),
+        lambda: keras.losses.CosineSimilarity()(column, three),
+        lambda: keras.metrics.CosineSimilarity()(column, three),
+        lambda: keras.losses.categorical_crossentropy(column, three, **smooth),
+        lambda: keras.losses.CategoricalCrossentropy(**smooth)(column, three),
+        lambda: keras.metrics.CategoricalCrossentropy(**smooth)(column, three),
+        lambda: keras.losses.BinaryCrossentropy(**smooth)(column, three),
+    ):
+        with pytest.raises(ValueError, match=r"\(2, 1\), y_pred has shape \(2, 3\); give both"):
+            refused()
+    # a vector beside a column is no broadcasting: as in Keras it becomes a column
+    same(keras.losses.cosine_similarity([2.0, -1.0], [[3.0], [4.0]]), [-1.0, 1.0])
+    same(keras.losses.CosineSimilarity()(three, three), -1.0)

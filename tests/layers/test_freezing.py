@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,6 +61,176 @@ def test_a_frozen_layer_keeps_its_weights_in_fit() -> None:
     gt.training.fit(net, (X, X[:, :1]), loss="mse", optimizer=gt.training.SGD(0.1), verbose=False)
     for old, new in zip(before, net.layers[0].get_weights(), strict=True):
         np.testing.assert_array_equal(old, new)
+
+
+def test_nothing_trains_below_a_frozen_module_until_it_is_thawed() -> None:
+    net = model()
+    net.trainable = False
+    net.layers[0].trainable = True  # as in Keras
+    assert net.trainable_variables == ()
+    assert len(net.layers[0].trainable_variables) == 2
+    with pytest.raises(ValueError, match="no trainable variables: it is frozen"):
+        gt.training.fit(net, (X, X[:, :1]), loss="mse", verbose=False)
+    net.trainable = True
+    assert len(net.trainable_variables) == 6
+
+
+def test_what_is_added_to_a_frozen_sequential_is_frozen() -> None:
+    net = model()
+    net.trainable = False
+    net.add(Dense(2))
+    net(X)
+    assert not net.layers[3].trainable
+    assert gt.layers.Sequential([net, Dense(1)]).trainable_variables == ()
+
+
+class Block(gt.Module):
+    """A module that is no layer, with variables of its own, in containers and in layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = gt.Variable([1.0, 2.0, 3.0])
+        self.count = gt.Variable(0)
+        self.constant = gt.Variable([0.0], trainable=False)
+        self.parts = {"a": [Dense(3)], "b": (gt.Variable(1.0),)}
+
+    def __call__(self, x: Any) -> Any:
+        return self.parts["a"][0](x * self.scale) * self.parts["b"][0]
+
+
+def test_any_module_can_be_frozen() -> None:
+    block = Block()
+    block(X)
+    assert block.trainable
+    before = [v.numpy().copy() for v in block.variables]
+    names = [v for v in block.trainable_variables]
+    assert len(names) == 4
+    head = gt.Module("head")
+    head.block, head.last = block, Dense(1)
+    block.trainable = False
+    assert block.trainable_variables == ()
+
+    class Model(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block, self.last = block, Dense(1)
+
+        def __call__(self, x: Any) -> Any:
+            return self.last(self.block(x))
+
+    net = Model()
+    gt.training.fit(net, (X, X[:, :1]), loss="mse", verbose=False)
+    for old, v in zip(before, block.variables, strict=True):
+        np.testing.assert_array_equal(old, v.numpy())
+    assert len(net.trainable_variables) == 2
+    block.trainable = True
+    assert list(block.trainable_variables) == names
+    gt.training.fit(net, (X, X[:, :1]), loss="mse", verbose=False)
+    assert (block.scale.numpy() != before[0]).any() or (block.scale.numpy() != [1, 2, 3]).any()
+
+
+@pytest.mark.parametrize("value", ["no", 0, None, [1]])
+def test_trainable_is_true_or_false(value: Any) -> None:
+    for module in (Dense(1), gt.Module()):
+        with pytest.raises(TypeError, match="trainable is True or False, got"):
+            module.trainable = value
+
+
+def test_a_copy_of_a_frozen_layer_thaws_by_itself() -> None:
+    layer = Dense(2)
+    layer(X)
+    layer.trainable = False
+    twin = copy.deepcopy(layer)
+    twin.trainable = True
+    assert len(twin.trainable_variables) == 2
+    assert layer.trainable_variables == ()
+
+
+def test_tapes_leave_frozen_variables_alone() -> None:
+    layer = Dense(2)
+    layer(X)
+    layer.trainable = False
+    with gt.GradientTape() as tape:
+        y = gt.sum(layer(X))
+    assert tape.gradient(y, layer.kernel) is None
+    assert tape.watched_variables() == ()
+
+
+def test_fit_follows_what_is_frozen_from_run_to_run_and_epoch_to_epoch() -> None:
+    net, optimizer = model(), gt.training.Adam(0.05)
+    dense, last = net.layers[0], net.layers[2]
+
+    def changes(**options: Any) -> tuple[bool, bool]:
+        before = [layer.kernel.numpy().copy() for layer in (dense, last)]
+        gt.training.fit(
+            net, (X, X[:, :1]), loss="mse", optimizer=optimizer, verbose=False, **options
+        )
+        after = [layer.kernel.numpy() for layer in (dense, last)]
+        return (before[0] != after[0]).any(), (before[1] != after[1]).any()
+
+    assert changes() == (True, True)
+    dense.trainable = False
+    assert changes() == (False, True)
+    dense.trainable = True
+    last.trainable = False
+    assert changes() == (True, False)
+    last.trainable = True
+
+    def freeze(epoch: int, logs: Any) -> None:
+        dense.trainable = False
+        kept.append(dense.kernel.numpy().copy())
+
+    kept: list[Any] = []
+    changes(epochs=3, callbacks=[freeze])
+    np.testing.assert_array_equal(kept[0], kept[2])
+
+
+def test_what_is_frozen_is_saved(tmp_path: Path) -> None:
+    net = model()
+    net.layers[0].trainable = False
+    net.layers[1].trainable = False
+    gt.save(net, tmp_path / "net.h5")
+    assert "Dense, frozen" in gt.saving.inspect_text(tmp_path / "net.h5")
+    found = gt.load(tmp_path / "net.h5")
+    assert [layer.trainable for layer in found.layers] == [False, False, True]
+    assert found.trainable
+    assert len(found.trainable_variables) == 2
+    mean = found.layers[1].moving_mean.numpy().copy()
+    gt.training.fit(found, (X, X[:, :1]), loss="mse", verbose=False)
+    np.testing.assert_array_equal(found.layers[1].moving_mean.numpy(), mean)
+    np.testing.assert_array_equal(found.layers[0].kernel.numpy(), net.layers[0].kernel.numpy())
+    found.trainable = True
+    # the moving statistics did not train before, and do not now
+    assert len(found.trainable_variables) == 6
+
+
+def test_a_loaded_module_can_be_frozen_and_thawed(tmp_path: Path) -> None:
+    block = Block()
+    block(X)
+    gt.save(block, tmp_path / "block.h5")
+    found = gt.load(tmp_path / "block.h5")
+    assert len(found.trainable_variables) == 4
+    found.trainable = False
+    assert found.trainable_variables == ()
+    gt.save(found, tmp_path / "again.h5")
+    again = gt.load(tmp_path / "again.h5")
+    assert not again.trainable
+    assert again.trainable_variables == ()
+    again.trainable = True
+    assert len(again.trainable_variables) == 4
+    np.testing.assert_array_equal(again(X).numpy(), block(X).numpy())
+
+
+def test_the_summary_shows_what_is_frozen() -> None:
+    net = model()
+    net.layers[0].trainable = False
+    text = net.summary()
+    assert "layers/0 (Dense, frozen)" in text
+    assert "layers/2 (Dense)" in text
+    assert "Parameters: 37 (13 trainable)" in text
+    net.trainable = False
+    assert net.summary().startswith("Sequential 'sequential', frozen\n")
+    assert "(0 trainable)" in net.summary()
 
 
 def test_weights_are_copied_out_and_set() -> None:

@@ -39,6 +39,7 @@ SAMPLES = {
     "softmax_less_shares": [Sample(X, SHARES), Sample(X, SHARES, axis=0)],
     "sparse_softmax_cross_entropy": [Sample(X, LABELS)],
     "softmax_less_labels": [Sample(X, LABELS)],
+    "class_labels": [Sample(LABELS), Sample(LABELS > 1)],  # floats would be moved off whole ones
     "batch_norm_training": [Sample(X, SCALE, V), Sample(X.T.copy(), SCALE, V, axis=0)],
     "batch_norm_gradient": [Sample(real(4, 3), V, SCALE, X, real(3), *STATISTICS)],
     "conv": [

@@ -53,7 +53,11 @@ def get(loss: Any) -> Any:
     ------
     ValueError
         If the name is unknown.
+    TypeError
+        If it is a class.
     """
+    if isinstance(loss, type):
+        raise TypeError(f"the loss is the class {loss.__name__}; make one: {loss.__name__}()")
     if callable(loss):
         return loss
     function = function_named(loss)

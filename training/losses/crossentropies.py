@@ -6,6 +6,7 @@ off. Names and formulas are otherwise Keras'.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, ops
@@ -17,7 +18,7 @@ from ...nn import (
     sigmoid_cross_entropy_with_logits,
     softmax_cross_entropy_with_logits,
 )
-from ..shapes import EPSILON, alike, column_dropped, mean_of
+from ..shapes import EPSILON, alike, check_several, classes_of, mean_of
 
 __all__ = [
     "binary_crossentropy",
@@ -56,7 +57,7 @@ def binary_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes differ.
+        If the shapes differ, or ``label_smoothing`` is not in ``[0, 1]``.
 
     Notes
     -----
@@ -73,6 +74,7 @@ def binary_crossentropy(
     >>> [round(x, 4) for x in loss.tolist()]
     [0.6931]
     """
+    _check_options("binary_crossentropy", from_logits, label_smoothing)
     y_true, y_pred = alike("binary_crossentropy", y_true, y_pred)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
@@ -113,7 +115,7 @@ def categorical_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes differ.
+        If the shapes differ, there is but one class, or ``label_smoothing`` is not in ``[0, 1]``.
 
     Notes
     -----
@@ -130,7 +132,10 @@ def categorical_crossentropy(
     >>> [round(x, 4) for x in loss.tolist()]
     [0.6931]
     """
-    y_true, y_pred = alike("categorical_crossentropy", y_true, y_pred)
+    _check_options("categorical_crossentropy", from_logits, label_smoothing)
+    y_true, y_pred = alike("categorical_crossentropy", y_true, y_pred, columns=False)
+    if y_pred.shape:
+        check_several("categorical_crossentropy", y_pred.shape[axis])
     if label_smoothing:
         classes = ops["sum"](ops["ones_like"](y_true), axis=axis, keepdims=True)
         y_true = y_true * (1.0 - label_smoothing) + label_smoothing / classes
@@ -152,9 +157,9 @@ def sparse_categorical_crossentropy(
     Parameters
     ----------
     y_true
-        Integer labels, shape ``(...)``.
+        Integer labels, shape ``(...)`` or ``(..., 1)``; whole numbers of another dtype too.
     y_pred
-        Logits, shape ``(..., classes)``; or probabilities.
+        Logits, shape ``(..., classes)``, of several classes; or probabilities.
     from_logits
         Whether ``y_pred`` are logits (the default; in Keras it is not).
     ignore_class
@@ -169,7 +174,7 @@ def sparse_categorical_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes do not fit, or a label is not in ``[0, classes)``.
+        If the shapes do not fit, or a label is no whole number in ``[0, classes)``.
 
     Examples
     --------
@@ -179,18 +184,18 @@ def sparse_categorical_crossentropy(
     >>> [round(x, 4) for x in loss.tolist()]
     [0.6931, 0.0]
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    name = "sparse_categorical_crossentropy"
+    _check_options(name, from_logits)
+    y_pred = as_tensor(y_pred)
     if axis != -1:
         y_pred = ops["moveaxis"](y_pred, source=axis, destination=-1)
-    y_true = column_dropped(y_true, y_pred.shape and y_pred.shape[:-1])
-    if y_true.dtype.kind == "f":
-        y_true = y_true.astype("int64")
+    y_true, y_pred = classes_of(name, y_true, y_pred)
     if not from_logits:
         # softmax(log p) is p where p sums to 1; the floor keeps log(0) out
         y_pred = ops["log"](ops["maximum"](y_pred, EPSILON))
     if ignore_class is None:
         return ops["sparse_softmax_cross_entropy"](y_pred, y_true)
-    kept = ops["not_equal"](y_true, ignore_class)
+    kept = ops["not_equal"](y_true, operator.index(ignore_class))
     values = ops["sparse_softmax_cross_entropy"](y_pred, ops["where"](kept, y_true, 0))
     return ops["where"](kept, values, 0.0)
 
@@ -211,10 +216,8 @@ def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Ten
 
     Raises
     ------
-    TypeError
-        If labels are not integers.
     ValueError
-        If the shapes do not fit.
+        If the shapes do not fit, or a label is no whole number in ``[0, classes)``.
 
     Examples
     --------
@@ -222,3 +225,11 @@ def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Ten
     (1,)
     """
     return sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
+
+
+def _check_options(name: str, from_logits: Any, label_smoothing: Any = 0.0) -> None:
+    """Raise if a setting is none: a string is true, and smoothing beyond 1 turns labels around."""
+    if from_logits not in (True, False):
+        raise TypeError(f"{name}: from_logits is True or False, got {from_logits!r}")
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"{name}: label_smoothing must be in [0, 1], got {label_smoothing!r}")

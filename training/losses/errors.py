@@ -31,8 +31,8 @@ def mean_squared_error(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true, y_pred
-        Tensors of one shape ``(..., n)``. A last axis of size 1 that only one of them has is
-        dropped, so that a column of predictions meets a vector of labels.
+        Real tensors of one shape ``(..., n)``. A last axis of size 1 that only one of them has is
+        dropped, so that a column of predictions meets a vector of labels. Integers become floats.
 
     Returns
     -------
@@ -237,7 +237,7 @@ def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.losses.kl_divergence([[0.5, 0.5]], [[0.5, 0.5]]).tolist()
     [0.0]
     """
-    y_true, y_pred = alike("kl_divergence", y_true, y_pred)
+    y_true, y_pred = alike("kl_divergence", y_true, y_pred, columns=False)
     y_true = ops["clip"](y_true, EPSILON, 1.0)
     y_pred = ops["clip"](y_pred, EPSILON, 1.0)
     return ops["sum"](y_true * ops["log"](y_true / y_pred), axis=-1)
@@ -330,7 +330,7 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
     >>> gt.training.losses.cosine_similarity([[2.0, 0.0]], [[3.0, 0.0]]).tolist()
     [-1.0]
     """
-    y_true, y_pred = alike("cosine_similarity", y_true, y_pred)
+    y_true, y_pred = alike("cosine_similarity", y_true, y_pred, columns=False)
     return -ops["sum"](_unit(y_true, axis) * _unit(y_pred, axis), axis=axis)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ...core.extend import Tensor, as_tensor, ops, snake_case
-from ..shapes import ratio, weights_like
+from ..shapes import of_one_rank, ratio, weights_like
 from . import crossentropies, errors
 
 __all__ = [
@@ -92,6 +92,8 @@ class _FunctionLoss(Loss):
     """A loss that is one of the functions, with settings."""
 
     function: ClassVar[Callable[..., Any]]
+    #: Whether a vector and a column count the same examples; where classes have an axis, they do not.
+    columns: ClassVar[bool] = True
 
     def __init__(self, reduction: str | None, name: str | None, **settings: Any) -> None:
         super().__init__(reduction, name or type(self).function.__name__)
@@ -99,6 +101,8 @@ class _FunctionLoss(Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return a value per example."""
+        if self.columns:
+            y_true, y_pred = of_one_rank(y_true, y_pred)
         return type(self).function(y_true, y_pred, **self.settings)
 
 
@@ -215,6 +219,7 @@ class KLDivergence(_PlainLoss):
     """
 
     function = staticmethod(errors.kl_divergence)
+    columns = False
 
 
 class LogCosh(_PlainLoss):
@@ -253,6 +258,7 @@ class CosineSimilarity(_FunctionLoss):
     """
 
     function = staticmethod(errors.cosine_similarity)
+    columns = False
 
     def __init__(
         self,
@@ -300,6 +306,7 @@ class CategoricalCrossentropy(_FunctionLoss):
     """
 
     function = staticmethod(crossentropies.categorical_crossentropy)
+    columns = False
 
     def __init__(
         self,
@@ -333,6 +340,7 @@ class SparseCategoricalCrossentropy(_FunctionLoss):
     """
 
     function = staticmethod(crossentropies.sparse_categorical_crossentropy)
+    columns = False
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, ops
-from ..shapes import alike, mean_of
+from ..shapes import admits, alike, check_several, check_shapes, classes_of, mean_of
 
 __all__ = [
     "accuracy",
@@ -22,9 +22,10 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true
-        Integer labels, shape ``(...)``, or one-hot ones, shape ``(..., classes)``.
+        Labels of classes, shape ``(...)`` or ``(..., 1)``, or one-hot ones, shape ``(...,
+        classes)``.
     y_pred
-        Logits or probabilities, shape ``(..., classes)``.
+        Logits or probabilities, shape ``(..., classes)``, of several classes.
 
     Returns
     -------
@@ -33,7 +34,8 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If the shapes do not broadcast, or labels of the same rank are neither one-hot nor single.
+        If the shapes fit neither kind of labels, there is but one class (see
+        :func:`binary_accuracy`), or a label is no whole number.
 
     Examples
     --------
@@ -41,10 +43,30 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     [True, False]
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    if y_true.ndim == y_pred.ndim:
-        one_hot = y_true.shape[-1] == y_pred.shape[-1]
-        y_true = ops["argmax"](y_true, axis=-1) if one_hot else ops["squeeze"](y_true, axis=-1)
+    if None not in (y_true.shape, y_pred.shape):
+        check_classes("accuracy", y_true.shape, y_pred.shape)
+    if y_true.ndim == y_pred.ndim and y_true.shape[-1] == y_pred.shape[-1]:
+        y_true = ops["argmax"](y_true, axis=-1)
+    else:
+        y_true, y_pred = classes_of("accuracy", y_true, y_pred)
     return ops["equal"](ops["argmax"](y_pred, axis=-1), y_true)
+
+
+def check_classes(name: str, labels: Any, predictions: Any) -> None:
+    """Raise if shapes are none of labels, sparse or one-hot, beside predictions of classes."""
+    if len(predictions) == len(labels) < 2 or predictions[-1:] == (1,):
+        raise ValueError(
+            f"{name}: y_true has shape {labels}, y_pred has shape {predictions}: one number per "
+            "example is for yes or no; ask for binary_accuracy, with threshold=0.5 for "
+            "probabilities and threshold=0.0 for logits"
+        )
+    example = predictions[:-1]
+    kinds = (example, (*example, 1), predictions)
+    if not predictions or not any(admits(kind, labels) for kind in kinds):
+        raise ValueError(
+            f"{name}: y_true has shape {labels}, y_pred has shape {predictions}; give labels of "
+            f"shape {example}, or one-hot ones of the shape of the predictions"
+        )
 
 
 def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
@@ -58,6 +80,11 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     Returns
     -------
     A float32 tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`accuracy`.
 
     Examples
     --------
@@ -74,11 +101,16 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true, y_pred
-        Shape ``(..., classes)``.
+        Shape ``(..., classes)``, of several classes.
 
     Returns
     -------
     A float32 tensor of shape ``(...)``, of 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or there is but one class.
 
     Examples
     --------
@@ -86,6 +118,8 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     [1.0]
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    check_shapes("categorical_accuracy", y_true.shape, y_pred.shape)
+    check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
     hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
     return hit.astype("float32")
 
@@ -128,15 +162,22 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     Parameters
     ----------
     y_true
-        Integer labels, shape ``(...)``.
+        Labels of classes, shape ``(...)`` or ``(..., 1)``; a negative one is never among them.
     y_pred
         Logits or probabilities, shape ``(..., classes)``.
     k
-        How many predictions count. Of equal ones all do, or none.
+        How many predictions count, at least 1. Of equal ones all do, or none.
 
     Returns
     -------
     A boolean tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, ``k`` is below 1, or a label is no whole number.
+    IndexError
+        If there is no class of a label.
 
     Examples
     --------
@@ -144,6 +185,10 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     >>> metric([0, 0], [[0.2, 0.3, 0.5], [0.3, 0.2, 0.5]], k=2).tolist()
     [False, True]
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    name = "sparse_top_k_categorical_accuracy"
+    if k < 1:
+        raise ValueError(f"{name}: k must be at least 1, got {k!r}")
+    y_true, y_pred = classes_of(name, y_true, y_pred)
     own = ops["take_along_axis"](y_pred, ops["expand_dims"](y_true, axis=-1), axis=-1)
-    return ops["count_nonzero"](y_pred > own, axis=-1) < k
+    among = ops["count_nonzero"](y_pred > own, axis=-1) < k
+    return ops["logical_and"](among, y_true >= 0)  # an index would count from the end

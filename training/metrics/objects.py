@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.extend import Module, Tensor, Variable, as_tensor, ops
 from .. import losses
-from ..shapes import ratio, weights_like
+from ..shapes import check_shapes, of_one_rank, ratio, weights_like
 from . import functions
 
 __all__ = [
@@ -132,6 +132,8 @@ class MeanOf(Metric):
     """The mean of a function with a value per example, with settings."""
 
     function: ClassVar[Callable[..., Any]]
+    #: Whether a vector and a column count the same examples; where classes have an axis, they do not.
+    columns: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:
         super().__init__(name or type(self).function.__name__)
@@ -139,6 +141,8 @@ class MeanOf(Metric):
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
+        if self.columns:
+            y_true, y_pred = of_one_rank(y_true, y_pred)
         return type(self).function(y_true, y_pred, **self.settings)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -173,7 +177,9 @@ class MeanMetricWrapper(MeanOf):
 
 
 def _equal(y_true: Any, y_pred: Any) -> Tensor:
-    return ops["equal"](as_tensor(y_true), as_tensor(y_pred))
+    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    check_shapes("Accuracy", y_true.shape, y_pred.shape)
+    return ops["equal"](y_true, y_pred)
 
 
 class Accuracy(MeanOf, saved_as="training.metrics.Accuracy"):
@@ -186,6 +192,7 @@ class Accuracy(MeanOf, saved_as="training.metrics.Accuracy"):
     """
 
     function = staticmethod(_equal)
+    columns = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name or "accuracy")
@@ -239,6 +246,7 @@ class BinaryAccuracy(MeanOf, saved_as="training.metrics.BinaryAccuracy"):
     """
 
     function = staticmethod(functions.binary_accuracy)
+    columns = True
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
@@ -273,6 +281,7 @@ class MeanSquaredError(MeanOf, saved_as="training.metrics.MeanSquaredError"):
     """
 
     function = staticmethod(losses.mean_squared_error)
+    columns = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -305,6 +314,7 @@ class MeanAbsoluteError(MeanOf, saved_as="training.metrics.MeanAbsoluteError"):
     """
 
     function = staticmethod(losses.mean_absolute_error)
+    columns = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -342,6 +352,7 @@ class BinaryCrossentropy(MeanOf, saved_as="training.metrics.BinaryCrossentropy")
     """
 
     function = staticmethod(losses.binary_crossentropy)
+    columns = True
 
     def __init__(
         self, from_logits: bool = True, label_smoothing: float = 0.0, name: str | None = None

@@ -195,7 +195,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     @property
     def trainable_variables(self) -> list[Any]:  # type: ignore[override]
         """The variables that train, in a list."""
-        return [v for v in self.variables if v.trainable]
+        return list(super().trainable_variables)
 
     @property
     def non_trainable_variables(self) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import gradtape
 
 from ....training import losses as native
+from ....training.shapes import of_one_rank
 from ..names import adapts, lookup
 from .adapting import adapted
 
@@ -54,34 +55,12 @@ __all__ = [
 # -- shapes ----------------------------------------------------------------------------------------
 
 
-def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-    """Return labels and predictions as tensors of one rank, if a last axis of size 1 makes it so.
-
-    As in Keras, a vector beside a column becomes a column; otherwise the axis is dropped.
-    """
-    y_true, y_pred = gradtape.as_tensor(y_true), gradtape.as_tensor(y_pred)
-    if y_true.shape is None or y_pred.shape is None:
-        return y_true, y_pred
-    if y_true.ndim == y_pred.ndim + 1:
-        y_pred, y_true = _of_one_rank(y_pred, y_true)
-    elif y_pred.ndim == y_true.ndim + 1:
-        y_true, y_pred = _of_one_rank(y_true, y_pred)
-    return y_true, y_pred
-
-
-def _of_one_rank(low: Any, high: Any) -> tuple[Any, Any]:
-    if high.shape[-1] != 1:
-        return low, high
-    if low.ndim == 1:
-        return gradtape.expand_dims(low, -1), high
-    return low, gradtape.squeeze(high, -1)
-
-
-def aligned(y_true: Any, y_pred: Any, from_logits: bool = False) -> tuple[Any, Any]:
+def aligned(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Any, Any]:
     """Return labels and predictions as floating tensors of one dtype and shape.
 
     As in TensorFlow, labels are not broadcast to logits: classes in a column would pass for
-    distributions.
+    distributions. Where labels are first normalised, or smoothed by the number of their classes,
+    Keras does so before it broadcasts; here they are not broadcast then, and the loss says so.
     """
     y_true, y_pred = gradtape.as_tensor(y_true), gradtape.as_tensor(y_pred)
     if y_pred.dtype.kind in "biu":
@@ -90,22 +69,27 @@ def aligned(y_true: Any, y_pred: Any, from_logits: bool = False) -> tuple[Any, A
         y_true = y_true.astype(y_pred.dtype)
     y_true, y_pred = of_one_rank(y_true, y_pred)
     unlike = y_true.shape != y_pred.shape and None not in (y_true.shape, y_pred.shape)
-    if unlike and not from_logits:
+    if unlike and broadcast:
         zeros = gradtape.zeros_like(y_true), gradtape.zeros_like(y_pred)
         return y_true + zeros[1], y_pred + zeros[0]
     return y_true, y_pred
 
 
+def broadcasts(settings: dict[str, Any]) -> bool:
+    """Return whether labels may be broadcast by a loss or metric with these settings."""
+    return not (settings.get("from_logits") or settings.get("label_smoothing"))
+
+
 # -- functions -------------------------------------------------------------------------------------
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _function(name: str, broadcast: bool = True) -> Callable[..., Any]:
     """Return one of gradtape's losses, which is given labels and predictions in Keras' shapes."""
     function = getattr(native, name)
 
     @functools.wraps(function)
     def loss(y_true: Any, y_pred: Any, *settings: Any, **named: Any) -> Any:
-        return function(*aligned(y_true, y_pred), *settings, **named)
+        return function(*aligned(y_true, y_pred, broadcast), *settings, **named)
 
     loss.__module__ = __name__  # where pickle finds it
     return adapts(f"training.losses.{name}")(loss)
@@ -115,7 +99,7 @@ MSE = mean_squared_error = _function("mean_squared_error")
 MAE = mean_absolute_error = _function("mean_absolute_error")
 MAPE = mean_absolute_percentage_error = _function("mean_absolute_percentage_error")
 MSLE = mean_squared_logarithmic_error = _function("mean_squared_logarithmic_error")
-cosine_similarity = _function("cosine_similarity")
+cosine_similarity = _function("cosine_similarity", broadcast=False)
 hinge = _function("hinge")
 huber = _function("huber")
 kl_divergence = _function("kl_divergence")
@@ -132,7 +116,7 @@ def binary_crossentropy(
     axis: int = -1,
 ) -> Any:
     """Return the mean over ``axis`` of the cross-entropies of labels and probabilities."""
-    y_true, y_pred = aligned(y_true, y_pred, from_logits)
+    y_true, y_pred = aligned(y_true, y_pred, not (from_logits or label_smoothing))
     return native.binary_crossentropy(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
@@ -145,7 +129,7 @@ def categorical_crossentropy(
     axis: int = -1,
 ) -> Any:
     """Return the cross-entropies of label distributions and probabilities, or logits."""
-    y_true, y_pred = aligned(y_true, y_pred, from_logits)
+    y_true, y_pred = aligned(y_true, y_pred, not (from_logits or label_smoothing))
     return native.categorical_crossentropy(y_true, y_pred, from_logits, label_smoothing, axis)
 
 
@@ -197,8 +181,15 @@ class _Aligned(Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return a value per example."""
-        settings: dict[str, Any] = vars(self).get("settings", {})
-        return super().call(*aligned(y_true, y_pred, settings.get("from_logits", False)))
+        return super().call(*aligned(y_true, y_pred, broadcasts(vars(self).get("settings", {}))))
+
+
+class _Unbroadcast(Loss):
+    """A loss that is given labels and predictions in one rank, and refuses others."""
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Return a value per example."""
+        return super().call(*aligned(y_true, y_pred, broadcast=False))
 
 
 def _object(name: str, settings: str = "", base: type = _Aligned, **defaults: Any) -> Any:
@@ -214,7 +205,7 @@ KLDivergence = _object("KLDivergence")
 LogCosh = _object("LogCosh")
 Poisson = _object("Poisson")
 Huber = _object("Huber", "delta")
-CosineSimilarity = _object("CosineSimilarity", "axis")
+CosineSimilarity = _object("CosineSimilarity", "axis", _Unbroadcast)
 BinaryCrossentropy = _object(
     "BinaryCrossentropy", "from_logits label_smoothing axis", from_logits=False
 )

@@ -73,8 +73,17 @@ class _Aligned(Metric):
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
         of_gradtape: Any = super()
-        from_logits = of_gradtape.get_config().get("from_logits", False)
-        return of_gradtape.per_example(*losses.aligned(y_true, y_pred, from_logits))
+        broadcast = losses.broadcasts(of_gradtape.get_config())
+        return of_gradtape.per_example(*losses.aligned(y_true, y_pred, broadcast))
+
+
+class _Unbroadcast(Metric):
+    """A metric that is given labels and predictions in one rank, and refuses others."""
+
+    def per_example(self, y_true: Any, y_pred: Any) -> Any:
+        """Return the value of each example."""
+        of_gradtape: Any = super()
+        return of_gradtape.per_example(*losses.aligned(y_true, y_pred, broadcast=False))
 
 
 def _object(name: str, settings: str = "", base: type = Metric, **defaults: Any) -> Any:
@@ -93,7 +102,7 @@ SparseTopKCategoricalAccuracy = adapted(
 MeanSquaredError = _object("MeanSquaredError", base=_Aligned)
 RootMeanSquaredError = _object("RootMeanSquaredError", base=_Aligned)
 MeanAbsoluteError = _object("MeanAbsoluteError", base=_Aligned)
-CosineSimilarity = _object("CosineSimilarity", "axis", _Aligned)
+CosineSimilarity = _object("CosineSimilarity", "axis", _Unbroadcast)
 BinaryCrossentropy = _object(
     "BinaryCrossentropy", "from_logits label_smoothing", _Aligned, from_logits=False
 )

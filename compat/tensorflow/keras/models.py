@@ -11,7 +11,7 @@ import gradtape
 from gradtape import training as gt_training
 
 from ....core.extend import map_structure
-from ....training.shapes import weights_like
+from ....training.shapes import of_one_rank, weights_like
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses
@@ -61,9 +61,10 @@ def _aligning(function: Any) -> Any:
                 f"{call.__name__}: the model returns a {type(y_pred).__name__} of outputs, and one "
                 "loss or metric is for one of them; write a train_step and a test_step"
             )
-        return function(*known_losses.of_one_rank(y_true, y_pred), **kwargs)
+        return function(*of_one_rank(y_true, y_pred), **kwargs)
 
     call.__name__ = getattr(function, "__name__", type(function).__name__)
+    call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 
 

@@ -18,7 +18,7 @@ def wrong_cube(x: Any) -> Any:
 
 
 class Everything(gt.Module):
-    """One of each thing that a file of version 1.0 can hold."""
+    """One of each thing that a file of version 1.1 can hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,6 +41,7 @@ class Everything(gt.Module):
                 gt.layers.Dense(2, kernel_initializer=gt.layers.initializers.GlorotUniform(seed=2)),
             ]
         )
+        self.net.layers[0].trainable = False
         x = np.linspace(-1, 1, 15, dtype="float32").reshape(5, 3)
         self.net(x, training=True)
         self(x)

@@ -1,0 +1,168 @@
+"""What training data and a model cannot mean together, found at the first batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import Everything, Recorder, Tensor, active_tapes, recording_to, to_numpy
+from .losses.kinds import Kind
+
+__all__ = ["FirstLook", "check_labels", "whats_not_finite"]
+
+#: The activations that end in probabilities.
+_SQUASHING = ("sigmoid", "softmax")
+#: Ops that hand on values as they are.
+_PASSING = ("cast", "expand_dims", "getitem", "reshape", "squeeze")
+
+
+def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
+    """Raise if labels are outside what a cross-entropy can mean.
+
+    Parameters
+    ----------
+    kind
+        What the loss takes them for; None for a loss that gradtape does not know.
+    y
+        The labels.
+    what
+        What the data are called in messages.
+
+    Raises
+    ------
+    ValueError
+        If labels of yes or no are not from 0 to 1, or shares of classes negative.
+    """
+    if kind is None or kind.classes == "sparse" or y.dtype.kind not in "if" or not y.size:
+        return
+    values = to_numpy(y.array)
+    low, high = values.min(), values.max()
+    if low < 0 or (high > 1 and kind.classes == "binary"):
+        wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
+        raise ValueError(f"{what}: the labels of {kind.name} are {wanted}, got {low} to {high}")
+
+
+def whats_not_finite(x: Tensor, y: Tensor) -> str:
+    """Return a sentence on which of inputs and labels hold NaN or infinity, if any do."""
+    parts = [
+        name
+        for name, part in (("x", x), ("y", y))
+        if part.dtype.kind in "fc" and not np.isfinite(to_numpy(part.array)).all()
+    ]
+    verb = "holds" if len(parts) == 1 else "hold"
+    return f"In this batch {' and '.join(parts)} {verb} NaN or infinity. " if parts else ""
+
+
+class FirstLook(Recorder):
+    """Looks on while a first batch goes through model, loss and metrics.
+
+    Parameters
+    ----------
+    method
+        Who looks, for messages: ``"fit"``.
+    loss
+        The loss.
+    kind
+        What it takes predictions for, if that is known.
+    """
+
+    def __init__(self, method: str, loss: Any, kind: Kind | None) -> None:
+        self.records = Everything()
+        self.method = method
+        self.loss = getattr(loss, "__name__", "the loss")
+        self.kind = kind
+        self._made: dict[int, tuple[str, int | None]] = {}
+        self._labels: set[int] = set()
+        self._predictions: set[int] = set()
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Look on during a block."""
+        with recording_to((*active_tapes.get(), self)):
+            yield
+
+    def record(
+        self, op: Any, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        """Note where a value comes from; refuse labels that spread over predictions."""
+        ids = [x.id for x in inputs if type(x) is Tensor]
+        self._made[output.id] = (op.name, ids[0] if ids else None)
+        of_labels = self._labels.intersection(ids)
+        of_predictions = self._predictions.intersection(ids)
+        if of_labels and of_predictions:
+            self._check_spread(op.name, inputs, output)
+        if of_labels:
+            self._labels.add(output.id)
+        if of_predictions:
+            self._predictions.add(output.id)
+
+    def _check_spread(self, op: str, inputs: Sequence[Any], output: Tensor) -> None:
+        """Raise if a vector of one and a column of the other became a square."""
+        shapes = [x.array.shape for x in inputs if type(x) is Tensor]
+        for low in shapes:
+            n = low[-1] if low else 1
+            if n > 1 and (*low, 1) in shapes and output.array.shape[-2:] == (n, n):
+                raise ValueError(
+                    f"{self.method}: labels and predictions of shapes {low} and {(*low, 1)} "
+                    f"broadcast to {output.array.shape} in {op!r}, every label beside every "
+                    "prediction; give labels the shape of the predictions, y[:, None] or y[:, 0]"
+                )
+
+    def meet(self, y: Tensor, predicted: Tensor) -> None:
+        """Take note of the labels and the model's output; raise if the loss is not for these.
+
+        Raises
+        ------
+        TypeError
+            If the model's output is no tensor.
+        ValueError
+            If a loss of logits is given probabilities, or one of probabilities anything else.
+        """
+        if not isinstance(predicted, Tensor):
+            raise TypeError(
+                f"{self.method}: {self.loss}: the model returns a {type(predicted).__name__} of "
+                "outputs, and a loss takes one tensor of predictions"
+            )
+        self._labels, self._predictions = {y.id}, {predicted.id}
+        if self.kind is None or predicted.dtype.kind != "f" or not predicted.size:
+            return
+        values = to_numpy(predicted.array)
+        if self.kind.from_logits:
+            made = self._origin(predicted)
+            if made in _SQUASHING or (self.kind.classes != "binary" and self._sum_to_one(values)):
+                raise ValueError(
+                    f"{self.method}: the model returns probabilities"
+                    f"{f' (it ends in {made})' if made in _SQUASHING else ''}, and "
+                    f"{self.kind.name} takes logits here; leave the activation out, or give the "
+                    f"loss from_logits=False: {_object_named(self.kind.name)}(from_logits=False)"
+                )
+        elif values.min() < 0 or (values.max() > 1 and self.kind.classes == "binary"):
+            raise ValueError(
+                f"{self.method}: the predictions go from {values.min():.4g} to "
+                f"{values.max():.4g}, and {self.kind.name} takes probabilities here; end the model "
+                f"in {'sigmoid' if self.kind.classes == 'binary' else 'softmax'}, or give the loss "
+                f"from_logits=True"
+            )
+
+    def _origin(self, x: Tensor) -> str:
+        """Return the op that a value comes from, those left out that only rearrange."""
+        name, before = self._made.get(x.id, ("", None))
+        while name in _PASSING and before is not None:
+            name, before = self._made.get(before, ("", None))
+        return name
+
+    def _sum_to_one(self, values: Any) -> bool:
+        assert self.kind is not None
+        if not values.ndim or (values < 0).any():
+            return False
+        totals = values.astype("float64").sum(axis=self.kind.axis)
+        return bool(np.all(np.abs(totals - 1.0) < (1e-4 if values.itemsize > 2 else 1e-2)))
+
+
+def _object_named(function: str) -> str:
+    """Return the class of a loss function: ``losses.BinaryCrossentropy``."""
+    words = function.removesuffix("_from_logits").split("_")
+    return "losses." + "".join(word.capitalize() for word in words)

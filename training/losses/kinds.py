@@ -1,0 +1,69 @@
+"""What a loss takes labels and predictions for, as far as it is one that gradtape knows."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, NamedTuple
+
+from .objects import Loss
+
+__all__ = ["Kind", "kind_of"]
+
+_CLASSES = {
+    "binary_crossentropy": "binary",
+    "categorical_crossentropy": "categorical",
+    "sparse_categorical_crossentropy": "sparse",
+    "sparse_categorical_crossentropy_from_logits": "sparse",
+}
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+class Kind(NamedTuple):
+    """A cross-entropy: its labels, and whether its predictions are logits.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    classes
+        ``"binary"``, ``"categorical"`` (one-hot labels) or ``"sparse"``.
+    from_logits
+        Whether predictions are logits; else they are probabilities.
+    axis
+        The axis of the classes.
+    """
+
+    name: str
+    classes: str
+    from_logits: bool
+    axis: int
+
+
+def kind_of(loss: Any) -> Kind | None:
+    """Return what a loss is for if it is a cross-entropy of gradtape's, however it is wrapped.
+
+    Parameters
+    ----------
+    loss
+        A function, a ``functools.partial`` of one, or a loss object.
+    """
+    settings: dict[str, Any] = {}
+    while True:
+        if isinstance(loss, functools.partial):
+            settings = {**loss.keywords, **settings}
+            loss = loss.func
+        elif isinstance(loss, Loss) and hasattr(type(loss), "function"):
+            settings = {**vars(loss).get("settings", {}), **settings}
+            loss = type(loss).function
+        elif hasattr(loss, "__wrapped__"):
+            loss = loss.__wrapped__
+        else:
+            break
+    name = getattr(loss, "__name__", "")
+    if name not in _CLASSES or not str(loss.__module__).startswith(_PACKAGE):
+        return None
+    parameters = inspect.signature(loss).parameters
+    settings = {**{key: p.default for key, p in parameters.items()}, **settings}
+    from_logits, axis = settings.get("from_logits", True), settings.get("axis", -1)
+    return Kind(name, _CLASSES[name], bool(from_logits), int(axis))
