@@ -58,7 +58,7 @@ from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Variable
+from .tensors.variable import Variable, exclusive
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -120,6 +120,7 @@ __all__ = [
     "decode_index",
     "default_dtype",
     "describe",
+    "exclusive",
     "flatten",
     "function",
     "has_level",

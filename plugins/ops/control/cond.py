@@ -18,6 +18,7 @@ from ....core.extend import (
     as_tensor,
     batched_graph,
     compiled,
+    exclusive,
     describe,
     flatten,
     has_level,
@@ -154,9 +155,10 @@ def cond(
         ]
     )
     _check_alike(*branches)
-    given += [variable.handle() for variable in held]
-    (true, false), taken = joined(branches, len(given))
-    found = assign_variables(ops["cond"](choice, *given, *taken, true=true, false=false), held)
+    with exclusive(held):
+        given += [variable.handle() for variable in held]
+        (true, false), taken = joined(branches, len(given))
+        found = assign_variables(ops["cond"](choice, *given, *taken, true=true, false=false), held)
     return pack_outputs(branches[0].result, found)
 
 

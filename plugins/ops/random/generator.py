@@ -145,10 +145,11 @@ class Generator(Module):
         return key_for_examples(self._count_on())
 
     def _count_on(self) -> Any:
-        key, owner = self.state.value, backend_of(self.state.array)
-        # beside the state, whichever backend is the current one
-        step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
-        self.state.assign_add(Tensor(step))
+        with self.state.lock:  # no other thread may get this key
+            key, owner = self.state.value, backend_of(self.state.array)
+            # beside the state, whichever backend is the current one
+            step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
+            self.state.assign_add(Tensor(step))
         return key
 
     def normal(
