@@ -57,6 +57,7 @@ from .tensors.convert import among, as_tensor, beside, constant, host_array
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
+from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
 from .tensors.variable import Variable, exclusive
 from .transforms.forward import ForwardAccumulator
@@ -93,6 +94,7 @@ __all__ = [
     "RestoredFunction",
     "Shape",
     "Shared",
+    "Stream",
     "Symbol",
     "Tensor",
     "TensorSpec",

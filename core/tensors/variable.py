@@ -29,9 +29,9 @@ class Variable(Operators):
     Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read
     stays what it was when the variable is assigned.
 
-    Threads may change one variable at once: each ``assign``, ``assign_add`` and ``assign_sub``, each
-    step of an optimizer and each call of a traced function that assigns it takes effect as a whole.
-    What is read and then assigned by two calls of yours does not.
+    Threads may change one variable at once: each ``assign``, ``assign_add`` and ``assign_sub``,
+    each step of an optimizer and each call of a traced function that assigns it takes effect as a
+    whole. What you read, and assign in another call, does not.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ class Variable(Operators):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         # arrays are replaced on assignment, never written, so the copy may share this one
-        twin = Variable.__new__(Variable)
+        twin = type(self).__new__(type(self))
         twin._array, twin.trainable, twin.name = self._array, self.trainable, self.name
         twin.id, twin.lock = next_id(), RLock()
         memo[id(self)] = twin
@@ -404,7 +404,7 @@ class Variable(Operators):
         )
 
 
-class exclusive:  # noqa: N801
+class exclusive:
     """Keep other threads from changing variables while a block reads and changes them.
 
     It may be entered again, by any thread, also within itself.

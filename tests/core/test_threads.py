@@ -141,6 +141,14 @@ def test_no_two_threads_draw_the_same_numbers() -> None:
     assert sorted(drawn) == [(7, i) for i in range(THREADS * 200)]
 
 
+def test_no_two_threads_drop_the_same_elements() -> None:
+    layer, x = gt.layers.Dropout(0.5, seed=1), gt.ones(200)
+    layer(x, training=True)
+    dropped: list[bytes] = []
+    in_threads(lambda i: dropped.append(layer(x, training=True).numpy().tobytes()), 20)
+    assert len(set(dropped)) == THREADS * 20
+
+
 def test_moving_averages_of_threads_are_those_of_some_order() -> None:
     layer = gt.layers.BatchNorm(momentum=0.5, axis=-1)
     layer(gt.zeros((2, 1)), training=False)
