@@ -72,8 +72,9 @@ from .tensors.convert import among, as_tensor, beside, constant, host_array
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
+from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Variable
+from .tensors.variable import Variable, exclusive
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -110,6 +111,7 @@ __all__ = [
     "RestoredFunction",
     "Shape",
     "Shared",
+    "Stream",
     "Symbol",
     "Tensor",
     "TensorSpec",
@@ -138,6 +140,7 @@ __all__ = [
     "decode_index",
     "default_dtype",
     "describe",
+    "exclusive",
     "flatten",
     "freeze",
     "frozen_variables",

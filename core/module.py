@@ -17,7 +17,7 @@ from .functions.concrete import RestoredFunction
 from .functions.function import Function
 from .tensors.recording import transfer
 from .tensors.tensor import Tensor
-from .tensors.variable import Variable
+from .tensors.variable import Variable, exclusive
 
 __all__ = ["Module", "freeze", "frozen_variables", "is_frozen", "saved_classes"]
 
@@ -233,9 +233,11 @@ class Module:
         BackendUnavailable
             If the backend cannot be used here; no variable is moved.
         """
-        moved = [(v, transfer(Tensor(v.array), where).array) for v in self.variables]
-        for variable, array in moved:  # all or nothing
-            variable.set_array(array)
+        variables = self.variables
+        with exclusive(variables):
+            moved = [(v, transfer(Tensor(v.array), where).array) for v in variables]
+            for variable, array in moved:  # all or nothing
+                variable.set_array(array)
         return self
 
     def summary(self) -> str:

@@ -183,14 +183,15 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
 
     def _move(self, moving: Variable, batch: Tensor) -> None:
         # on arrays, so that no tape records it; in a trace they are symbols
-        old = moving.handle().array
-        new = batch.array - old
-        new *= 1.0 - self.momentum
-        new += old
-        if type(new) is type(moving.array) and new.dtype is moving.dtype:
-            moving.set_array(new)
-        else:
-            moving.assign(Tensor(new))
+        with moving.lock:
+            old = moving.handle().array
+            new = batch.array - old
+            new *= 1.0 - self.momentum
+            new += old
+            if type(new) is type(moving.array) and new.dtype is moving.dtype:
+                moving.set_array(new)
+            else:
+                moving.assign(Tensor(new))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Variable, key_for_examples, ops
+from ..core.extend import Stream, key_for_examples, ops
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer
@@ -108,15 +108,18 @@ class Dropout(Layer, saved_as="layers.Dropout"):
     def build(self, input_shape: Any) -> None:
         """Seed the layer."""
         seed = draw_seed() if self.seed is None else self.seed
-        self.state = Variable(np.array([seed, 0]), trainable=False, name="state")
+        source = Stream.shared
+        asked = self.seed is not None or source is None or source.asked
+        self.state = Stream(np.array([seed, 0]), asked)
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Drop elements of ``x`` if ``training``."""
         if not training or self.rate == 0.0:
             return x
-        key = self.state.value
-        examples = key_for_examples(key)
-        self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
+        with self.state.lock:
+            key = self.state.value
+            examples = key_for_examples(key)
+            self.state.assign(ops["add"](key, 1))  # no two seeds ever come to the same pair
         keep = ops["greater_equal"](ops["random_uniform_like"](examples, x), self.rate)
         return ops["where"](keep, x * (1.0 / (1.0 - self.rate)), 0.0)
 

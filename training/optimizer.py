@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
+from threading import RLock
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..core.extend import (
     as_tensor,
     backend_of,
     check_same_backend,
+    exclusive,
     init_scope,
 )
 from .clipping import CLIPPING, check_clipping, clipped
@@ -100,7 +102,7 @@ class Optimizer(Module):
             setattr(self, slot, [])
         # the names say that these are no part of the module tree
         self._gradtape_places: dict[Variable, int] = {}
-        self._gradtape_groups: dict[tuple[int, ...], list[_Group]] = {}
+        self._gradtape_groups: dict[tuple[int, ...], tuple[list[_Group], exclusive]] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
@@ -146,9 +148,16 @@ class Optimizer(Module):
         if active_graph.get() is not None:
             self._trace(gradients, variables)
             return
-        groups = self._gradtape_groups.get(ids)
-        if groups is None:
-            groups = self._gradtape_groups[ids] = self._grouped(variables)
+        known = self._gradtape_groups.get(ids)
+        if known is None:
+            with _GROUPING:
+                known = self._grouped(variables), exclusive([*variables, self.iterations])
+                known = self._gradtape_groups.setdefault(ids, known)
+        groups, alone = known
+        with alone:  # the number of steps stands for the slots too
+            self._step(groups, gradients)
+
+    def _step(self, groups: list[_Group], gradients: list[Any]) -> None:
         done = int(self.iterations.array)
         settings = self.settings(self._rate_at(done), done + 1)
         results = [
@@ -236,6 +245,10 @@ class Optimizer(Module):
             raise ValueError(
                 f"{type(self).__name__}: variable {twice.name!r} comes twice in one step"
             )
+        with _GROUPING:
+            return self._places(variables)
+
+    def _places(self, variables: list[Variable]) -> list[int]:
         places: list[int] = []
         fresh: list[tuple[Variable, int]] = []
         for variable in variables:
@@ -319,6 +332,10 @@ class Optimizer(Module):
     def from_config(cls, config: dict[str, Any]) -> Self:
         """Return an optimizer made with the arguments that :meth:`get_config` returned."""
         return cls(**config)
+
+
+#: Held while one thread makes slots; not while it waits for variables.
+_GROUPING = RLock()
 
 
 class _Group:

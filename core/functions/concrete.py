@@ -48,6 +48,9 @@ class ConcreteFunction:
     (2,)
     """
 
+    #: Whether a function called it again since it last looked for a trace to drop.
+    called_again = False
+
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
         self.name = name
         self.graph = graph

@@ -19,6 +19,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .concrete import ConcreteFunction, Output, as_declared, fit
+from .traces import MAX_TRACES, Traces
 
 __all__ = ["Function", "function"]
 
@@ -42,11 +43,15 @@ class Function(Generic[P, R]):
         A :class:`TensorSpec` per positional tensor argument, in the arguments' structure.
     name
         The name of its graphs; by default that of the Python function.
+    max_traces
+        How many traces made by calls it keeps; ``None`` for all of them.
 
     Raises
     ------
     TypeError
         If ``input_signature`` holds something else, or the function's parameters cannot be known.
+    ValueError
+        If ``max_traces`` is below 1.
 
     Examples
     --------
@@ -60,14 +65,15 @@ class Function(Generic[P, R]):
         python_function: Callable[P, R],
         input_signature: Sequence[Any] | None = None,
         name: str | None = None,
+        max_traces: int | None = MAX_TRACES,
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.name = name or str(getattr(python_function, "__name__", "function"))
-        self._concrete: dict[Any, ConcreteFunction] = {}
-        # by the shapes and dtypes of calls with tensors alone, which are the most
-        self._quick: dict[Any, ConcreteFunction] = {}
+        if max_traces is not None and max_traces < 1:
+            raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
+        self._traces = Traces(self.name, max_traces)
         try:
             if isinstance(python_function, np.ufunc):
                 raise ValueError("its optional parameters do not all go together")
@@ -96,8 +102,8 @@ class Function(Generic[P, R]):
 
     @property
     def concrete_functions(self) -> list[ConcreteFunction]:
-        """The traces made so far."""
-        return list(self._concrete.values())
+        """The traces that are kept; to ask for one keeps it for good."""
+        return list(self._traces.by_key.values())
 
     @overload
     def __get__(self, instance: None, owner: type | None = None) -> Function[P, R]: ...
@@ -119,7 +125,7 @@ class Function(Generic[P, R]):
         bound = store[1]
         if self not in bound:
             method = self.python_function.__get__(instance)
-            bound[self] = Function(method, self.input_signature, self.name)
+            bound[self] = Function(method, self.input_signature, self.name, self._traces.limit)
         return bound[self]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -128,8 +134,9 @@ class Function(Generic[P, R]):
         quick = None
         if not named and not any(type(x) is not Tensor for x in given):
             quick = tuple([(x.array.shape, x.array.dtype) for x in given])
-            known = self._quick.get(quick)
+            known = self._traces.quick.get(quick)
             if known is not None and active_graph.get() is None and not active_batches.get():
+                known.called_again = True
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
         if active_graph.get() is not None or active_batches.get():  # a part of what is around it
@@ -138,17 +145,20 @@ class Function(Generic[P, R]):
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             return self.python_function(*given, **named)
-        concrete = self._concrete.get(key)
+        concrete = self._traces.by_key.get(key)
         if concrete is None:
-            concrete = self._concrete[key] = self._trace(given, named)
+            concrete = self._trace(given, named)
+            self._traces.add(key, concrete, (given, named), self._positional)
+        else:
+            concrete.called_again = True
         if quick is not None and len(quick) == len(tensors):
-            self._quick[quick] = concrete
+            self._traces.remember(quick, concrete)
         return concrete.call_flat(tensors)
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
 
-        With an ``input_signature``, no arguments are needed.
+        With an ``input_signature``, no arguments are needed. The function keeps the trace for good.
 
         Parameters
         ----------
@@ -170,9 +180,9 @@ class Function(Generic[P, R]):
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
         args, kwargs, _, key = self._canonical(args, kwargs)
-        if key not in self._concrete:
-            self._concrete[key] = self._trace(args, kwargs)
-        return self._concrete[key]
+        concrete = self._traces.by_key.get(key) or self._trace(args, kwargs)
+        self._traces.ask_for(key, concrete)
+        return concrete
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
@@ -253,7 +263,7 @@ class Function(Generic[P, R]):
         return ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
 
     def __repr__(self) -> str:
-        return f"<function {self.name}, {len(self._concrete)} traces>"
+        return f"<function {self.name}, {len(self._traces.by_key)} traces>"
 
 
 def _output(leaf: Any, closure: Closure) -> Any:
@@ -268,16 +278,25 @@ def _output(leaf: Any, closure: Closure) -> Any:
 
 @overload
 def function(
-    fn: Callable[P, R], *, input_signature: Sequence[Any] | None = None
+    fn: Callable[P, R],
+    *,
+    input_signature: Sequence[Any] | None = None,
+    max_traces: int | None = ...,
 ) -> Function[P, R]: ...
 @overload
 def function(
-    fn: None = None, *, input_signature: Sequence[Any] | None = None
+    fn: None = None,
+    *,
+    input_signature: Sequence[Any] | None = None,
+    max_traces: int | None = ...,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
 def function(
-    fn: Callable[..., Any] | None = None, *, input_signature: Sequence[Any] | None = None
+    fn: Callable[..., Any] | None = None,
+    *,
+    input_signature: Sequence[Any] | None = None,
+    max_traces: int | None = MAX_TRACES,
 ) -> Any:
     """Trace a Python function into a graph, once per signature.
 
@@ -291,6 +310,10 @@ def function(
     input_signature
         A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One
         trace then serves all calls. Further arguments are Python values.
+    max_traces
+        How many of the traces that calls make are kept, 128 by default; ``None`` keeps all. A
+        trace that was dropped is made again when it is needed. :func:`gradtape.save` saves those
+        that are kept, among them all that ``get_concrete_function`` was asked for.
 
     Returns
     -------
@@ -304,9 +327,14 @@ def function(
         If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if a
         dtype or the structure of the arguments is not that of ``input_signature``.
     ValueError
-        When called, if a shape does not fit ``input_signature``.
+        If ``max_traces`` is below 1; when called, if a shape does not fit ``input_signature``.
     TraceError
         On the first call, if Python code reads a value that is not there while tracing.
+
+    Warns
+    -----
+    UserWarning
+        Once, after 32 traces: it names the argument that makes them, and what to write instead.
 
     Examples
     --------
@@ -317,5 +345,5 @@ def function(
     5.0
     """
     if fn is None:
-        return lambda f: Function(f, input_signature)
-    return Function(fn, input_signature)
+        return lambda f: Function(f, input_signature, max_traces=max_traces)
+    return Function(fn, input_signature, max_traces=max_traces)

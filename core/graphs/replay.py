@@ -12,6 +12,7 @@ from ..errors import GradientError
 from ..tensors.op import Op
 from ..tensors.recording import record_custom
 from ..tensors.tensor import Tensor
+from ..tensors.variable import exclusive
 from .constants import local_constants
 from .custom import add_custom
 from .graph import Graph
@@ -27,7 +28,8 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     """
     token = running.set((*running.get(), graph))
     try:
-        return _replay(graph, inputs)
+        with exclusive(graph.updates):
+            return _replay(graph, inputs)
     finally:
         running.reset(token)
 

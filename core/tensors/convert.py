@@ -18,10 +18,18 @@ if TYPE_CHECKING:
 
     from ..ops.primitive import Primitive
 
-__all__ = ["among", "as_tensor", "beside", "constant", "operand"]
+__all__ = ["NotNumbers", "among", "as_tensor", "beside", "constant", "operand"]
 
 # Python's numbers, the narrowest first.
 _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
+
+
+class NotNumbers(TypeError):
+    """What should become a tensor is text, an object, or nothing."""
+
+
+# users meet a TypeError
+NotNumbers.__module__, NotNumbers.__qualname__ = "builtins", "TypeError"
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
@@ -178,7 +186,7 @@ def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> 
     """Return one of an op's inputs as a tensor; name op and argument if it is none."""
     try:
         if value is None:
-            raise TypeError("expected a tensor or a number, got None")
+            raise NotNumbers("expected a tensor or a number, got None")
         dtype = None
         if isinstance(value, (list, tuple)):
             dtype = _weak_dtype(value, _dtypes(inputs))
@@ -206,7 +214,7 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
     if array.dtype.kind not in "biufc":
-        raise TypeError(
+        raise NotNumbers(
             f"a tensor holds numbers, not {type(value).__name__} values of dtype {array.dtype}"
         )
     return _native(array)

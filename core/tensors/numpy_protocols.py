@@ -1,7 +1,8 @@
 """NumPy's functions and ufuncs on tensors: which of ours runs, with which arguments, or why none.
 
 ``Tensor.__array_ufunc__`` and ``__array_function__`` come here. Arguments are matched by NumPy's
-names for them, so what NumPy takes fourth and we take second arrives where it belongs.
+names for them, so what NumPy takes fourth and we take second arrives where it belongs. Results are
+tensors, whether a tape looks on or not; ``numpy_values.py`` has the exceptions.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..base.table import face, ops, public, registry
-from ..base.tree import flatten, map_structure
-from .convert import as_tensor
+from ..base.tree import flatten
+from .convert import NotNumbers, as_tensor
+from .numpy_values import OnlyValues, instead, into_array, of_values
 from .op import Op
 from .tensor import Operators
 
@@ -133,8 +135,8 @@ def counterpart(function: Any) -> Callable[..., Any]:
 
     Raises
     ------
-    TypeError
-        If there is none, with near names and how to register one.
+    OnlyValues
+        If there is none; its message has near names, and how to register one.
     """
     family = _family(function)
     module = public(family) if family else face()
@@ -145,7 +147,7 @@ def counterpart(function: Any) -> Callable[..., Any]:
     plugins = [op for full, op in registry().ops.items() if full.partition("::")[2] == name]
     if len(plugins) == 1:
         return plugins[0]
-    raise TypeError(_no_counterpart(function, name, module))
+    raise OnlyValues(lambda: _no_counterpart(function, name, module))
 
 
 def _family(function: Any) -> str:
@@ -176,14 +178,23 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
 
 
 def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run our op of a ufunc's name, or our function of one of its methods.
+    """Run our op of a ufunc's name, or our function of one of its methods, or NumPy's on values.
 
     Raises
     ------
     TypeError
-        For the ufunc's methods that have no such function, and for ``out=``, for ``where=`` and
-        ``dtype=`` of a call; it says what to use.
+        For the ufunc's methods that have no such function, for a tensor as ``out=``, for ``where=``
+        and ``dtype=`` of a call, and for what NumPy alone does where a tape, a trace or a batch
+        looks on; it says what to use.
     """
+    try:
+        return _call_ufunc(ufunc, method, inputs, kwargs)
+    except (OnlyValues, NotNumbers) as error:
+        theirs = ufunc if method == "__call__" else getattr(ufunc, method)
+        return instead(error, theirs, inputs, kwargs)
+
+
+def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
     if method != "__call__":
         return _call_method(ufunc, name, method, inputs, kwargs)
@@ -201,6 +212,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
 def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:
     """Raise for arguments that ask for something."""
     refused = [key for key, value in kwargs.items() if not _is_neutral(key, value)]
+    if "out" in refused:
+        raise into_array(f"{place} with ['out']", kwargs["out"], _INSTEAD["out"].lstrip("; "))
     if refused:
         raise TypeError(
             f"{place} with {refused} does not work on tensors"
@@ -217,9 +230,11 @@ def _call_method(
         _refuse(place, name, kwargs)
         return _outer(ufunc, *inputs)
     if (name, method) not in _METHODS:
-        instead = _IN_PLACE_OF.get(method, "gradtape.{name}")
-        instead = instead.format(name=name, at=name if name in ("add", "subtract") else "set")
-        raise TypeError(f"{place} does not work on tensors; use {instead}")
+        advice = _IN_PLACE_OF.get(method, "gradtape.{name}")
+        advice = advice.format(name=name, at=name if name in ("add", "subtract") else "set")
+        if method == "at":
+            raise into_array(place, inputs[:1], f"use {advice}")
+        raise TypeError(f"{place} does not work on tensors; use {advice}")
     function = public(_METHODS[name, method])
     takes = _parameters(function) or {}
     options = {"axis": 0, **kwargs}
@@ -246,25 +261,37 @@ def _outer(ufunc: Any, x: Any, y: Any) -> Any:
 
 
 def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run our function of one of NumPy's, or NumPy's own if it only tells about values.
+    """Run our function of one of NumPy's, or NumPy's own on values.
+
+    NumPy's own runs if it only tells about values; if nobody follows them, also where there is no
+    such function here, where it writes into an array, and where it is given more than numbers.
 
     Raises
     ------
     TypeError
-        If there is no such function here, or it does not take what NumPy's takes.
+        If there is no such function here and a tape, a trace or a batch looks on, or if ours does
+        not take what NumPy's takes.
     """
+    try:
+        return _call_function(function, args, kwargs)
+    except (OnlyValues, NotNumbers) as error:
+        return instead(error, function, args, kwargs)
+
+
+def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = function.__name__
     if name in ("ndim", "shape", "size") and len(args) + len(kwargs) == 1:
         (x,) = (*args, *kwargs.values())
         return getattr(x, name)
     if name in _ABOUT:
-        return _of_values(function, np.asarray, args, kwargs)
+        return of_values(function, np.asarray, args, kwargs)
     if name in _ABOUT_DTYPES:
-        return _of_values(function, lambda x: np.empty(0, x.dtype), args, kwargs)
+        return of_values(function, lambda x: np.empty(0, x.dtype), args, kwargs)
     if name in _IN_PLACE:
-        raise TypeError(
-            f"numpy.{name} writes into an array, and a tensor never changes: make another with "
-            "x.at[index].set(values), or gradtape.where"
+        raise into_array(
+            f"numpy.{name}",
+            args[:1] or list(kwargs.values())[:1],
+            "a tensor never changes: make another with x.at[index].set(values), or gradtape.where",
         )
     if name == "where" and len(args) == 1:
         function, name = np.nonzero, "nonzero"
@@ -306,20 +333,14 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         return _in_fortran_order(ours, **wanted)
     for key, value in further.items():
         place = f"{_family(function)}.{name}".lstrip(".")
+        if key == "out":
+            raise into_array(f"numpy.{place}: out=", value, _INSTEAD["out"].lstrip("; "))
         raise TypeError(
             f"numpy.{place}: {key}={_shown(value)} does not work on tensors, gradtape.{place} "
             f"takes {', '.join(takes)}{_INSTEAD.get(key, '')}"
         )
     result = _call(ours, takes, args, wanted)
     return result if finish is None else finish(result)
-
-
-def _of_values(function: Any, value: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
-    """Call NumPy's function with an array in place of each tensor."""
-    args, kwargs = map_structure(
-        lambda leaf: value(leaf) if isinstance(leaf, Operators) else leaf, (args, kwargs)
-    )
-    return function(*args, **kwargs)
 
 
 _KEYWORDS = inspect.Parameter.VAR_KEYWORD

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import attrgetter
+from threading import RLock
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,7 +20,7 @@ from ..ops.backend import check_same_backend
 from .convert import as_tensor, constant
 from .tensor import Operators, Tensor
 
-__all__ = ["Variable"]
+__all__ = ["Variable", "exclusive"]
 
 
 class Variable(Operators):
@@ -25,6 +28,10 @@ class Variable(Operators):
 
     Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read
     stays what it was when the variable is assigned.
+
+    Threads may change one variable at once: each ``assign``, ``assign_add`` and ``assign_sub``,
+    each step of an optimizer and each call of a traced function that assigns it takes effect as a
+    whole. What you read, and assign in another call, does not.
 
     Parameters
     ----------
@@ -55,7 +62,7 @@ class Variable(Operators):
     [0.0, 1.0]
     """
 
-    __slots__ = ("__weakref__", "_array", "id", "name", "trainable")
+    __slots__ = ("__weakref__", "_array", "id", "lock", "name", "trainable")
 
     def __init__(
         self,
@@ -73,6 +80,8 @@ class Variable(Operators):
         self.trainable = bool(trainable) and is_differentiable(array.dtype)
         self.name = "Variable" if name is None else str(name)
         self.id = next_id()
+        #: Held by whoever changes the value: from reading the old one, if that matters.
+        self.lock = RLock()
 
     @property
     def value(self) -> Tensor:
@@ -187,7 +196,11 @@ class Variable(Operators):
             If the dtype cannot be converted, or the value is on another backend; the variable is
             unchanged.
         """
-        return self._assign(self._weak(value), "assign")
+        value = self._weak(value)
+        array = self._checked(value, "assign")
+        with self.lock:
+            self._set(array)
+        return self._told(value, "assign")
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` to the value.
@@ -209,7 +222,11 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        return self._assign(self._current() + self._weak(delta), "assign_add")
+        delta = self._weak(delta)
+        with self.lock:
+            value = self._current() + delta
+            self._set(self._checked(value, "assign_add"))
+        return self._told(value, "assign_add")
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract ``delta`` from the value.
@@ -231,7 +248,11 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        return self._assign(self._current() - self._weak(delta), "assign_sub")
+        delta = self._weak(delta)
+        with self.lock:
+            value = self._current() - delta
+            self._set(self._checked(value, "assign_sub"))
+        return self._told(value, "assign_sub")
 
     def _weak(self, value: Any) -> Tensor:
         """Return a value as a tensor: a Python number in the variable's dtype, if it has one."""
@@ -239,8 +260,8 @@ class Variable(Operators):
             return as_tensor(value, self._array.dtype)  # 0.1 is not float32's 0.1 in float64
         return as_tensor(value)
 
-    def _assign(self, value: Tensor, method: str) -> Variable:
-        self._set(self._checked(value, method))
+    def _told(self, value: Tensor, method: str) -> Variable:
+        """Tell the active tapes of an assignment; return the variable."""
         for tape in active_tapes.get():
             tape.record_break(
                 [value],
@@ -302,6 +323,8 @@ class Variable(Operators):
 
     def set_array(self, array: Any) -> None:
         """Replace the raw array, unchecked: for optimizers and readers, which have checked it.
+
+        They hold :func:`exclusive` from reading the old one on.
 
         Parameters
         ----------
@@ -396,9 +419,9 @@ class Variable(Operators):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
         # arrays are replaced on assignment, never written, so the copy may share this one
-        twin = Variable.__new__(Variable)
+        twin = type(self).__new__(type(self))
         twin._array, twin.trainable, twin.name = self._array, self.trainable, self.name
-        twin.id = next_id()
+        twin.id, twin.lock = next_id(), RLock()
         memo[id(self)] = twin
         return twin
 
@@ -410,3 +433,29 @@ class Variable(Operators):
             f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
             f"value={gap}{value}>"
         )
+
+
+class exclusive:
+    """Keep other threads from changing variables while a block reads and changes them.
+
+    It may be entered again, by any thread, also within itself.
+
+    Parameters
+    ----------
+    variables
+        The variables.
+    """
+
+    __slots__ = ("_locks",)
+
+    def __init__(self, variables: Iterable[Variable]) -> None:
+        # in one order for all, or two threads could wait for each other
+        self._locks = [v.lock for v in sorted(set(variables), key=attrgetter("id"))]
+
+    def __enter__(self) -> None:
+        for lock in self._locks:
+            lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        for lock in self._locks:
+            lock.release()

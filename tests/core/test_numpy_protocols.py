@@ -95,16 +95,17 @@ def test_what_is_made_of_several_ops_has_a_gradient(name: str) -> None:
     ("call", "message"),
     [
         (lambda: np.sum(X, out=np.zeros(())), r"numpy\.sum: out=.*never changes"),
+        (lambda: np.sum(X, out=gt.zeros(())), r"numpy\.sum: out=.*tensors; a tensor never changes"),
         (lambda: np.ones_like(X, shape=(2,)), r"ones_like: shape=\(2,\)"),
         (lambda: np.ravel(X, order="K"), r"ravel: order='K'.*C order"),
-        (lambda: np.fft.fft(X, out=np.zeros(3)), r"fft: out=.*gradtape\.fft\.fft takes"),
-        (lambda: np.put(X, [0], 1.0), r"numpy\.put writes.*\.at\[index\]"),
-        (lambda: np.copyto(np.zeros((2, 3)), X), r"numpy\.copyto writes"),
-        (lambda: np.fill_diagonal(SPD, 0.0), r"numpy\.fill_diagonal writes"),
+        (lambda: np.fft.fft(X, out=np.zeros(3)), r"fft\.fft: out=.*take the result"),
+        (lambda: np.put(X, [0], 1.0), r"numpy\.put does.*\.at\[index\]"),
+        (lambda: np.copyto(np.zeros((2, 3)), X), r"numpy\.copyto writes.*\.numpy\(\)"),
+        (lambda: np.fill_diagonal(SPD, 0.0), r"numpy\.fill_diagonal does.*never changes"),
     ],
 )
 def test_arguments_that_tensors_do_not_take_say_what_to_use(call: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+    with gt.GradientTape(), pytest.raises(TypeError, match=message):
         call()
 
 
@@ -162,10 +163,11 @@ def test_like_makes_tensors_of_numpys_dtypes(make: Any) -> None:
 
 
 def test_a_missing_function_is_named_with_near_names() -> None:
-    with pytest.raises(TypeError, match=r"numpy\.sort_complex has no .*register it"):
-        np.sort_complex(X)
-    with pytest.raises(TypeError, match=r"numpy\.histogram2d has no .*near names: histogram"):
-        np.histogram2d(X[0], X[0])
+    with gt.GradientTape():
+        with pytest.raises(TypeError, match=r"numpy\.sort_complex has no .*register it"):
+            np.sort_complex(X)
+        with pytest.raises(TypeError, match=r"numpy\.histogram2d has no .*near names: histogram"):
+            np.histogram2d(X[0], X[0])
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_the_three_lines_of_the_message_register_a_function(
     call: Any, argument: Any, rule: Any, slope: Any
 ) -> None:
     x = gt.constant(argument)
-    with pytest.raises(TypeError) as caught:
+    with gt.GradientTape(), pytest.raises(TypeError) as caught:
         call(x)
     lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
     assert len(lines) == 3
@@ -197,7 +199,7 @@ def test_the_three_lines_of_the_message_register_a_function(
             np.testing.assert_array_equal(g.numpy(), np.full(argument.shape, slope))
     finally:
         gt.unregister_plugin("mine")
-    with pytest.raises(TypeError, match="no gradtape counterpart"):
+    with gt.GradientTape(), pytest.raises(TypeError, match="no gradtape counterpart"):
         call(x)
 
 
@@ -216,7 +218,7 @@ def test_the_three_lines_of_the_message_register_a_function(
     ],
 )
 def test_what_ufuncs_do_not_do_on_tensors_says_what_does(call: Any, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
+    with gt.GradientTape(), pytest.raises(TypeError, match=message):
         call()
 
 

@@ -57,6 +57,21 @@ def test_random_numbers_are_made_on_the_selected_backend() -> None:
     np.testing.assert_array_equal(here, there.to("numpy"))
 
 
+def test_a_seed_is_set_whichever_backend_is_selected() -> None:
+    gt.random.set_seed(5)
+    here, generator = gt.random.normal((3,)), gt.random.Generator(1)
+    first = generator.normal((3,))
+    with gt.backend("pretend"):
+        gt.random.set_seed(5)
+        generator.set_seed(1)
+        there, elsewhere = gt.random.normal((3,)), gt.random.Generator(1)
+    np.testing.assert_array_equal(here, there.to("numpy"))
+    np.testing.assert_array_equal(first, generator.normal((3,)))
+    drawn = elsewhere.normal((3,))
+    elsewhere.set_seed(1)  # and the other way round
+    assert drawn.tolist() == elsewhere.normal((3,)).tolist() == first.tolist()
+
+
 def test_ops_and_gradients_stay_on_the_backend() -> None:
     x = gt.constant([0.5, 2.0]).to("pretend")
     with gt.GradientTape() as tape:

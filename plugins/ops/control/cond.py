@@ -19,6 +19,7 @@ from ....core.extend import (
     batched_graph,
     compiled,
     describe,
+    exclusive,
     flatten,
     has_level,
     holding,
@@ -156,9 +157,10 @@ def cond(
         ]
     )
     _check_alike(*branches)
-    given += [variable.handle() for variable in held]
-    (true, false), taken = joined(branches, len(given))
-    found = assign_variables(ops["cond"](choice, *given, *taken, true=true, false=false), held)
+    with exclusive(held):
+        given += [variable.handle() for variable in held]
+        (true, false), taken = joined(branches, len(given))
+        found = assign_variables(ops["cond"](choice, *given, *taken, true=true, false=false), held)
     return pack_outputs(branches[0].result, found)
 
 

@@ -20,6 +20,7 @@ from ....core.extend import (
     as_tensor,
     batched_graph,
     compiled,
+    exclusive,
     flatten,
     holding,
     joined,
@@ -274,18 +275,19 @@ def _run_as_op(
     branches, held = holding(lambda held: [traced_step("scan", step, specs, count, held)])
     (graph,), taken = joined(branches, len(specs) + len(held))
     _carry_first(graph, count, len(rows), len(held))
-    found = ops["scan"](
-        *carry,
-        *(variable.handle() for variable in held),
-        *rows,
-        *taken,
-        body=graph,
-        carried=count + len(held),
-        scanned=len(rows),
-        reverse=bool(reverse),
-        length=steps,
-    )
-    assign_variables(found[count : count + len(held)], held)
+    with exclusive(held):
+        found = ops["scan"](
+            *carry,
+            *(variable.handle() for variable in held),
+            *rows,
+            *taken,
+            body=graph,
+            carried=count + len(held),
+            scanned=len(rows),
+            reverse=bool(reverse),
+            length=steps,
+        )
+        assign_variables(found[count : count + len(held)], held)
     return list(found[:count]), list(found[count + len(held) :])
 
 

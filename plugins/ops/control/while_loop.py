@@ -21,6 +21,7 @@ from ....core.extend import (
     as_tensor,
     batched_graph,
     compiled,
+    exclusive,
     flatten,
     holding,
     is_transformed,
@@ -233,7 +234,8 @@ def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> li
 
     branches, held = holding(trace)
     branches[0].outputs = branches[0].outputs[:1]  # the condition assigns nothing
-    values = [*values, *(variable.handle() for variable in held)]
-    graphs, taken = joined(branches, len(values))
-    settings = {"cond": graphs[0], "body": graphs[1], "count": len(values), "most": most}
-    return assign_variables(ops["while_loop"](*values, *taken, **settings), held)
+    with exclusive(held):
+        values = [*values, *(variable.handle() for variable in held)]
+        graphs, taken = joined(branches, len(values))
+        settings = {"cond": graphs[0], "body": graphs[1], "count": len(values), "most": most}
+        return assign_variables(ops["while_loop"](*values, *taken, **settings), held)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
-from ....core.extend import Tensor, current_backend, current_device, is_transformed
+from ....core.extend import Stream, Tensor, current_backend, current_device, is_transformed
 from .generator import Generator
 
 __all__ = [
@@ -36,13 +37,17 @@ class SharedGenerator(Generator):
 
 
 _shared: Generator | None = None
+_MAKING = Lock()
 
 
 def shared() -> Generator:
     """Return the generator that functions use if they are given none."""
     global _shared
     if _shared is None:
-        _shared = SharedGenerator(name="shared")
+        with _MAKING:
+            if _shared is None:
+                _shared = SharedGenerator(name="shared")
+                Stream.shared = _shared.state
     return _shared
 
 
@@ -52,7 +57,8 @@ def set_seed(seed: int) -> None:
     Parameters
     ----------
     seed
-        An integer from 0 to ``2**63 - 1``. Without a call the operating system gives one.
+        An integer from 0 to ``2**63 - 1``. Without a call the operating system gives one, and
+        another in each forked process; see :class:`Generator`.
 
     Raises
     ------

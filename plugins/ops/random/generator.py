@@ -14,16 +14,15 @@ import numpy as np
 
 from ....core.extend import (
     Module,
+    Stream,
     Tensor,
     Variable,
     as_tensor,
     backend_of,
     beside,
     check_randomness,
-    init_scope,
     key_for_examples,
     ops,
-    to_numpy,
 )
 from .parameters import (
     float_dtype,
@@ -55,6 +54,13 @@ class Generator(Module):
     name
         The name of the module; ``"generator"`` if not given.
 
+    Notes
+    -----
+    A process that is forked (``os.fork``, ``multiprocessing``) goes on with copies of its parent's
+    generators. One without a seed of yours goes on with another seed, so that no two processes draw
+    the same numbers. One with a seed draws what its parent, and every other process forked there,
+    would draw next, as NumPy's do; give each worker its own, ``set_seed(seed + worker)``.
+
     Raises
     ------
     ValueError
@@ -75,8 +81,7 @@ class Generator(Module):
 
     def __init__(self, seed: int | None = None, name: str | None = None) -> None:
         super().__init__(name)
-        with init_scope():
-            self.state = Variable(_seeded_key(seed), trainable=False, name="state")
+        self.state = Stream(_seeded_key(seed), asked=seed is not None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "state" and "state" in vars(self) and not isinstance(value, Variable):
@@ -96,7 +101,7 @@ class Generator(Module):
         >>> gt.random.Generator(7, name="noise").get_config()
         {'seed': 7, 'name': 'noise'}
         """
-        return {"seed": int(to_numpy(self.state.array)[0]), "name": self.name}
+        return {"seed": self.state.seed, "name": self.name}
 
     def set_seed(self, seed: int) -> None:
         """Start again, as a new generator with this seed.
@@ -119,7 +124,7 @@ class Generator(Module):
         >>> (generator.uniform(3) == first).all().item()
         True
         """
-        self.state.assign(_seeded_key(seed))
+        self.state.assign(beside(_seeded_key(seed), Tensor(self.state.array)))
 
     def next_key(self) -> Tensor:
         """Return a key that was not used before, and count on.
@@ -145,10 +150,11 @@ class Generator(Module):
         return key_for_examples(self._count_on())
 
     def _count_on(self) -> Any:
-        key, owner = self.state.value, backend_of(self.state.array)
-        # beside the state, whichever backend is the current one
-        step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
-        self.state.assign_add(Tensor(step))
+        with self.state.lock:  # no other thread may get this key
+            key, owner = self.state.value, backend_of(self.state.array)
+            # beside the state, whichever backend is the current one
+            step = owner.asarray(_ONE_DRAW, device=owner.device(self.state.array))
+            self.state.assign_add(Tensor(step))
         return key
 
     def normal(

@@ -1,0 +1,105 @@
+"""``Stream``: the variable that says where a stream of random numbers is, also after a fork."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ..base.context import init_scope
+from ..ops.backend import to_numpy
+from .convert import beside
+from .tensor import Tensor
+from .variable import Variable, exclusive
+
+__all__ = ["Stream"]
+
+_streams: WeakValueDictionary[int, Stream] = WeakValueDictionary()
+
+
+class Stream(Variable):
+    """The key ``[seed, count]`` of a stream of random numbers: a variable that does not train.
+
+    In a forked process it goes on where it was, if somebody asked for its seed. If not, it goes on
+    with another seed, so that processes do not draw the same numbers.
+
+    Parameters
+    ----------
+    key
+        Two integers of ``int64``.
+    asked
+        Whether somebody asked for the seed. Any other that is assigned counts as asked for.
+    """
+
+    __slots__ = ("_drawn",)
+
+    #: The one from which seeds are drawn.
+    shared: ClassVar[Stream | None] = None
+
+    def __init__(self, key: Any, asked: bool) -> None:
+        with init_scope():
+            super().__init__(key, trainable=False, name="state")
+        self._drawn = None if asked else self.seed
+        _streams[self.id] = self
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(to_numpy(self._array)[0])
+
+    @property
+    def asked(self) -> bool:
+        """Whether somebody asked for the seed."""
+        seed, count = to_numpy(self._array).tolist()
+        # a layer may count on both integers
+        return self._drawn is None or seed not in (self._drawn, self._drawn + count)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stream:
+        twin = super().__deepcopy__(memo)
+        assert isinstance(twin, Stream)
+        twin._drawn = self._drawn
+        _streams[twin.id] = twin
+        return twin
+
+    def fork(self, change: int) -> None:
+        """Go on with another seed, unless the present one was asked for."""
+        if self._drawn is not None and not self.asked:
+            seed, count = to_numpy(self._array).tolist()
+            seed -= self._drawn
+            self._drawn ^= change
+            key = np.array([self._drawn + seed, count], np.int64)
+            self.set_array(beside(key, Tensor(self._array)).array)
+
+
+class _Fork:
+    """What a fork of the process does to all streams."""
+
+    def __init__(self) -> None:
+        self.held = exclusive(())
+
+    def begin(self) -> None:
+        # no other thread may be at a draw: in the child nobody would end it
+        self.held = exclusive(_streams.values())
+        self.held.__enter__()
+
+    def end_in_parent(self) -> None:
+        self.held.__exit__()
+
+    def end_in_child(self) -> None:
+        self.held.__exit__()
+        change = secrets.randbits(62)  # one for all: a copy goes on drawing what its original does
+        with init_scope():
+            for stream in list(_streams.values()):
+                stream.fork(change)
+
+
+if hasattr(os, "register_at_fork"):
+    _fork = _Fork()
+    os.register_at_fork(
+        before=_fork.begin,
+        after_in_parent=_fork.end_in_parent,
+        after_in_child=_fork.end_in_child,
+    )
