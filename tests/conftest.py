@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -11,3 +12,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 # on CI the same examples every time; elsewhere new ones, so that somebody finds what is left
 settings.register_profile("gradtape", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("gradtape")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_active():
+    """Fail the test that leaves a tape, a trace or a batch active: the next ones would be followed."""
+    yield
+    from gradtape.core.base import context
+
+    names = ("active_tapes", "active_graph", "active_batches")
+    left = {name: getattr(context, name).get() for name in names}
+    context.active_tapes.set(())
+    assert not any(left.values()), left
