@@ -16,7 +16,7 @@ settings.load_profile("gradtape")
 
 @pytest.fixture(autouse=True)
 def nothing_left_active():
-    """Fail the test that leaves a tape, a trace or a batch active: the next ones would be followed."""
+    """Fail a test that leaves a tape, a trace or a batch active: it would follow the next ones."""
     yield
     from gradtape.core.base import context
 
