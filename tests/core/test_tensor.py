@@ -211,7 +211,7 @@ def test_an_array_changed_later_changes_no_tensor() -> None:
     a = np.array([1.0, 2.0])
     v = gt.Variable([0.0, 0.0], dtype="float64")
     v.assign(a)
-    made = [gt.constant(a), gt.as_tensor(a), gt.reshape(a, (2,)), gt.identity(a), v]
+    made = [gt.constant(a), gt.as_tensor(a), gt.reshape(a, (2,)), gt.copy(a), v]
     made.append(gt.function(lambda x: x)(a))
     x = gt.constant(2.0, dtype="float64")
     with gt.GradientTape() as tape:

@@ -12,7 +12,7 @@ from ..common.dtypes import real_of
 from ..common.kernels import cast_to
 from ..shapes.adjoints import size_over
 from .builder import reduction
-from .options import averaged, chosen, count_of, in_dtype
+from .options import averaged, chosen, count_of, degrees, in_dtype
 
 __all__ = ["std", "var"]
 
@@ -66,6 +66,7 @@ def var(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
+    correction: float | None = None,
 ) -> Tensor:
     """Return the variance: the mean squared distance from the mean.
 
@@ -86,6 +87,8 @@ def var(
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+    correction
+        Another word for ``ddof``, the array API's.
 
     Returns
     -------
@@ -97,7 +100,8 @@ def var(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
+        ``ddof`` and ``correction`` are both given.
 
     Notes
     -----
@@ -110,6 +114,7 @@ def var(
     >>> gt.var(gt.constant([1.0, 3.0]), ddof=1).item()
     2.0
     """
+    ddof = degrees("var", ddof, correction)
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
     if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -138,6 +143,7 @@ def std(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
+    correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation, the square root of :func:`var`.
 
@@ -157,6 +163,8 @@ def std(
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+    correction
+        Another word for ``ddof``, the array API's.
 
     Returns
     -------
@@ -168,7 +176,8 @@ def std(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
+        ``ddof`` and ``correction`` are both given.
 
     Notes
     -----
@@ -179,6 +188,7 @@ def std(
     >>> gt.std(gt.constant([[1.0, 3.0], [2.0, 2.0]]), axis=1).tolist()
     [1.0, 0.0]
     """
+    ddof = degrees("std", ddof, correction)
     if dtype is None and where is None and mean is None:
         return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
     return root_of_variance(var(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean))
