@@ -42,7 +42,7 @@ def ndim(x: Any) -> int:
     >>> gt.ndim([[1, 2], [3, 4]]), gt.ndim(3.0)
     (2, 0)
     """
-    return _asked(x).ndim  # type: ignore[no-any-return]
+    return _asked(x).ndim
 
 
 def shape(x: Any) -> Any:

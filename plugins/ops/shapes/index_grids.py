@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Operators, Tensor, as_dtype, as_shape, as_tensor, ops, unsure
+from ....core.extend import Tensor, as_dtype, as_shape, as_tensor, ops, unsure
 from ..common.op_builders import named
 
 __all__ = [
@@ -57,8 +57,10 @@ def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool 
     >>> [i.shape for i in gt.indices((2, 3), sparse=True)]
     [(2, 1), (1, 3)]
     """
-    made = np.indices(as_shape(dimensions, "indices"), as_dtype(dtype), sparse)
-    return _tensors(made) if sparse else as_tensor(made)
+    sizes, dtype = as_shape(dimensions, "indices"), as_dtype(dtype)
+    if sparse:
+        return _tensors(np.indices(sizes, dtype, sparse=True))
+    return as_tensor(np.indices(sizes, dtype))
 
 
 @named
@@ -123,14 +125,15 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     return _tensors(np.triu_indices(n, k, m))
 
 
-def _matrix_shape(x: Any, name: str) -> tuple[int, int]:
-    shape = x.shape if isinstance(x, Operators) else np.shape(x)
-    if shape is not None and len(shape) != 2:
+def _matrix_shape(x: Any, name: str) -> tuple[int, ...]:
+    shape = _known_shape(x, name)
+    if len(shape) != 2:
         raise ValueError(f"{name}: a matrix is needed, got shape {shape}")
-    return _known(shape, name)  # type: ignore[return-value]
+    return shape
 
 
-def _known(shape: Any, name: str) -> tuple[int, ...]:
+def _known_shape(x: Any, name: str) -> tuple[int, ...]:
+    shape = as_tensor(x).shape
     if unsure(shape):
         raise ValueError(
             f"{name}: the sizes must be known, and this trace knows the shape {shape}; give the "
@@ -253,8 +256,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
     >>> x[gt.diag_indices_from(x)].tolist()
     [1.0, 4.0]
     """
-    shape = x.shape if isinstance(x, Operators) else np.shape(x)
-    sizes = _known(shape, "diag_indices_from")
+    sizes = _known_shape(x, "diag_indices_from")
     if len(sizes) < 2 or len(set(sizes)) > 1:
         raise ValueError(
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
