@@ -59,6 +59,11 @@ def shape(x: Any) -> Any:
         A size for each axis, as ``x.shape`` says them: a size that a trace does not know is
         ``None``, so is a shape of unknown rank.
 
+    Raises
+    ------
+    TypeError
+        If ``x`` does not convert to a tensor.
+
     Examples
     --------
     >>> gt.shape([[1, 2, 3], [4, 5, 6]]), gt.shape(3.0)

@@ -396,7 +396,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     >>> gt.digitize([0.2, 6.4, 1.0], [0.0, 1.0, 2.5]).tolist()
     [1, 3, 2]
     >>> gt.digitize([0.2, 6.4, 1.0], [2.5, 1.0, 0.0], right=True).tolist()
-    [2, 0, 1]
+    [2, 0, 2]
     """
     x = beside(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
     bins = beside(bins, x)
