@@ -33,8 +33,9 @@ _TABLE = {
     ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",
     ".core.tape.tape": "GradientTape UnconnectedGradients",
     ".core.tensors.convert": "as_tensor constant",
+    ".core.tensors.questions": "ndim shape size",
     ".core.tensors.standard": (
-        "__array_namespace_info__ asarray astype bool broadcast_shapes can_cast complex128 "
+        "__array_namespace_info__ array asarray astype bool broadcast_shapes can_cast complex128 "
         "complex64 copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
         "int16 int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"
     ),
@@ -51,6 +52,7 @@ _TABLE = {
     ".plugins.ops.analysis.polynomials": (
         "polyadd polyder polydiv polyint polymul polysub polyval vander"
     ),
+    ".plugins.ops.analysis.tapers": "bartlett blackman hamming hanning kaiser",
     ".plugins.ops.analysis.vector_convolution": "convolve correlate",
     ".plugins.ops.control.cond": "cond",
     ".plugins.ops.control.scan": "map scan",
@@ -60,10 +62,10 @@ _TABLE = {
         "positive reciprocal remainder sign subtract true_divide"
     ),
     ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
-    ".plugins.ops.elementwise.casting": "cast identity stop_gradient",
+    ".plugins.ops.elementwise.casting": "cast stop_gradient",
     ".plugins.ops.elementwise.comparison": (
-        "equal greater greater_equal isclose isfinite isinf isnan isneginf isposinf less "
-        "less_equal logical_and logical_not logical_or logical_xor not_equal where"
+        "allclose array_equal equal greater greater_equal isclose isfinite isinf isnan isneginf "
+        "isposinf less less_equal logical_and logical_not logical_or logical_xor not_equal where"
     ),
     ".plugins.ops.elementwise.complex_numbers": "angle conj conjugate imag real real_if_close",
     ".plugins.ops.elementwise.floating_point": (
@@ -90,7 +92,9 @@ _TABLE = {
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
         "unique_inverse unique_values"
     ),
-    ".plugins.ops.indexing.sorting": "argpartition argsort partition searchsorted sort",
+    ".plugins.ops.indexing.sorting": (
+        "argpartition argsort digitize lexsort partition searchsorted sort"
+    ),
     ".plugins.ops.indexing.take": "gather put_along_axis take take_along_axis",
     ".plugins.ops.linalg.determinants": "trace",
     ".plugins.ops.linalg.einsum": "einsum",
@@ -112,9 +116,13 @@ _TABLE = {
     ".plugins.ops.shapes.broadcasting": (
         "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to"
     ),
-    ".plugins.ops.shapes.creation": "eye full full_like ones ones_like zeros zeros_like",
-    ".plugins.ops.shapes.diagonals": "diag diagflat diagonal tri tril triu",
+    ".plugins.ops.shapes.creation": "eye full full_like identity ones ones_like zeros zeros_like",
+    ".plugins.ops.shapes.diagonals": "diag diagflat diagonal fill_diagonal tri tril triu",
     ".plugins.ops.shapes.editing": "append delete insert resize trim_zeros",
+    ".plugins.ops.shapes.index_grids": (
+        "diag_indices diag_indices_from indices ix_ tril_indices tril_indices_from triu_indices "
+        "triu_indices_from"
+    ),
     ".plugins.ops.shapes.joining": (
         "block column_stack concat concatenate dstack hstack stack vstack"
     ),

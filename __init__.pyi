@@ -33,7 +33,11 @@ from .core.tape.tape import GradientTape as GradientTape
 from .core.tape.tape import UnconnectedGradients as UnconnectedGradients
 from .core.tensors.convert import as_tensor as as_tensor
 from .core.tensors.convert import constant as constant
+from .core.tensors.questions import ndim as ndim
+from .core.tensors.questions import shape as shape
+from .core.tensors.questions import size as size
 from .core.tensors.standard import __array_namespace_info__ as __array_namespace_info__
+from .core.tensors.standard import array as array
 from .core.tensors.standard import asarray as asarray
 from .core.tensors.standard import astype as astype
 from .core.tensors.standard import bool as bool
@@ -98,6 +102,11 @@ from .plugins.ops.analysis.polynomials import polymul as polymul
 from .plugins.ops.analysis.polynomials import polysub as polysub
 from .plugins.ops.analysis.polynomials import polyval as polyval
 from .plugins.ops.analysis.polynomials import vander as vander
+from .plugins.ops.analysis.tapers import bartlett as bartlett
+from .plugins.ops.analysis.tapers import blackman as blackman
+from .plugins.ops.analysis.tapers import hamming as hamming
+from .plugins.ops.analysis.tapers import hanning as hanning
+from .plugins.ops.analysis.tapers import kaiser as kaiser
 from .plugins.ops.analysis.vector_convolution import convolve as convolve
 from .plugins.ops.analysis.vector_convolution import correlate as correlate
 from .plugins.ops.control.cond import cond as cond
@@ -128,8 +137,9 @@ from .plugins.ops.elementwise.bounds import fmin as fmin
 from .plugins.ops.elementwise.bounds import maximum as maximum
 from .plugins.ops.elementwise.bounds import minimum as minimum
 from .plugins.ops.elementwise.casting import cast as cast
-from .plugins.ops.elementwise.casting import identity as identity
 from .plugins.ops.elementwise.casting import stop_gradient as stop_gradient
+from .plugins.ops.elementwise.comparison import allclose as allclose
+from .plugins.ops.elementwise.comparison import array_equal as array_equal
 from .plugins.ops.elementwise.comparison import equal as equal
 from .plugins.ops.elementwise.comparison import greater as greater
 from .plugins.ops.elementwise.comparison import greater_equal as greater_equal
@@ -247,6 +257,8 @@ from .plugins.ops.indexing.sets import unique_inverse as unique_inverse
 from .plugins.ops.indexing.sets import unique_values as unique_values
 from .plugins.ops.indexing.sorting import argpartition as argpartition
 from .plugins.ops.indexing.sorting import argsort as argsort
+from .plugins.ops.indexing.sorting import digitize as digitize
+from .plugins.ops.indexing.sorting import lexsort as lexsort
 from .plugins.ops.indexing.sorting import partition as partition
 from .plugins.ops.indexing.sorting import searchsorted as searchsorted
 from .plugins.ops.indexing.sorting import sort as sort
@@ -312,6 +324,7 @@ from .plugins.ops.shapes.broadcasting import broadcast_to as broadcast_to
 from .plugins.ops.shapes.creation import eye as eye
 from .plugins.ops.shapes.creation import full as full
 from .plugins.ops.shapes.creation import full_like as full_like
+from .plugins.ops.shapes.creation import identity as identity
 from .plugins.ops.shapes.creation import ones as ones
 from .plugins.ops.shapes.creation import ones_like as ones_like
 from .plugins.ops.shapes.creation import zeros as zeros
@@ -319,6 +332,7 @@ from .plugins.ops.shapes.creation import zeros_like as zeros_like
 from .plugins.ops.shapes.diagonals import diag as diag
 from .plugins.ops.shapes.diagonals import diagflat as diagflat
 from .plugins.ops.shapes.diagonals import diagonal as diagonal
+from .plugins.ops.shapes.diagonals import fill_diagonal as fill_diagonal
 from .plugins.ops.shapes.diagonals import tri as tri
 from .plugins.ops.shapes.diagonals import tril as tril
 from .plugins.ops.shapes.diagonals import triu as triu
@@ -327,6 +341,14 @@ from .plugins.ops.shapes.editing import delete as delete
 from .plugins.ops.shapes.editing import insert as insert
 from .plugins.ops.shapes.editing import resize as resize
 from .plugins.ops.shapes.editing import trim_zeros as trim_zeros
+from .plugins.ops.shapes.index_grids import diag_indices as diag_indices
+from .plugins.ops.shapes.index_grids import diag_indices_from as diag_indices_from
+from .plugins.ops.shapes.index_grids import indices as indices
+from .plugins.ops.shapes.index_grids import ix_ as ix_
+from .plugins.ops.shapes.index_grids import tril_indices as tril_indices
+from .plugins.ops.shapes.index_grids import tril_indices_from as tril_indices_from
+from .plugins.ops.shapes.index_grids import triu_indices as triu_indices
+from .plugins.ops.shapes.index_grids import triu_indices_from as triu_indices_from
 from .plugins.ops.shapes.joining import block as block
 from .plugins.ops.shapes.joining import column_stack as column_stack
 from .plugins.ops.shapes.joining import concat as concat

@@ -145,10 +145,79 @@ MissingName.__module__ = "builtins"
 MissingName.__qualname__ = MissingName.__name__ = "AttributeError"
 
 
+#: What to write for names that NumPy has and we do not, where none of ours is alike.
+_INSTEAD = {
+    "": {
+        "apply_over_axes": "reductions take several axes, gt.sum(x, axis=(0, 1))",
+        "array_equiv": "gt.all(gt.equal(a, b))",
+        "asanyarray": "gt.asarray(x)",
+        "asmatrix": "gt.asarray(x), a tensor of two axes",
+        "bmat": "gt.block",
+        "c_": "gt.column_stack or gt.stack(..., axis=-1)",
+        "copyto": "gt.where, or x.at[index].set(values): a tensor never changes",
+        "double": "gt.float64",
+        "einsum_path": "np.einsum_path; gt.einsum takes optimize=",
+        "errstate": "np.errstate",
+        "float": "Python's float, or gt.float32 or gt.float64",
+        "float128": "gt.float64, the widest that there is",
+        "frompyfunc": "gt.vmap",
+        "half": "gt.float16",
+        "histogram2d": "np.histogram2d(x.numpy(), y.numpy()); it has no gradient",
+        "histogramdd": "np.histogramdd(x.numpy()); it has no gradient",
+        "index_exp": "np.index_exp",
+        "int": "Python's int, or gt.int32 or gt.int64",
+        "iscomplex": "gt.imag(x) != 0",
+        "iscomplexobj": "gt.isdtype(x.dtype, 'complex floating')",
+        "isreal": "gt.imag(x) == 0",
+        "isrealobj": "not gt.isdtype(x.dtype, 'complex floating')",
+        "isscalar": "np.isscalar",
+        "issubdtype": "gt.isdtype(x.dtype, 'real floating')",
+        "longdouble": "gt.float64, the widest that there is",
+        "mask_indices": "gt.nonzero(mask)",
+        "matrix": "gt.asarray(x), a tensor of two axes",
+        "mgrid": "gt.meshgrid(..., indexing='ij') or gt.indices",
+        "ndarray": "gt.Tensor",
+        "ndenumerate": "np.ndenumerate(x.numpy())",
+        "ndindex": "np.ndindex",
+        "nditer": "np.nditer(x.numpy())",
+        "object_": "a list: a tensor holds numbers",
+        "ogrid": "gt.meshgrid(..., indexing='ij', sparse=True)",
+        "place": "gt.where, or x.at[mask].set(values): a tensor never changes",
+        "poly1d": "gt.polyval",
+        "promote_types": "gt.result_type",
+        "put": "x.ravel().at[indices].set(values): a tensor never changes",
+        "putmask": "gt.where, or x.at[mask].set(values): a tensor never changes",
+        "r_": "gt.concatenate",
+        "ravel_multi_index": "np.ravel_multi_index",
+        "row_stack": "gt.vstack",
+        "s_": "np.s_",
+        "savetxt": "np.savetxt(file, x.numpy())",
+        "savez": "np.savez(file, x.numpy()); gt.save saves modules",
+        "single": "gt.float32",
+        "sort_complex": "gt.sort",
+        "unravel_index": "np.unravel_index(x.numpy(), shape)",
+        "vectorize": "gt.vmap",
+    },
+    ".random": {
+        "default_rng": "gt.random.Generator(seed)",
+        "multivariate_normal": "mean + gt.random.normal(shape) @ gt.linalg.cholesky(cov).T",
+        "rand": "gt.random.uniform(shape)",
+        "randn": "gt.random.normal(shape)",
+        "random": "gt.random.uniform(shape)",
+        "random_sample": "gt.random.uniform(shape)",
+        "seed": "gt.random.set_seed(seed)",
+        "standard_normal": "gt.random.normal(shape)",
+    },
+}
+
+
 def _hint(module_name: str, name: str) -> str:
     """Return what somebody who wrote ``name`` may have meant, in words."""
     if name.startswith("_"):
         return ""
+    instead = _INSTEAD.get(module_name.removeprefix(_ROOT), {}).get(name)
+    if instead is not None:
+        return f"; use {instead}"
     from difflib import get_close_matches  # for messages only
 
     paths: dict[str, list[str]] = {}

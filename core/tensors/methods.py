@@ -24,17 +24,6 @@ def _never_changes(name: str, instead: str) -> TypeError:
     )
 
 
-def _check_order(method: str, order: str) -> None:
-    """Refuse the orders of elements that NumPy has beside that of C, the one that tensors have."""
-    if order in ("F", "A", "K"):
-        raise ValueError(
-            f"{method}: order={order!r} is not supported; elements go by rows (order='C'). Use .T "
-            "before (and after) to go by columns"
-        )
-    if order != "C":
-        raise ValueError(f"{method}: order must be 'C', got {order!r}")
-
-
 class Methods:
     """NumPy's methods of arrays, apart from operators; the functions of these names tell more."""
 
@@ -134,22 +123,21 @@ class Methods:
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
         """Return the same elements in another shape; one dimension may be -1.
 
-        ``copy`` changes nothing: a tensor never changes, so that none can tell.
+        ``order="F"`` reads and fills them by columns. ``copy`` changes nothing: a tensor never
+        changes, so that none can tell.
         """
-        if order != "C":
-            _check_order("reshape", order)
         new = shape[0] if len(shape) == 1 else shape
+        if order != "C":
+            return public("reshape")(self, new, order)
         return ops["reshape"](self, shape=as_shape(new, "reshape"))
 
     def ravel(self, order: str = "C") -> Tensor:
-        """Return the elements along one axis."""
-        _check_order("ravel", order)
-        return ops["reshape"](self, shape=(-1,))
+        """Return the elements along one axis, by rows; by columns with ``order="F"``."""
+        return public("ravel")(self, order)
 
     def flatten(self, order: str = "C") -> Tensor:
-        """Return the elements along one axis."""
-        _check_order("flatten", order)
-        return ops["reshape"](self, shape=(-1,))
+        """Return the elements along one axis, by rows; by columns with ``order="F"``."""
+        return public("ravel")(self, order)
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Return the tensor without axes of size 1 (those of ``axis``, or all)."""
@@ -200,9 +188,11 @@ class Methods:
         """Return the indices of the elements that are not 0, a vector per axis."""
         return public("nonzero")(self)
 
-    def argsort(self, axis: int = -1) -> Tensor:
+    def argsort(
+        self, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+    ) -> Tensor:
         """Return the indices that sort along ``axis``; equal elements keep their order."""
-        return ops["argsort"](self, axis=axis)
+        return public("argsort")(self, axis, kind, stable=stable)
 
     def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
         """Return where values would go into this sorted vector."""

@@ -59,16 +59,17 @@ _IN_PLACE_OF = {
 }
 # NumPy functions that tell something about values, and make no array that gradients would follow.
 _ABOUT = frozenset(
-    "allclose array2string array_equal array_equiv array_repr array_str diag_indices_from digitize "
-    "iscomplex isreal ix_ lexsort may_share_memory min_scalar_type ravel_multi_index save savetxt "
-    "savez savez_compressed shares_memory size tril_indices_from triu_indices_from "
+    "array2string array_equiv array_repr array_str iscomplex isreal may_share_memory "
+    "min_scalar_type ravel_multi_index save savetxt savez savez_compressed shares_memory "
     "unravel_index".split()
 )
 # Those that only look at dtypes, which a trace knows.
 _ABOUT_DTYPES = frozenset("can_cast common_type iscomplexobj isrealobj result_type".split())
 _IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
-_RENAMED = {"a_min": "min", "a_max": "max", "correction": "ddof"}
-_OTHER_NAMES = {"identity": "eye", "array": "asarray", "asanyarray": "asarray"}
+_AT = "x.at[index].set(values), or gradtape.where"
+_ANOTHER = {name: f"gradtape.{name}" for name in ("fill_diagonal", "put_along_axis")}
+_RENAMED = {"a_min": "min", "a_max": "max"}
+_OTHER_NAMES = {"asanyarray": "asarray"}
 # Made with like=, these are of NumPy's default dtype, which is not ours.
 _FLOAT64 = frozenset({"empty", "eye", "identity", "ones", "zeros"})
 _VALUES = {
@@ -101,7 +102,6 @@ _NEUTRAL: dict[str, Any] = {
     "subok": (True, False),
     "mode": ("raise",),
     "returned": (False,),
-    "retstep": (False,),
     "sparse": (False,),
     "upper": (False,),
     "axis": (None,),
@@ -124,7 +124,6 @@ _INSTEAD = {
     "dtype": "; cast with x.astype(dtype)",
     "casting": "; cast with x.astype(dtype)",
     "initial": "; combine the result with it afterwards",
-    "order": "; a tensor has C order",
 }
 
 
@@ -291,7 +290,7 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         raise into_array(
             f"numpy.{name}",
             args[:1] or list(kwargs.values())[:1],
-            "a tensor never changes: make another with x.at[index].set(values), or gradtape.where",
+            f"a tensor never changes: make another with {_ANOTHER.get(name, _AT)}",
         )
     if name == "where" and len(args) == 1:
         function, name = np.nonzero, "nonzero"
@@ -329,8 +328,6 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     elif "dtype" in further and _reduces(name):
         first = next(iter(takes))
         wanted[first] = _cast(further.pop("dtype"))(wanted[first])
-    elif further == {"order": "F"} and name in ("ravel", "reshape"):
-        return _in_fortran_order(ours, **wanted)
     for key, value in further.items():
         place = f"{_family(function)}.{name}".lstrip(".")
         if key == "out":
@@ -439,7 +436,7 @@ def _is_neutral(key: str, value: Any) -> bool:
 
 def _keeps_layout(name: str, order: Any) -> bool:
     """Return whether an order is about memory alone, of which a tensor tells nothing."""
-    return name.endswith("_like") or name in _ANY_LAYOUT or order == "A"
+    return name.endswith("_like") or name in _ANY_LAYOUT
 
 
 def _reduces(name: str) -> bool:
@@ -468,12 +465,3 @@ def _as_numpy_would(value: Any) -> Any:
     if any(isinstance(leaf, Operators) for leaf in flatten([value])):
         return value
     return np.asarray(value) if isinstance(value, (float, complex, list, tuple)) else value
-
-
-def _in_fortran_order(ours: Any, x: Any, shape: Any = None) -> Any:
-    """Reshape with the first index changing fastest: in C order, seen from the other end."""
-    x = as_tensor(x).T
-    if shape is None:
-        return ours(x)
-    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    return ours(x, shape[::-1]).T

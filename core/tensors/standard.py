@@ -41,6 +41,7 @@ from .tensor import Tensor
 
 __all__ = [
     "__array_namespace_info__",
+    "array",
     "asarray",
     "astype",
     "bool",
@@ -250,6 +251,46 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     if copy is False and result is not obj:
         raise ValueError(f"asarray: {type(obj).__name__} cannot become a tensor without a copy")
     return ops["identity"](result) if copy and result is obj else result
+
+
+def array(
+    object: Any, dtype: Any = None, *, copy: Any = True, order: str = "K", ndmin: int = 0
+) -> Tensor:
+    """Return ``object`` as a tensor of its own; NumPy's name for :func:`asarray` with a copy.
+
+    Parameters
+    ----------
+    object
+        What :func:`gradtape.constant` takes.
+    dtype
+        The dtype; ``object``'s own by default.
+    copy
+        False forbids a copy, so that only a tensor passes; ``None`` makes one if it must.
+    order
+        That of the elements in memory: it shows nowhere, and changes nothing.
+    ndmin
+        The least number of axes: those that are missing come first, with size 1.
+
+    Returns
+    -------
+    Tensor
+        The tensor; gradients reach a tensor that was given.
+
+    Raises
+    ------
+    ValueError
+        If a copy is needed and forbidden.
+    TypeError
+        If the value is not numeric.
+
+    Examples
+    --------
+    >>> gt.array([1, 2], ndmin=2).tolist()
+    [[1, 2]]
+    """
+    result = asarray(object, dtype, copy=copy)
+    missing = range(ndmin - result.ndim) if ndmin else ()
+    return ops["expand_dims"](result, axis=tuple(missing)) if missing else result
 
 
 def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:

@@ -31,7 +31,7 @@ class Variable(Operators):
 
     Threads may change one variable at once: each ``assign``, ``assign_add`` and ``assign_sub``,
     each step of an optimizer and each call of a traced function that assigns it takes effect as a
-    whole. What you read, and assign in another call, does not.
+    whole. What you read, and assign in another call, does not: hold ``lock`` meanwhile.
 
     Parameters
     ----------
@@ -43,6 +43,11 @@ class Variable(Operators):
         A name for messages and saved files.
     dtype
         The dtype, if not the value's own.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+        Held by whoever changes the value, from reading the old one on if the new one depends on it.
 
     Raises
     ------
@@ -80,7 +85,6 @@ class Variable(Operators):
         self.trainable = bool(trainable) and is_differentiable(array.dtype)
         self.name = "Variable" if name is None else str(name)
         self.id = next_id()
-        #: Held by whoever changes the value: from reading the old one, if that matters.
         self.lock = RLock()
 
     @property

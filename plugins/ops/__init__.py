@@ -16,7 +16,7 @@ __all__ = ["gradtape_modules", "gradtape_ops"]
 
 #: What defines ops and the functions made of them, by room.
 MODULES = {
-    "analysis": "differences fitting interpolation polynomials vector_convolution",
+    "analysis": "differences fitting interpolation polynomials tapers vector_convolution",
     "control": "cond loops scan subgraphs while_loop",
     "elementwise": (
         "arithmetic bounds casting comparison complex_numbers floating_point integers "
@@ -36,7 +36,7 @@ MODULES = {
     "random": "distributions functions gamma generator keys parameters",
     "reductions": "builder cumulative extrema nan_extrema nan_sums options sums truth variance",
     "shapes": (
-        "adjoints application broadcasting creation diagonals editing joining padding "
+        "adjoints application broadcasting creation diagonals editing index_grids joining padding "
         "ranges rearrangement reshaping splitting tiling transposition"
     ),
     "statistics": "covariance histograms nan_quantiles quantiles",

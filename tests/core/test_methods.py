@@ -127,6 +127,9 @@ def test_methods_take_numpys_arguments(make):
         lambda x: x.ravel("C"),
         lambda x: x.flatten(order="C"),
         lambda x: x.reshape(1, 9, order="C"),
+        lambda x: x.ravel("F"),
+        lambda x: x.flatten(order="F"),
+        lambda x: x.reshape(1, 9, order="F"),
         lambda x: x.reshape((9,), copy=True),
         lambda x: x.copy(order="F"),
         lambda x: x.cumsum(0, "complex128"),
@@ -142,11 +145,12 @@ def test_methods_take_numpys_arguments(make):
         assert result.dtype == change(X).dtype
 
 
-@pytest.mark.parametrize("order", ["F", "A", "K", "Q"])
+@pytest.mark.parametrize("order", ["A", "K", "Q"])
 @pytest.mark.parametrize("method", ["ravel", "flatten", "reshape"])
 def test_another_order_is_refused_by_name(method, order):
     args = ((9,),) if method == "reshape" else ()
-    with pytest.raises(ValueError, match=rf"{method}: order.*'{order}'"):
+    function = "reshape" if method == "reshape" else "ravel"
+    with pytest.raises(ValueError, match=rf"{function}: order.*'{order}'"):
         getattr(gt.constant(X), method)(*args, order=order)
 
 

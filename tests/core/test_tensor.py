@@ -119,14 +119,17 @@ def test_numpy_functions_about_values_are_answered() -> None:
 
 def test_numpy_functions_that_we_lack_say_so() -> None:
     x = gt.constant([1.0, 2.0])
-    with pytest.raises(TypeError, match=r"numpy\.histogram2d.*counterpart.*\.numpy\(\)"):
+    with (
+        gt.GradientTape(),
+        pytest.raises(TypeError, match=r"histogram2d.*counterpart.*\.numpy\(\)"),
+    ):
         np.histogram2d(x, x)
     with pytest.raises(TypeError, match=r"numpy\.subtract\.reduce"):
         np.subtract.reduce(x)
-    with pytest.raises(TypeError, match=r"numpy\.isnat.*counterpart"):
+    with gt.GradientTape(), pytest.raises(TypeError, match=r"numpy\.isnat.*counterpart"):
         np.isnat(x)
     a = np.ones(2, dtype=np.float32)
-    with pytest.raises(TypeError, match=r"numpy\.add with \['out'\].*never changes"):
+    with gt.GradientTape(), pytest.raises(TypeError, match=r"numpy\.add with .*never changes"):
         a += x
     np.testing.assert_array_equal(a, [1.0, 1.0])
 
@@ -211,7 +214,7 @@ def test_an_array_changed_later_changes_no_tensor() -> None:
     a = np.array([1.0, 2.0])
     v = gt.Variable([0.0, 0.0], dtype="float64")
     v.assign(a)
-    made = [gt.constant(a), gt.as_tensor(a), gt.reshape(a, (2,)), gt.identity(a), v]
+    made = [gt.constant(a), gt.as_tensor(a), gt.reshape(a, (2,)), gt.copy(a), v]
     made.append(gt.function(lambda x: x)(a))
     x = gt.constant(2.0, dtype="float64")
     with gt.GradientTape() as tape:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 import gradtape as gt
 import gradtape.plugins.ops
+from gradtape import public
 from gradtape.public import HOMES
 
 MODULES = {name: getattr(gt, name) for name, home in HOMES.items() if home == "."}
@@ -181,6 +184,60 @@ def test_a_mistyped_name_gets_a_hint(path: str, meant: str) -> None:
         eval(f"gt.{path}")
     said = f"module {known!r} has no attribute {name!r}; did you mean {meant}?"
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [
+        ("ndarray", "gt.Tensor"),
+        ("vectorize", "gt.vmap"),
+        ("put", r"x.ravel().at[indices].set(values): a tensor never changes"),
+        ("r_", "gt.concatenate"),
+        ("float128", "gt.float64, the widest that there is"),
+        ("random.randn", "gt.random.normal(shape)"),
+        ("random.default_rng", "gt.random.Generator(seed)"),
+    ],
+)
+def test_a_name_of_numpys_that_is_not_there_says_what_to_use(path: str, instead: str) -> None:
+    with pytest.raises(AttributeError) as caught:
+        eval(f"gt.{path}")
+    assert str(caught.value).endswith(f"; use {instead}")
+
+
+@pytest.mark.parametrize("place", public._INSTEAD)
+def test_what_stands_in_for_a_name_is_there_and_the_name_is_not(place: str) -> None:
+    module = eval(f"gt{place}")
+    for name, instead in public._INSTEAD[place].items():
+        assert not hasattr(module, name)
+        assert hasattr(eval(f"np{place}"), name) or name in ("float", "int")
+        for path in re.findall(r"\b(?:gt|np)(?:\.\w+)+", instead):
+            eval(path)
+
+
+NUMPYS_OWN = (
+    "array2string array_repr array_str asarray_chkfinite ascontiguousarray asfortranarray "
+    "base_repr binary_repr broadcast busday_count busday_offset busdaycalendar common_type "
+    "datetime_as_string datetime_data flatiter format_float_positional format_float_scientific "
+    "frombuffer fromfile fromfunction fromiter fromregex fromstring genfromtxt get_include "
+    "get_printoptions getbufsize geterr geterrcall info is_busday isfortran isnat iterable "
+    "loadtxt may_share_memory memmap min_scalar_type mintypecode nested_iters packbits "
+    "printoptions rec recarray record require savez_compressed set_printoptions setbufsize seterr "
+    "seterrcall shares_memory show_config show_runtime test typename ufunc unpackbits"
+).split()
+
+
+def test_every_function_of_numpys_is_there_or_says_what_to_use_or_is_numpys_own_affair() -> None:
+    """Text, files, memory, dates and settings are NumPy's own: it does them on values."""
+    missing = {name for name in np.__all__ if callable(getattr(np, name)) and not hasattr(gt, name)}
+    missing -= {name for name in missing if isinstance(getattr(np, name), type)}  # dtypes
+    missing -= {*public._INSTEAD[""], *NUMPYS_OWN}
+    assert {name for name in missing if "did you mean" not in message_for(name)} == set()
+
+
+def message_for(name: str) -> str:
+    with pytest.raises(AttributeError) as caught:
+        getattr(gt, name)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["qqqqq", "_private", "__dunder__"])

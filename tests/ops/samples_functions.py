@@ -113,7 +113,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "rollaxis": [Sample(CUBE, 2), Sample(CUBE, 0, 3)],
     "permute_dims": [Sample(CUBE, axes=(2, 0, 1)), Sample(Z, axes=(1, 0))],
     "matrix_transpose": [Sample(CUBE), Sample(Z)],
-    "ravel": [Sample(X), Sample(Z)],
+    "ravel": [Sample(X), Sample(Z), Sample(X, order="F"), Sample(CUBE, order="F")],
     "meshgrid": [Sample(V, X[:, 0]), Sample(V, X[:, 0], indexing="ij", sparse=True)],
     "delete": [known(X, 1), known(X, obj=(0, 2), axis=1), known(Z, obj=slice(0, 2), axis=0)],
     "insert": [
@@ -129,6 +129,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "diagflat": [Sample(X), Sample(Z[0], k=-1)],
     # picking
     "argwhere": [counted(N), counted(TRUTH)],
+    "digitize": [
+        Sample(X, UNEVEN).without(*SHAPELESS, reason=KNOWN),
+        Sample(X, UNEVEN[::-1].copy(), right=True).without(*SHAPELESS, reason=KNOWN),
+    ],
+    "lexsort": [listed(N[0], N[1]), known(N), listed(N, N % 2, axis=0)],
     "flatnonzero": [counted(N), counted(TRUTH)],
     "compress": [Sample(TRUTH[0], X, 1).without("known sizes", reason=COUNTED)],
     "extract": [counted(TRUTH, X), counted(TRUTH, Z)],
@@ -170,6 +175,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "i0": [Sample(X), Sample(4.0 * X)],
     "real_if_close": [eager(Z).without("batched", reason=VALUES), eager(X)],
     "isclose": [Sample(X, X * 1.000001), Sample(N, N[0])],
+    "allclose": [Sample(X, X * 1.000001), Sample(X, P)],
+    "array_equal": [known(X, X), known(GAPS, GAPS, True), known(X, V)],
     **{
         name: [Sample(X), Sample(np.array([np.inf, -np.inf, 1.0]))]
         for name in ("isneginf", "isposinf")
@@ -246,9 +253,34 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample(V).fed_through(lambda x: ((2, 4), x)),
     ],
     "full_like": [Sample(X, V), Sample(X, 2.0)],
-    "linspace": [Sample(X[0], V, 5), Sample(X[0, 0], 3.0, 4, endpoint=False), Sample(0.0, 1.0, 5)],
+    "linspace": [
+        Sample(X[0], V, 5),
+        Sample(X[0, 0], 3.0, 4, endpoint=False),
+        Sample(0.0, 1.0, 5),
+        Sample(X[0], V, 5, retstep=True, axis=1),
+        Sample(X[0, 0], 3.0, 4, endpoint=False, retstep=True),
+    ],
     "logspace": [Sample(X[0], V, 3), Sample(0.5, X[0, 0], 3, True, 3.0), Sample(0.0, 1.0, 3)],
     "geomspace": [Sample(P[0], P[1], 5), Sample(Z[0], Z[1], 3), Sample(1.0, 8.0, 4)],
+    "identity": [Sample(3), Sample(0)],
+    "array": [Sample(X), Sample(V, ndmin=3)],
+    "indices": [Sample(dimensions=(2, 3)), Sample(dimensions=(2, 3), sparse=True)],
+    **{name: [Sample(3), Sample(2, 1, 4)] for name in ("tril_indices", "triu_indices")},
+    **{name: [known(X), known(X, 1)] for name in ("tril_indices_from", "triu_indices_from")},
+    "diag_indices": [Sample(3), Sample(2, 3)],
+    "diag_indices_from": [known(X[:, :3])],
+    "ix_": [Sample(LABELS, N[0]), eager(TRUTH[0], LABELS).without("batched", reason=VALUES)],
+    "fill_diagonal": [
+        known(X, P[0, 0]),
+        known(X.T.copy(), V[:2], True),
+        known(Z[:, :3], V),
+    ],
+    **{name: [Sample(5)] for name in ("bartlett", "blackman", "hamming", "hanning")},
+    "kaiser": [
+        Sample(5, 3.0),
+        Sample(P[0, 0]).fed_through(lambda beta: (6, beta)),
+        Sample(P[0, 1]).fed_through(lambda beta: (1, beta)),
+    ],
     "ones": [Sample(3)],
     "tri": [Sample(3), Sample(2, 3, 1)],
     "zeros": [Sample(3)],

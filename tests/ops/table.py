@@ -53,6 +53,7 @@ NOT_SAMPLED = {
     },
     "map": "it takes a function: tests/core/test_control.py",
     "broadcast_shapes": "it takes shapes: tests/core/test_standard.py",
+    **dict.fromkeys(("ndim", "shape", "size"), "it tells numbers: tests/core/test_numpy_names.py"),
     "random.Generator": "a class: tests/plugins/test_random.py",
     "random.set_seed": "it makes nothing: tests/plugins/test_random.py",
 }
@@ -62,7 +63,7 @@ def public_functions() -> dict[str, Any]:
     """Return the public ops and functions made of ops, by name; other names of them left out."""
     spaces = {f"{name}.": getattr(gt, name) for name in ("fft", "linalg", "nn", "random")}
     # of what stands directly under gradtape, the modules of numbers: no tapes, no transformations
-    numbers = (".plugins.ops.", ".core.tensors.standard")
+    numbers = (".plugins.ops.", ".core.tensors.questions", ".core.tensors.standard")
     paths = [name for name, home in HOMES.items() if home.startswith(numbers) and name[0] != "_"]
     paths += [prefix + name for prefix, module in spaces.items() for name in module.__all__]
     found: dict[str, Any] = {}
@@ -80,11 +81,12 @@ def composed() -> dict[str, Any]:
     own = gt.registry().ops
     functions = public_functions()
     short = {name: name.rpartition(".")[2] for name in functions}
-    # the condition number has the name of the op that chooses between graphs
+    # the condition number has the name of the op that chooses between graphs, and the matrix that
+    # of the op behind ``gradtape.copy``
     taken = {
         id(function)
         for name, function in functions.items()
-        if short[name] in own and name != "linalg.cond"
+        if short[name] in own and name not in ("linalg.cond", "identity")
     }
     found: dict[str, Any] = {}
     for name, function in functions.items():

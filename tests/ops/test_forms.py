@@ -273,7 +273,7 @@ def test_other_methods_of_ufuncs_say_what_to_use() -> None:
         (lambda: np.add(x, 1.0, where=SOME), r"\['where'\] .* gradtape.where"),
         (lambda: np.add(x, 1.0, out=np.zeros((2, 3))), r"\['out'\] .* tensor never changes"),
     ):
-        with pytest.raises(TypeError, match=match):
+        with gt.GradientTape(), pytest.raises(TypeError, match=match):
             call()
 
 

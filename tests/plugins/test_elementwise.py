@@ -21,7 +21,7 @@ ZEROS = np.array([0.0, 1.0, 0.0])
 UNARY = [
     (gt.negative, np.negative, REAL),
     (gt.positive, np.positive, REAL),
-    (gt.identity, np.positive, REAL),
+    (gt.copy, np.positive, REAL),
     (gt.abs, np.abs, REAL),
     (gt.sign, np.sign, REAL),
     (gt.square, np.square, REAL),

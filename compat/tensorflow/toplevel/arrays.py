@@ -242,7 +242,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     x = convert_to_tensor(x)
     if not gradtape.TensorSpec(shape, x.dtype).admits(x.shape):
         raise ValueError(f"ensure_shape: expected shape {tuple(shape)}, got {x.shape}")
-    return gradtape.identity(x)
+    return gradtape.copy(x)
 
 
 @adapts("transpose")
@@ -376,7 +376,7 @@ def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     return convert_to_tensor(input_)[tuple(map(_slice, starts, ends))]
 
 
-@adapts("identity")
+@adapts("copy")
 def identity_n(input: Sequence[Any], name: str | None = None) -> list[Any]:
     """Return new tensors with the values of these."""
-    return [gradtape.identity(x) for x in input]
+    return [gradtape.copy(x) for x in input]

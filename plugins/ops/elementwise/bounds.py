@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....core.extend import F, Tensor
+from ....core.extend import F, Tensor, ops
 from ..common.kernels import native
 from ..common.op_builders import elementwise, named
-from .casting import identity
 
 __all__ = ["clip", "fmax", "fmin", "maximum", "minimum"]
 
@@ -150,5 +149,5 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     [-2.0, 0.5, 1.0]
     """
     if min is None:
-        return identity(x) if max is None else minimum(x, max)
+        return ops["identity"](x) if max is None else minimum(x, max)
     return maximum(x, min) if max is None else _clip(x, min, max)

@@ -1,4 +1,4 @@
-"""Ops that keep the values: the identity, a stop for gradients, and casts."""
+"""Ops that keep the values: one that passes them on, a stop for gradients, and casts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,10 @@ from ....core.extend import NONDIFF, F, Tensor
 from ..common.kernels import cast_to
 from ..common.op_builders import elementwise, op
 
-__all__ = ["cast", "identity", "stop_gradient"]
+__all__ = ["cast", "stop_gradient"]
 
-identity = elementwise(
-    "identity",
-    lambda xp, x: x,
-    x=lambda g: g,
-    doc="""Return ``x`` as a tensor of its own.
-
-    Examples
-    --------
-    >>> gt.identity([1.0, 2.0]).tolist()
-    [1.0, 2.0]
-    """,
-)
+# in public it is gradtape.copy: NumPy has given the name to a matrix
+elementwise("identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own.")
 stop_gradient = elementwise(
     "stop_gradient",
     lambda xp, x: x,

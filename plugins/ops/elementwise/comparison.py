@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, Operators, Tensor, as_tensor, beside, ops
 from ..common.dtypes import SCALARS
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
 
 __all__ = [
+    "allclose",
+    "array_equal",
     "equal",
     "greater",
     "greater_equal",
@@ -155,6 +159,89 @@ def isclose(
         both = ops["logical_and"](ops["isnan"](a), ops["isnan"](b))
         result = ops["logical_or"](result, both)
     return result
+
+
+@named
+def allclose(
+    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Return whether all elements differ by no more than ``atol + rtol * |b|``.
+
+    Parameters
+    ----------
+    a, b
+        Numbers or tensors; their shapes broadcast. Infinities are close to themselves only.
+    rtol, atol
+        The relative and the absolute tolerance, 1e-5 and 1e-8 by default.
+    equal_nan
+        Whether nan is close to nan; false by default.
+
+    Returns
+    -------
+    One boolean, a tensor without axes: also for a trace, which knows no values.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a tensor, an array or a number.
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> gt.allclose([1.0, 2.0], [1.000001, 2.0]).item()
+    True
+    """
+    return ops["all"](isclose(a, b, rtol, atol, equal_nan), axis=None, keepdims=False)
+
+
+@named
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
+    """Return whether two tensors have the same shape and elements.
+
+    Parameters
+    ----------
+    a1, a2
+        Tensors, or what :func:`gradtape.constant` takes.
+    equal_nan
+        Whether nan is equal to nan; false by default.
+
+    Returns
+    -------
+    One boolean, a tensor without axes: also for a trace, which knows no values.
+
+    Raises
+    ------
+    ValueError
+        If a trace does not know whether the shapes are the same.
+
+    Examples
+    --------
+    >>> gt.array_equal([1, 2], [1, 2]).item(), gt.array_equal([1, 2], [[1, 2]]).item()
+    (True, False)
+    """
+    if isinstance(a2, Operators):  # the other goes where the tensor is
+        a1, a2 = a2, a1
+    x = as_tensor(a1)
+    y = beside(a2, x, weak=False)
+    if x.shape is None or y.shape is None:
+        raise ValueError(
+            f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
+            "trace; give the TensorSpec a rank"
+        )
+    same = len(x.shape) == len(y.shape)
+    if not same or any(n != m for n, m in zip(x.shape, y.shape) if None not in (n, m)):
+        return beside(np.asarray(False), x)
+    if None in (*x.shape, *y.shape):
+        raise ValueError(
+            f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
+            "trace; give the TensorSpec its sizes"
+        )
+    equal = ops["equal"](x, y)
+    if equal_nan:
+        both = ops["logical_and"](ops["isnan"](x), ops["isnan"](y))
+        equal = ops["logical_or"](equal, both)
+    return ops["all"](equal, axis=None, keepdims=False)
 
 
 isnan = _test(

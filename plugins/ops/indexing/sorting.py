@@ -8,7 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, ops, rank_of
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Operators,
+    Tensor,
+    among,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+    rank_of,
+    to_numpy,
+)
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
@@ -16,7 +29,24 @@ from ..common.scattering import scatter_add
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
 
-__all__ = ["argpartition", "argsort", "partition", "searchsorted", "sort"]
+__all__ = [
+    "argpartition",
+    "argsort",
+    "digitize",
+    "lexsort",
+    "partition",
+    "searchsorted",
+    "sort",
+]
+
+_KINDS = ("quicksort", "mergesort", "heapsort", "stable")
+
+
+def _check_kind(name: str, kind: str | None, stable: bool | None) -> None:
+    if kind is not None and stable is not None:
+        raise ValueError(f"{name}: kind and stable are two words for one thing; give one of them")
+    if kind is not None and kind not in _KINDS:
+        raise ValueError(f"{name}: kind must be one of {', '.join(_KINDS)}, got {kind!r}")
 
 
 _argsort = op(
@@ -74,7 +104,9 @@ op(
 
 
 @named
-def argsort(x: Any, axis: int | None = -1) -> Tensor:
+def argsort(
+    x: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+) -> Tensor:
     """Return the indices that sort ``x`` along ``axis``; they have no gradient.
 
     Parameters
@@ -84,6 +116,11 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
         parts, and nan comes last.
     axis
         The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
+    kind
+        NumPy's word for an algorithm, ``"quicksort"``, ``"mergesort"``, ``"heapsort"`` or
+        ``"stable"``. It changes nothing: equal elements always keep their order.
+    stable
+        Whether they must; it changes nothing either.
 
     Returns
     -------
@@ -93,6 +130,8 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
     ------
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+    ValueError
+        If ``kind`` is another word, or comes with ``stable``.
     TypeError
         If ``axis`` is neither None nor one integer.
 
@@ -101,13 +140,16 @@ def argsort(x: Any, axis: int | None = -1) -> Tensor:
     >>> gt.argsort(gt.constant([3.0, 1.0, 2.0])).tolist()
     [1, 2, 0]
     """
+    _check_kind("argsort", kind, stable)
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     return _argsort(x, axis=one_axis(axis, "argsort"))
 
 
 @named
-def sort(x: Any, axis: int | None = -1) -> Tensor:
+def sort(
+    x: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+) -> Tensor:
     """Return ``x`` in ascending order along ``axis``.
 
     Parameters
@@ -117,6 +159,8 @@ def sort(x: Any, axis: int | None = -1) -> Tensor:
         parts, and nan comes last.
     axis
         The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
+    kind, stable
+        As for :func:`argsort`; values in order are the same for each.
 
     Returns
     -------
@@ -126,6 +170,8 @@ def sort(x: Any, axis: int | None = -1) -> Tensor:
     ------
     numpy.exceptions.AxisError
         If the axis is out of bounds.
+    ValueError
+        If ``kind`` is another word, or comes with ``stable``.
     TypeError
         If ``axis`` is neither None nor one integer.
 
@@ -134,6 +180,7 @@ def sort(x: Any, axis: int | None = -1) -> Tensor:
     >>> gt.sort(gt.constant([[3.0, 1.0], [2.0, 4.0]]), axis=0).tolist()
     [[2.0, 1.0], [3.0, 4.0]]
     """
+    _check_kind("sort", kind, stable)
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     return _sort(x, axis=one_axis(axis, "sort"))
@@ -318,3 +365,111 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
     if sorter is not None:
         x = ops["take"](x, beside(sorter, x, weak=False), axis=0)
     return _searchsorted(x, beside(values, x), side=side)
+
+
+@named
+def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
+    """Return the number of the bin of each element; the numbers have no gradient.
+
+    Parameters
+    ----------
+    x
+        Real numbers, of any shape.
+    bins
+        The edges between the bins: a vector in ascending or in descending order.
+    right
+        Whether an edge belongs to the bin below it; by default to the one above it.
+
+    Returns
+    -------
+    An integer tensor of the shape of ``x``: 0 before the first edge, ``len(bins)`` behind the last.
+
+    Raises
+    ------
+    ValueError
+        If ``bins`` is no vector, or known (not in a trace) and in no order.
+    TypeError
+        If ``x`` is complex.
+
+    Examples
+    --------
+    >>> gt.digitize([0.2, 6.4, 1.0], [0.0, 1.0, 2.5]).tolist()
+    [1, 3, 2]
+    >>> gt.digitize([0.2, 6.4, 1.0], [2.5, 1.0, 0.0], right=True).tolist()
+    [2, 0, 2]
+    """
+    x = beside(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
+    bins = beside(bins, x)
+    if x.dtype.kind == "c":
+        raise TypeError("digitize: complex numbers have no order, so that they have no bins")
+    if bins.shape is not None and len(bins.shape) != 1:
+        raise ValueError(f"digitize: the bins must be a vector, got shape {bins.shape}")
+    side, size = "left" if right else "right", None if bins.shape is None else bins.shape[0]
+    upwards = _searchsorted(bins, x, side=side)
+    if size is not None and size < 2:
+        return upwards
+    if size is None:
+        raise ValueError("digitize: the number of bins is unknown in this trace; give its size")
+    if is_transformed(bins.array):
+        falling = bins[0] > bins[-1]
+    else:
+        steps = np.diff(to_numpy(bins.array))
+        falling = bool((steps < 0).any())
+        if falling and (steps > 0).any():
+            raise ValueError("digitize: the bins must ascend, or descend, from one to the next")
+        if not falling:
+            return upwards
+    downwards = size - _searchsorted(ops["flip"](bins, axis=0), x, side=side)
+    return ops["where"](falling, downwards, upwards) if type(falling) is Tensor else downwards
+
+
+@named
+def lexsort(keys: Any, axis: int = -1) -> Tensor:
+    """Return the indices that sort by several keys, the last of them first.
+
+    Parameters
+    ----------
+    keys
+        Tensors of one shape, or a tensor whose first axis they are in. The last key decides; where
+        it is equal the one before, and so on.
+    axis
+        The axis to sort along, the last by default.
+
+    Returns
+    -------
+    An integer tensor of the shape of a key; it has no gradient. What is equal in all keys keeps its
+    order.
+
+    Raises
+    ------
+    TypeError
+        If there are no keys.
+    ValueError
+        If their shapes differ, or a trace does not know how many there are.
+    numpy.exceptions.AxisError
+        If the axis is out of bounds.
+
+    Examples
+    --------
+    >>> names, surnames = gt.constant([2, 1, 3]), gt.constant([1, 1, 0])
+    >>> gt.lexsort((names, surnames)).tolist()
+    [2, 1, 0]
+    """
+    columns = among(list(keys)) if isinstance(keys, (list, tuple)) else _rows_of(as_tensor(keys))
+    if not columns:
+        raise TypeError("lexsort: at least one key is needed")
+    shapes = [x.shape for x in columns]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ValueError(f"lexsort: keys must have one shape, got {shapes}")
+    axis = one_axis(axis, "lexsort")
+    order = _argsort(columns[0], axis=axis)
+    for key in columns[1:]:  # each sort keeps the order that the keys before have made
+        finer = _argsort(take_along_axis(key, order, axis), axis=axis)
+        order = take_along_axis(order, finer, axis)
+    return order
+
+
+def _rows_of(keys: Tensor) -> list[Tensor]:
+    if keys.shape is None or not keys.shape or keys.shape[0] is None:
+        raise ValueError(f"lexsort: how many keys there are is unknown, for shape {keys.shape}")
+    return [keys[i] for i in range(keys.shape[0])]

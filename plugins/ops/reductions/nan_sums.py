@@ -8,7 +8,7 @@ from ....core.extend import Tensor, as_dtype, as_tensor, ops
 from ..common.axes import as_axis
 from ..common.op_builders import named
 from .cumulative import cumprod, cumsum
-from .options import kept_by
+from .options import degrees, kept_by
 from .sums import mean, prod
 from .sums import sum as total
 from .variance import root_of_variance, var
@@ -266,6 +266,7 @@ def nanvar(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
+    correction: float | None = None,
 ) -> Tensor:
     """Return the variance of the elements that are not nan; as :func:`gradtape.var`.
 
@@ -286,6 +287,8 @@ def nanvar(
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+    correction
+        Another word for ``ddof``, the array API's.
 
     Returns
     -------
@@ -299,13 +302,15 @@ def nanvar(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
+        ``ddof`` and ``correction`` are both given.
 
     Examples
     --------
     >>> gt.nanvar(gt.constant([1.0, np.nan, 3.0])).item()
     1.0
     """
+    ddof = degrees("nanvar", ddof, correction)
     along, options = as_axis(axis, "nanvar"), {"dtype": dtype, "mean": mean}
     missing, filled = skipping_nan(x, 0.0)
     if missing is None:
@@ -327,6 +332,7 @@ def nanstd(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
+    correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation of the elements that are not nan; as :func:`gradtape.std`.
 
@@ -347,6 +353,8 @@ def nanstd(
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+    correction
+        Another word for ``ddof``, the array API's.
 
     Returns
     -------
@@ -360,7 +368,8 @@ def nanstd(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
+        ``ddof`` and ``correction`` are both given.
 
     Notes
     -----
@@ -371,5 +380,6 @@ def nanstd(
     >>> gt.nanstd(gt.constant([1.0, np.nan, 5.0])).item()
     2.0
     """
+    ddof = degrees("nanstd", ddof, correction)
     variance = nanvar(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean)
     return root_of_variance(variance)

@@ -15,11 +15,21 @@ __all__ = [
     "chosen",
     "count_of",
     "counted",
+    "degrees",
     "in_dtype",
     "kept_by",
     "start_of",
     "started_from",
 ]
+
+
+def degrees(name: str, ddof: float, correction: float | None) -> float:
+    """Return what is taken off the number of elements: ``ddof``, or ``correction``."""
+    if correction is None:
+        return ddof
+    if ddof:
+        raise ValueError(f"{name}: ddof and correction are two words for one number; give one")
+    return correction
 
 
 def kept_by(x: Any, where: Any, name: str) -> Any:

@@ -13,7 +13,7 @@ from ..common.dtypes import real_of
 from ..common.kernels import cast_to, kind_of
 from ..shapes.adjoints import size_over
 from .builder import reduction
-from .options import averaged, chosen, count_of, in_dtype
+from .options import averaged, chosen, count_of, degrees, in_dtype
 
 __all__ = ["std", "var"]
 
@@ -87,6 +87,7 @@ def var(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
+    correction: float | None = None,
 ) -> Tensor:
     """Return the variance: the mean squared distance from the mean.
 
@@ -107,6 +108,8 @@ def var(
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+    correction
+        Another word for ``ddof``, the array API's.
 
     Returns
     -------
@@ -118,7 +121,8 @@ def var(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
+        ``ddof`` and ``correction`` are both given.
 
     Notes
     -----
@@ -131,6 +135,7 @@ def var(
     >>> gt.var(gt.constant([1.0, 3.0]), ddof=1).item()
     2.0
     """
+    ddof = degrees("var", ddof, correction)
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
     if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
@@ -159,6 +164,7 @@ def std(
     dtype: Any = None,
     where: Any = None,
     mean: Any = None,
+    correction: float | None = None,
 ) -> Tensor:
     """Return the standard deviation, the square root of :func:`var`.
 
@@ -178,6 +184,8 @@ def std(
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
+    correction
+        Another word for ``ddof``, the array API's.
 
     Returns
     -------
@@ -189,7 +197,8 @@ def std(
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
+        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
+        ``ddof`` and ``correction`` are both given.
 
     Notes
     -----
@@ -200,6 +209,7 @@ def std(
     >>> gt.std(gt.constant([[1.0, 3.0], [2.0, 2.0]]), axis=1).tolist()
     [1.0, 0.0]
     """
+    ddof = degrees("std", ddof, correction)
     if dtype is None and where is None and mean is None:
         return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
     return root_of_variance(var(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean))

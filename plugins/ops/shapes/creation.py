@@ -9,6 +9,7 @@ import numpy as np
 
 from ....core.extend import (
     NONDIFF,
+    Operators,
     Tensor,
     UnaryOp,
     as_dtype,
@@ -19,7 +20,7 @@ from ....core.extend import (
 )
 from ..common.op_builders import named, op, same_spec
 
-__all__ = ["eye", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like"]
+__all__ = ["eye", "full", "full_like", "identity", "ones", "ones_like", "zeros", "zeros_like"]
 
 
 def number_dtype(dtype: Any) -> np.dtype[Any]:
@@ -153,6 +154,42 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     return as_tensor(np.eye(n, m, k, dtype=number_dtype(dtype)))
+
+
+@named
+def identity(n: int, dtype: Any = None) -> Tensor:
+    """Return the identity matrix: ones on the main diagonal, zeros elsewhere.
+
+    Parameters
+    ----------
+    n
+        The number of rows and columns.
+    dtype
+        The result's dtype; the default dtype if not given.
+
+    Returns
+    -------
+    A tensor of shape ``(n, n)``, on the current backend.
+
+    Raises
+    ------
+    TypeError
+        If ``n`` is no integer, or ``dtype`` is no dtype. A tensor is passed on, as by TensorFlow's
+        ``tf.identity``, with :func:`gradtape.copy`.
+    ValueError
+        If ``n`` is negative.
+
+    Examples
+    --------
+    >>> gt.identity(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    if isinstance(n, Operators) or np.ndim(n):
+        raise TypeError(
+            "identity: for the matrix write gradtape.identity(n) with an integer n, as in NumPy; "
+            "to pass a tensor on as one of its own, as tf.identity does, write gradtape.copy(x)"
+        )
+    return eye(n, dtype=dtype)
 
 
 _zeros = op(

@@ -15,16 +15,18 @@ from ....core.extend import (
     Tensor,
     TensorSpec,
     as_tensor,
+    beside,
     ops,
     rank_of,
     row_of,
+    unsure,
 )
 from ..common.batching import leading, together
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from .creation import number_dtype
 
-__all__ = ["diag", "diagflat", "diagonal", "tri", "tril", "triu"]
+__all__ = ["diag", "diagflat", "diagonal", "fill_diagonal", "tri", "tril", "triu"]
 
 
 def _on_diagonal(xp: Any, g: Any, rows: int, columns: int, offset: int) -> Any:
@@ -212,6 +214,58 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
     [[1, 0], [0, 2]]
     """
     return diag(ops["reshape"](as_tensor(v), shape=(-1,)), k)
+
+
+@named
+def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
+    """Return ``x`` with its main diagonal replaced; NumPy's function changes its argument.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least two axes; if there are more, all of one size.
+    val
+        A number or a tensor, whose elements go along the diagonal, again from the first where there
+        are too few. It is cast to the dtype of ``x``.
+    wrap
+        Whether the diagonal of a tall matrix begins again below, after a row that is left as it is.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``. Gradients reach ``x`` beside the diagonal, and ``val``
+    on it.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has one axis or none, more than two of other sizes, a trace does not know them, or
+        ``val`` is empty.
+
+    Examples
+    --------
+    >>> gt.fill_diagonal(gt.ones((2, 3)), 5.0).tolist()
+    [[5.0, 1.0, 1.0], [1.0, 5.0, 1.0]]
+    """
+    x = as_tensor(x)
+    if unsure(x.shape):
+        raise ValueError(f"fill_diagonal: the sizes must be known, the shape is {x.shape}")
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise ValueError(
+            "fill_diagonal: a matrix is needed, or more than two axes of one size, got shape "
+            f"{x.shape}"
+        )
+    places = np.zeros(x.shape, np.int64)
+    np.fill_diagonal(places, 1, wrap)
+    (places,) = places.ravel().nonzero()
+    value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
+    if value.shape == (0,):
+        raise ValueError("fill_diagonal: there is no element in val")
+    if value.shape != (1,):
+        if unsure(value.shape):
+            raise ValueError(f"fill_diagonal: the sizes of val must be known, got {val.shape}")
+        value = ops["take"](value, beside(np.arange(len(places)) % value.shape[0], x), axis=0)
+    flat = ops["reshape"](x, shape=(-1,)).at[beside(places, x)].set(value)
+    return ops["reshape"](flat, shape=x.shape)
 
 
 @named

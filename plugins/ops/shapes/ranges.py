@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -68,10 +68,41 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
 
 
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    *,
+    retstep: Literal[False] = False,
+    axis: int = 0,
+) -> Tensor: ...
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    *,
+    retstep: Literal[True],
+    axis: int = 0,
+) -> tuple[Tensor, Tensor]: ...
+
+
 @named
 def linspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None
-) -> Tensor:
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    *,
+    retstep: bool = False,
+    axis: int = 0,
+) -> Any:
     """Return evenly spaced numbers from ``start`` to ``stop``.
 
     Parameters
@@ -85,11 +116,16 @@ def linspace(
     dtype
         The result's dtype; if not given the default dtype for numbers, and for tensors their own,
         integers promoted with the default dtype.
+    retstep
+        Return the distance from number to number too.
+    axis
+        Where the new axis is in the result, first by default.
 
     Returns
     -------
-    A vector of ``num`` elements; for tensors of some shape, a tensor with a new first axis of that
-    size.
+    A vector of ``num`` elements; for tensors of some shape, a tensor with a new axis of that size.
+    If ``retstep``, a pair of that and the distance, a tensor of the bounds' shape; it is nan where
+    there are no two numbers.
 
     Raises
     ------
@@ -104,7 +140,12 @@ def linspace(
     [0.0, 0.25, 0.5, 0.75, 1.0]
     >>> gt.linspace(0.0, 1.0, 4, endpoint=False).tolist()
     [0.0, 0.25, 0.5, 0.75]
+    >>> gt.linspace(0.0, 1.0, 5, retstep=True)[1].item()
+    0.25
     """
+    if retstep or axis != 0:
+        made = _finished(linspace(start, stop, num, endpoint, dtype), None, axis)
+        return (made, _step(start, stop, num - 1 if endpoint else num)) if retstep else made
     if isinstance(start, Operators) or isinstance(stop, Operators):
         tensor = as_tensor(start if isinstance(start, Operators) else stop)
         start, stop = beside(start, tensor), beside(stop, tensor)
@@ -117,6 +158,17 @@ def linspace(
         result = start + way * column
         return result if dtype is None else result.astype(dtype)
     return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=number_dtype(dtype)))
+
+
+def _step(start: Any, stop: Any, gaps: int) -> Tensor:
+    """Return the distance between numbers, ``gaps`` of which lie between two bounds."""
+    if not isinstance(start, Operators) and not isinstance(stop, Operators):
+        way = np.subtract(stop, start)
+        kind = np.result_type(number_dtype(None), way.dtype if way.dtype.kind == "c" else "f2")
+        return as_tensor((way / gaps if gaps > 0 else way * np.nan).astype(kind))
+    tensor = as_tensor(start if isinstance(start, Operators) else stop)
+    way = beside(stop, tensor) - beside(start, tensor)
+    return ops["multiply"](way, 1.0 / gaps if gaps > 0 else float("nan"))
 
 
 def _finished(result: Any, dtype: Any, axis: int) -> Any:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import F, Op, Tensor, as_shape, rank_of
+from ....core.extend import F, Op, Tensor, as_shape, as_tensor, rank_of
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import batch_axes, leading
 from ..common.op_builders import named, op
@@ -64,7 +64,19 @@ _reshape = op(
 )
 
 
-def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
+def _transposed(x: Any, order: str, name: str) -> Any:
+    """Return ``x`` with its axes reversed, of which the rows are the columns of ``x``."""
+    if order != "F":
+        why = (
+            "" if order not in ("A", "K") else "; it asks for memory, of which a tensor tells none"
+        )
+        raise ValueError(f"{name}: order must be 'C' (rows) or 'F' (columns), got {order!r}{why}")
+    return as_tensor(x).T
+
+
+def reshape(
+    x: Any, shape: int | Sequence[int], order: str = "C", *, copy: bool | None = None
+) -> Tensor:
     """Return the same elements in another shape.
 
     Parameters
@@ -73,16 +85,22 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
         A tensor of any shape and dtype.
     shape
         The new shape, a size or a sequence of them; one may be -1, and takes what is left.
+    order
+        ``"C"`` (the default) takes and places the elements by rows, the last index changing
+        fastest; ``"F"`` by columns, the first index changing fastest.
+    copy
+        Changes nothing: a tensor never changes, so that none can tell.
 
     Returns
     -------
     Tensor
-        The elements of ``x`` in row-major order, in the new shape; the dtype of ``x``.
+        The elements of ``x``, in the new shape; the dtype of ``x``.
 
     Raises
     ------
     ValueError
-        If the elements do not fill the shape, or more than one size is -1.
+        If the elements do not fill the shape, more than one size is -1, or ``order`` is another
+        word: ``"A"`` and ``"K"`` ask for the order in memory, which a tensor does not tell.
     TypeError
         If a size is not an integer.
 
@@ -90,26 +108,35 @@ def reshape(x: Any, shape: int | Sequence[int]) -> Tensor:
     --------
     >>> gt.reshape(gt.arange(6), (2, -1)).tolist()
     [[0, 1, 2], [3, 4, 5]]
+    >>> gt.reshape(gt.arange(6), (2, -1), order="F").tolist()
+    [[0, 2, 4], [1, 3, 5]]
     """
-    return _reshape(x, shape=as_shape(shape, "reshape"))
+    sizes = as_shape(shape, "reshape")
+    if order == "C":
+        return _reshape(x, shape=sizes)
+    return _reshape(_transposed(x, order, "reshape"), shape=sizes[::-1]).T
 
 
 @named
-def ravel(x: Any) -> Tensor:
+def ravel(x: Any, order: str = "C") -> Tensor:
     """Return the elements of ``x`` along one axis.
 
     Parameters
     ----------
     x
         A tensor of any shape and dtype.
+    order
+        ``"C"`` (the default) to go by rows, ``"F"`` by columns, as for :func:`reshape`.
 
     Returns
     -------
     Tensor
-        The elements in row-major order, of shape ``(x.size,)`` and the dtype of ``x``.
+        The elements, of shape ``(x.size,)`` and the dtype of ``x``.
 
     Raises
     ------
+    ValueError
+        If ``order`` is another word.
     TypeError
         If ``x`` does not convert to a tensor.
 
@@ -118,7 +145,7 @@ def ravel(x: Any) -> Tensor:
     >>> gt.ravel(gt.constant([[1, 2], [3, 4]])).tolist()
     [1, 2, 3, 4]
     """
-    return _reshape(x, shape=(-1,))
+    return _reshape(x if order == "C" else _transposed(x, order, "ravel"), shape=(-1,))
 
 
 def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:

@@ -1,0 +1,303 @@
+"""Indices of grids, triangles and diagonals, as tuples of tensors to index with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import Tensor, as_dtype, as_shape, as_tensor, ops, unsure
+from ..common.op_builders import named
+
+__all__ = [
+    "diag_indices",
+    "diag_indices_from",
+    "indices",
+    "ix_",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+]
+
+
+def _tensors(arrays: Any) -> tuple[Tensor, ...]:
+    return tuple(as_tensor(x) for x in arrays)
+
+
+@named
+def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool = False) -> Any:
+    """Return the indices of all elements of a grid.
+
+    Parameters
+    ----------
+    dimensions
+        The shape of the grid, r sizes.
+    dtype
+        The result's dtype, ``int64`` by default.
+    sparse
+        Return a tensor for each axis, of size 1 along the others, in place of a whole one.
+
+    Returns
+    -------
+    A tensor of shape ``(r, *dimensions)``; a tuple of r tensors if ``sparse``.
+
+    Raises
+    ------
+    TypeError
+        If a size is no integer, or ``dtype`` is no dtype.
+    ValueError
+        If a size is negative.
+
+    Examples
+    --------
+    >>> gt.indices((2, 3)).tolist()
+    [[[0, 0, 0], [1, 1, 1]], [[0, 1, 2], [0, 1, 2]]]
+    >>> [i.shape for i in gt.indices((2, 3), sparse=True)]
+    [(2, 1), (1, 3)]
+    """
+    sizes, dtype = as_shape(dimensions, "indices"), as_dtype(dtype)
+    if sparse:
+        return _tensors(np.indices(sizes, dtype, sparse=True))
+    return as_tensor(np.indices(sizes, dtype))
+
+
+@named
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
+    """Return the indices of a triangle: of the elements on diagonal ``k`` and below.
+
+    Parameters
+    ----------
+    n
+        The number of rows.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+    m
+        The number of columns; ``n`` if not given.
+
+    Returns
+    -------
+    Two ``int64`` vectors, of rows and of columns; a matrix can be indexed with them.
+
+    Raises
+    ------
+    TypeError
+        If a number is no integer.
+
+    Examples
+    --------
+    >>> rows, columns = gt.tril_indices(2)
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1, 1], [0, 0, 1])
+    """
+    return _tensors(np.tril_indices(n, k, m))
+
+
+@named
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]:
+    """Return the indices of a triangle: of the elements on diagonal ``k`` and above.
+
+    Parameters
+    ----------
+    n
+        The number of rows.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+    m
+        The number of columns; ``n`` if not given.
+
+    Returns
+    -------
+    Two ``int64`` vectors, of rows and of columns; a matrix can be indexed with them.
+
+    Raises
+    ------
+    TypeError
+        If a number is no integer.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x[gt.triu_indices(2)].tolist()
+    [1.0, 2.0, 4.0]
+    """
+    return _tensors(np.triu_indices(n, k, m))
+
+
+def _matrix_shape(x: Any, name: str) -> tuple[int, ...]:
+    shape = _known_shape(x, name)
+    if len(shape) != 2:
+        raise ValueError(f"{name}: a matrix is needed, got shape {shape}")
+    return shape
+
+
+def _known_shape(x: Any, name: str) -> tuple[int, ...]:
+    shape = as_tensor(x).shape
+    if unsure(shape):
+        raise ValueError(
+            f"{name}: the sizes must be known, and this trace knows the shape {shape}; give the "
+            "TensorSpec its sizes"
+        )
+    known: tuple[int, ...] = shape
+    return known
+
+
+@named
+def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
+    """Return the indices of the lower triangle of a matrix ``x``; see :func:`tril_indices`.
+
+    Parameters
+    ----------
+    x
+        A matrix, of which the shape is used.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Two ``int64`` vectors, of rows and of columns.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` is no matrix, or a trace does not know its sizes.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x[gt.tril_indices_from(x)].tolist()
+    [1.0, 3.0, 4.0]
+    """
+    n, m = _matrix_shape(x, "tril_indices_from")
+    return tril_indices(n, k, m)
+
+
+@named
+def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
+    """Return the indices of the upper triangle of a matrix ``x``; see :func:`triu_indices`.
+
+    Parameters
+    ----------
+    x
+        A matrix, of which the shape is used.
+    k
+        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
+
+    Returns
+    -------
+    Two ``int64`` vectors, of rows and of columns.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` is no matrix, or a trace does not know its sizes.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x[gt.triu_indices_from(x, k=1)].tolist()
+    [2.0]
+    """
+    n, m = _matrix_shape(x, "triu_indices_from")
+    return triu_indices(n, k, m)
+
+
+@named
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """Return the indices of the main diagonal of an array of ``ndim`` axes of size ``n``.
+
+    Parameters
+    ----------
+    n
+        The size of each axis.
+    ndim
+        The number of axes, 2 by default.
+
+    Returns
+    -------
+    ``ndim`` vectors, each of the numbers from 0 to ``n - 1``.
+
+    Raises
+    ------
+    TypeError
+        If a number is no integer.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x[gt.diag_indices(2)].tolist()
+    [1.0, 4.0]
+    """
+    return _tensors(np.diag_indices(n, ndim))
+
+
+@named
+def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
+    """Return the indices of the main diagonal of ``x``; see :func:`diag_indices`.
+
+    Parameters
+    ----------
+    x
+        A tensor of at least two axes, all of one size, of which the shape is used.
+
+    Returns
+    -------
+    A vector for each axis.
+
+    Raises
+    ------
+    ValueError
+        If ``x`` has fewer axes, their sizes differ, or a trace does not know them.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0], [3.0, 4.0]])
+    >>> x[gt.diag_indices_from(x)].tolist()
+    [1.0, 4.0]
+    """
+    sizes = _known_shape(x, "diag_indices_from")
+    if len(sizes) < 2 or len(set(sizes)) > 1:
+        raise ValueError(
+            f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
+        )
+    return diag_indices(sizes[0], len(sizes))
+
+
+@named
+def ix_(*args: Any) -> tuple[Tensor, ...]:
+    """Return indices of a grid: of all places whose index along each axis is among those given.
+
+    Parameters
+    ----------
+    args
+        A vector for each axis: integers, or booleans that say which.
+
+    Returns
+    -------
+    Tensors that broadcast together, one for each vector; ``x[gt.ix_(rows, columns)]`` is the part
+    of ``x`` in these rows and columns.
+
+    Raises
+    ------
+    ValueError
+        If an argument is no vector.
+    TraceError
+        In a trace, for booleans that it does not know.
+
+    Examples
+    --------
+    >>> x = gt.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> x[gt.ix_([0, 1], [True, False, True])].tolist()
+    [[1.0, 3.0], [4.0, 6.0]]
+    """
+    made = []
+    for i, given in enumerate(args):
+        x = as_tensor(np.zeros(0, np.int64) if isinstance(given, list) and not given else given)
+        if x.shape is None or len(x.shape) != 1:
+            raise ValueError(f"ix_: vectors are needed, got shape {x.shape}")
+        if x.dtype.kind == "b":
+            x = as_tensor(np.flatnonzero(x.numpy()))
+        others = tuple(axis for axis in range(len(args)) if axis != i)
+        made.append(ops["expand_dims"](x, axis=others) if others else x)
+    return tuple(made)
