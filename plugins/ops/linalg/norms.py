@@ -69,7 +69,7 @@ _norm = op(
 
 def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     """Return the norm of the vectors that ``axis`` spans."""
-    reduced = {"axis": axis, "keepdims": keepdims}
+    reduced: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if ord == 2:
         return _norm(x, **reduced)
     if ord == 0:
