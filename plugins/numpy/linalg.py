@@ -1,4 +1,4 @@
-"""Matrix products that are quicker on NumPy than the portable kernels."""
+"""Matrix products and norms that are quicker on NumPy than the portable kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ops.linalg import matmul
+from ..ops.common.axes import Axis
+from ..ops.linalg import matmul, norms
+from .reductions import SMALLEST_SQUARE
 
 __all__ = ["KERNELS"]
 
@@ -40,9 +42,22 @@ def _matmul_adjoint_y(g: Array, x: Array, like: Array) -> Array:
     return matmul.adjoint_y_kernel(np, g, x, like)
 
 
+def _norm(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    smallest = SMALLEST_SQUARE.get(x.dtype.char)
+    if smallest is not None and (axis is None or (axis in (0, -1) and x.ndim == 1)):
+        flat = x.reshape(-1)
+        with np.errstate(over="ignore", under="ignore"):
+            total = flat.dot(flat)
+        if smallest <= total < np.inf:
+            size = np.sqrt(total)
+            return size.reshape((1,) * x.ndim) if keepdims else size
+    return norms.norm_kernel(np, x, axis=axis, keepdims=keepdims)
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "matmul": _matmul,
     "matmul_adjoint_x": _matmul_adjoint_x,
     "matmul_adjoint_y": _matmul_adjoint_y,
+    "norm": _norm,
 }

@@ -26,6 +26,9 @@ Array = NDArray[Any]
 # NumPy's stubs know neither positional keepdims nor an axis that may be anything
 add_reduce: Callable[..., Any] = np.add.reduce
 max_reduce: Callable[..., Any] = np.maximum.reduce
+min_reduce: Callable[..., Any] = np.minimum.reduce
+#: From where on squares have lost digits.
+SMALLEST_SQUARE = {c: float(np.finfo(c).smallest_normal / np.finfo(c).eps) for c in "fd"}
 
 
 def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
@@ -70,6 +73,16 @@ def _var(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 
 
 def _std(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    smallest = SMALLEST_SQUARE.get(x.dtype.char)
+    if smallest is not None and x.size:
+        with np.errstate(over="ignore"):
+            squared = _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+        if type(squared) is not np.ndarray:
+            least = largest = squared
+        else:
+            least, largest = min_reduce(squared, None), max_reduce(squared, None)
+        if smallest <= least and largest < np.inf:
+            return np.sqrt(squared)
     return std_kernel(np, x, _var, axis=axis, ddof=ddof, keepdims=keepdims)
 
 

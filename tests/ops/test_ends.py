@@ -247,6 +247,12 @@ def test_at_the_origin_an_angle_and_a_length_have_the_gradient_0(f: Any) -> None
     assert gt.jvp(f, (zero, zero), (gt.constant(1.0), gt.constant(1.0)))[1].item() == 0.0
 
 
+@pytest.mark.parametrize("x", [0.0, 1.0, -np.inf])
+def test_a_direction_does_not_turn_at_infinity(x: float) -> None:
+    slopes = gt.grad(gt.arctan2, argnums=(0, 1))(gt.constant(x), gt.constant(np.inf))
+    assert [s.item() for s in slopes] == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("name", ["arcsin", "arccos", "arctanh"])
 def test_slopes_near_the_ends_of_a_domain_are_exact(name: str) -> None:
     x = gt.constant(np.float32(1 - 2.0**-23), "float32")

@@ -134,8 +134,9 @@ arctan = atan = elementwise(
 
 
 def _over_square(x: Any, distance: Any) -> Any:
-    distance = nonzero_divisor(distance)
-    return x / distance / distance  # the square could overflow
+    nowhere = F.logical_or(distance == 0, F.isinf(distance))
+    unit = F.where(nowhere, 0.0, x) / F.where(nowhere, 1.0, distance)
+    return unit / F.where(nowhere, 1.0, distance)  # twice: the square could overflow
 
 
 arctan2 = atan2 = elementwise(

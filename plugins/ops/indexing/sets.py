@@ -124,7 +124,7 @@ def unique(
     --------
     >>> gt.unique(gt.constant([3, 1, 3])).tolist()
     [1, 3]
-    >>> gt.grad(lambda x: gt.sum(gt.unique(x) ** 2))([3.0, 1.0, 3.0]).tolist()
+    >>> gt.grad(lambda x: gt.sum(gt.unique(x) ** 2))(gt.constant([3.0, 1.0, 3.0])).tolist()
     [6.0, 2.0, 0.0]
     >>> values, counts = gt.unique(gt.constant([3, 1, 3]), return_counts=True)
     >>> counts.tolist()

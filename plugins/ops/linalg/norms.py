@@ -18,7 +18,8 @@ from .matrices import as_inexact, real_of
 __all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 
-def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return Euclidean norms, of scaled elements where squares over- or underflow."""
     with np.errstate(over="ignore", under="ignore"):
         total = _square_sum(xp, x, axis, keepdims)
     smallest = xp.finfo(total.dtype).smallest_normal
@@ -55,7 +56,7 @@ def _norm_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool) -> Any:
 
 _norm = op(
     "norm",
-    _norm_kernel,
+    norm_kernel,
     gradients={"x": _norm_rule},
     infer=lambda x, axis, keepdims: (
         reduced_shape(x.shape, axis, keepdims, "norm"),
@@ -68,7 +69,7 @@ _norm = op(
 
 def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     """Return the norm of the vectors that ``axis`` spans."""
-    reduced = {"axis": axis, "keepdims": keepdims}
+    reduced: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if ord == 2:
         return _norm(x, **reduced)
     if ord == 0:
@@ -99,7 +100,7 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def _largest(sizes: Any, axis: Any, keepdims: Any, extreme: str = "max") -> Any:
-    """Return the largest size, or 0 if there are none."""
+    """Return the largest (or smallest) of numbers that are not negative, 0 of none."""
     if sizes.shape is not None and 0 in sizes.shape:
         axes = reduced_axes(axis, len(sizes.shape), "norm")
         if 0 in [sizes.shape[i] for i in axes]:

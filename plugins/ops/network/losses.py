@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.axes import one_axis, reduced_axes
-from ..common.kernels import cast_to, kind_of, reals
+from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
 
 __all__ = [
@@ -47,11 +49,13 @@ def _summed(x: Any, axis: Any, name: str) -> Any:
 
 def _sigmoid_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     size = xp.abs(reals(logits))
-    if kind_of(labels.dtype) == "b":
-        labels = cast_to(xp, labels, size.dtype)
-    missed = xp.where(logits > 0, 1 - labels, labels)
-    # what is certain, and right, costs nothing
-    return missed * xp.where(missed == 0, 0, size) + xp.log1p(xp.exp(-size))
+    with np.errstate(invalid="ignore"):
+        certain = xp.maximum(logits, xp.zeros_like(logits)) - logits * labels
+    if bool(xp.any(certain != certain)):  # an infinite logit that is right costs nothing
+        labels = labels * xp.ones_like(size)
+        missed = xp.where(logits > 0, 1 - labels, labels)
+        certain = missed * xp.where(missed == 0, xp.zeros_like(size), size)
+    return certain + xp.log1p(xp.exp(-size))
 
 
 def _weighted_log(weights: Any, p: Any) -> Any:

@@ -49,7 +49,8 @@ def _silu_slope(x: Any, s: Any) -> Any:
 
 hard_silu = elementwise(
     "hard_silu",
-    lambda xp, x: xp.maximum(reals(x), -3) * (between(xp, x + 3, 0, 6) / 6),
+    # the gate first: then fewer arrays are alive at a time
+    lambda xp, x: between(xp, x + 3, 0, 6) / 6 * xp.maximum(x, -3),
     holomorphic=False,
     doc="""Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.
 

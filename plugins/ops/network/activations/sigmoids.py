@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from .....core.extend import F
@@ -59,8 +60,10 @@ log_sigmoid = elementwise(
 
 def _softsign_kernel(xp: Any, x: Any) -> Any:
     size = xp.abs(reals(x))
-    ends = xp.isinf(x)
-    return xp.where(ends, xp.sign(x), x) / (1 + xp.where(ends, xp.zeros_like(size), size))
+    ends = size == inf
+    if bool(xp.any(ends)):
+        x, size = xp.where(ends, xp.sign(x), x), xp.where(ends, xp.zeros_like(size), size)
+    return x / (1 + size)
 
 
 softsign = elementwise(
