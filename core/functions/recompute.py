@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..base.context import active_tapes, recording_to
+from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
@@ -27,12 +28,13 @@ Fn = TypeVar("Fn", bound=Callable[..., Any])
 class _Outside(Recorder):
     """Stands in the tapes' place: hears what a function takes from outside, and records nothing."""
 
-    def __init__(self, recorders: tuple[Recorder, ...], arguments: Iterable[Any]) -> None:
+    def __init__(self, recorders: tuple[Recorder, ...]) -> None:
         self.recorders = recorders
         self.records = Everything()
         self.variables: dict[int, Variable] = {}
         self.tensors: dict[int, Tensor] = {}
-        self._inside = {x.id for x in arguments if type(x) is Tensor}
+        # what was there before has a smaller id
+        self._first = next_id()
 
     def accessed(self, variable: Variable) -> None:
         """Note a variable that was read."""
@@ -41,24 +43,23 @@ class _Outside(Recorder):
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
     ) -> None:
-        self.hear(inputs, [output])
+        self.hear(inputs)
 
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
-        self.hear(inputs, outputs)
+        self.hear(inputs)
 
     def record_call(
         self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
     ) -> None:
-        self.hear(inputs, outputs)
+        self.hear(inputs)
 
-    def hear(self, inputs: Iterable[Any], outputs: Iterable[Tensor]) -> None:
-        """Note inputs from outside, neither made here nor arguments, that a gradient may go to."""
+    def hear(self, inputs: Iterable[Any]) -> None:
+        """Note inputs from outside that a gradient may go to."""
         for x in inputs:
-            if type(x) is Tensor and x.id not in self._inside and self._matters(x):
+            if type(x) is Tensor and 0 < x.id < self._first and self._matters(x):
                 self.tensors.setdefault(x.id, x)
-        self._inside.update(y.id for y in outputs)
 
     def _matters(self, x: Tensor) -> bool:
         # in a trace or a batch, whoever looks on may come later
@@ -96,12 +97,12 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        outside = _Outside(active_tapes.get())
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
-        outside = _Outside(active_tapes.get(), flatten(places))
         with recording_to((outside,)):
             returned = f(*places, **kwargs)
-        outside.hear(flatten(returned), ())
+        outside.hear(flatten(returned))
         closed = [x for id, x in outside.tensors.items() if id not in outside.variables]
 
         @custom_gradient
