@@ -208,9 +208,7 @@ def drawn(seed: int, templates: Iterable[tuple[Template, float]] = TEMPLATES) ->
             scope[line.name], known[line.name] = value, np.asarray(value.numpy())
     used = {name for line in lines for name in line.operands}
     outputs = [line.name for line in lines if line.name not in used and not line.assigns][-3:]
-    return Program(
-        inputs, variables, tuple(lines), tuple(outputs) or ("x0",), seed, known
-    ).pruned()
+    return Program(inputs, variables, tuple(lines), tuple(outputs) or ("x0",), seed, known).pruned()
 
 
 def _state_line(
@@ -223,7 +221,9 @@ def _state_line(
     shape, name = variables[variable].shape, f"v{number}"
     same = [n for n, x in known.items() if x.shape == shape and x.dtype.kind == "f"]
     if rng.random() < 0.4 and same:
-        method = rng.choice(["assign(gt.tanh({0}))", "assign_add(gt.tanh({0}))", "assign_sub({0} * 0.1)"])
+        method = rng.choice(
+            ["assign(gt.tanh({0}))", "assign_add(gt.tanh({0}))", "assign_sub({0} * 0.1)"]
+        )
         return Line(name, f"{variable}.{method}", (rng.choice(same),), assigns=variable)
     if same:
         text = rng.choice(["{0} * VAR", "VAR + {0}", "gt.sin(VAR) * {0}", "VAR.value - {0}"])
