@@ -68,6 +68,10 @@ _COMPOSED = (
     "their product. Write x * x or gt.square(x)"
 )
 _CONSTANT = "constant beyond"
+_PARTS = (
+    "constant beyond; of infinities the first order alone is looked after, and the second is 0 · ∞ of "
+    "the rule's parts"
+)
 _ROOT = "it rises vertically there"
 
 KINKS: list[Kink] = [
@@ -91,7 +95,7 @@ KINKS: list[Kink] = [
         0.0,
         Interval(0, 1),
         0.0,
-        "a tie: each takes half",
+        "a tie goes to the first, as TensorFlow has it",
     ),
     Kink(
         "gt.minimum(x, 0.0)",
@@ -100,7 +104,7 @@ KINKS: list[Kink] = [
         0.0,
         Interval(0, 1),
         0.0,
-        "a tie: each takes half",
+        "a tie goes to the first, as TensorFlow has it",
     ),
     Kink(
         "gt.maximum(x, x)",
@@ -109,7 +113,7 @@ KINKS: list[Kink] = [
         1.5,
         1.0,
         0.0,
-        "it is x: halves of a tie add up",
+        "it is x: what the two get adds up",
     ),
     Kink(
         "gt.clip(x, 0.0, 1.0)",
@@ -284,13 +288,13 @@ KINKS: list[Kink] = [
     _same("log", 0.0, INF, None, "the slope's limit, from the right"),
     _same("log1p", -1.0, INF, None, "the slope's limit, from the right"),
     _same("reciprocal", 0.0, None, None, "no value either"),
-    Kink("gt.arcsin(x)", "jnp.arcsin(x)", "tf.asin(x)", 1.0, INF, INF, _ROOT),
-    Kink("gt.arccos(x)", "jnp.arccos(x)", "tf.acos(x)", 1.0, -INF, -INF, _ROOT),
-    Kink("gt.arccosh(x)", "jnp.arccosh(x)", "tf.acosh(x)", 1.0, INF, -INF, _ROOT),
-    Kink("gt.arctanh(x)", "jnp.arctanh(x)", "tf.atanh(x)", 1.0, INF, INF, "the slope's limit"),
+    Kink("gt.arcsin(x)", "jnp.arcsin(x)", "tf.asin(x)", 1.0, INF, None, _ROOT),
+    Kink("gt.arccos(x)", "jnp.arccos(x)", "tf.acos(x)", 1.0, -INF, None, _ROOT),
+    Kink("gt.arccosh(x)", "jnp.arccosh(x)", "tf.acosh(x)", 1.0, INF, None, _ROOT),
+    Kink("gt.arctanh(x)", "jnp.arctanh(x)", "tf.atanh(x)", 1.0, INF, None, "the slope's limit"),
     *(_same(name, at, 0.0, 0.0, _CONSTANT) for name in ("tanh",) for at in (INF, -INF)),
     *(
-        Kink("gt.arctan(x)", "jnp.arctan(x)", "tf.atan(x)", at, 0.0, 0.0, _CONSTANT)
+        Kink("gt.arctan(x)", "jnp.arctan(x)", "tf.atan(x)", at, 0.0, 0.0, _PARTS, True)
         for at in (INF, -INF)
     ),
     *(_nn("sigmoid", at, 0.0, 0.0, _CONSTANT) for at in (INF, -INF)),
@@ -309,7 +313,7 @@ KINKS: list[Kink] = [
     _nn("log_sigmoid", -INF, 1.0, 0.0, "a straight line at its end", "-"),
     _same("exp", -INF, 0.0, 0.0, _CONSTANT),
     _same("expm1", -INF, 0.0, 0.0, _CONSTANT),
-    Kink("gt.erf(x)", "jax.scipy.special.erf(x)", "tf.math.erf(x)", INF, 0.0, 0.0, _CONSTANT),
+    Kink("gt.erf(x)", "jax.scipy.special.erf(x)", "tf.math.erf(x)", INF, 0.0, 0.0, _PARTS, True),
     Kink(
         "gt.logsumexp(x)",
         "jax.nn.logsumexp(x)",

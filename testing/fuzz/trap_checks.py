@@ -88,6 +88,11 @@ def _measured(
     if not np.all(np.isfinite(y)) or not all(np.all(np.isfinite(x)) for x in xs):
         return
     weights, noise = _weights(y), EPS * float(np.sum(np.abs(y))) + TINIEST
+    for ulps in (1.0, -2.0, 3.0):  # what rounding of the point changes
+        near = _slopes(fn, [x * (1.0 + ulps * EPS * _unit(x)) for x in xs])[0]
+        if near is None or near.shape != y.shape:
+            return
+        noise = max(noise, float(np.sum(np.abs(near - y))))
 
     def along(directions: list[Array]) -> tuple[float, float] | None:
         """Return the slope along directions and its error, or None where there is none."""
