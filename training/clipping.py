@@ -56,15 +56,11 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
     >>> gt.training.global_norm([[3.0], None, [[4.0]]]).item()
     5.0
     """
-    squares = [
-        ops["sum"](ops["square"](ops["abs"](as_tensor(t)))) for t in tensors if t is not None
-    ]
-    if not squares:
+    # no squares, whose sum could overflow: dividing by infinity would make zeros of the tensors
+    norms = [ops["norm"](t, axis=None) for t in tensors if t is not None]
+    if not norms:
         return constant(0.0)
-    total = squares[0]
-    for square in squares[1:]:
-        total = total + square
-    return ops["sqrt"](total)
+    return norms[0] if len(norms) == 1 else ops["norm"](ops["stack"](*norms, axis=0), axis=None)
 
 
 def clip_by_global_norm(

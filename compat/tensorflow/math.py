@@ -348,8 +348,8 @@ def xlog1py(x: Any, y: Any, name: str | None = None) -> Any:
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: Any = None) -> Any:
     """Return ``x / sqrt(max(sum(x**2), epsilon))`` over ``axis``."""
     x = convert_to_tensor(x)
-    squares = gradtape.sum(squared_difference(x, 0.0), axes(axis), keepdims=True)
-    return x * rsqrt(gradtape.maximum(gradtape.real(squares), epsilon))
+    size = gradtape.linalg.norm(x, axis=axes(axis), keepdims=True)  # no squares, which overflow
+    return x / gradtape.maximum(size, epsilon**0.5)
 
 
 @adapts("nn.softmax")

@@ -36,6 +36,33 @@ def _softmax(x: Array, *, axis: int = -1) -> Array:
     return e
 
 
+def _quick(logits: Array, labels: Array) -> bool:
+    return logits.shape == labels.shape and logits.size > 0 and logits.dtype == labels.dtype
+
+
+def _softmax_cross_entropy(logits: Array, labels: Array, *, axis: int = -1) -> Array:
+    if not _quick(logits, labels) or logits.dtype.kind != "f":
+        return softmax_cross_entropy.dense_kernel(np, logits, labels, axis=axis)
+    terms = np.subtract(logits, max_reduce(logits, axis, None, None, True))
+    terms -= np.log(add_reduce(np.exp(terms), axis, None, None, True))
+    with np.errstate(invalid="ignore"):
+        terms *= labels
+    losses = add_reduce(terms, axis)
+    if (losses != losses).any():  # nan: an impossible class may be one that nobody claims
+        terms[labels == 0] = 0
+        losses = add_reduce(terms, axis)
+    return -losses
+
+
+def _softmax_less_shares(logits: Array, labels: Array, *, axis: int = -1) -> Array:
+    if not _quick(logits, labels) or logits.dtype.kind != "f":
+        return softmax_cross_entropy.softmax_less_shares_kernel(np, logits, labels, axis=axis)
+    e = _exponentials(logits, axis)
+    e *= add_reduce(labels, axis, None, None, True) / add_reduce(e, axis, None, None, True)
+    e -= labels
+    return e
+
+
 def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     if (
         logits.ndim != 2
@@ -144,6 +171,8 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "batch_norm_gradient": _batch_norm_gradient,
     "batch_norm_training": _batch_norm_training,
     "softmax": _softmax,
+    "softmax_cross_entropy": _softmax_cross_entropy,
     "softmax_less_labels": _softmax_less_labels,
+    "softmax_less_shares": _softmax_less_shares,
     "sparse_softmax_cross_entropy": _sparse_softmax_cross_entropy,
 }

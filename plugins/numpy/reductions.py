@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis
 from ..ops.reductions import cumulative
+from ..ops.reductions.variance import std_kernel
 from ..ops.shapes.adjoints import size_over
 
 __all__ = ["KERNELS"]
@@ -69,7 +70,7 @@ def _var(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 
 
 def _std(x: Array, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False) -> Any:
-    return np.sqrt(_var(x, axis=axis, ddof=ddof, keepdims=keepdims))
+    return std_kernel(np, x, _var, axis=axis, ddof=ddof, keepdims=keepdims)
 
 
 def _size_over(x: Array, *, axis: Axis = None) -> Array:

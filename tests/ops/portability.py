@@ -17,7 +17,7 @@ NOT_PORTABLE = {
     **dict.fromkeys(("getitem", "index_add_like", "index_set"), _INDEX),
     "unique": "not along an axis: the standard has that of elements only",
     "power": "not for a floating base and integer exponents: the standard does not promote these",
-    **dict.fromkeys(("hard_sigmoid", "hard_silu", "hard_tanh", "relu", "relu6"), _STEPS),
+    **dict.fromkeys(("hard_sigmoid", "hard_tanh", "relu", "relu6"), _STEPS),
 }
 
 #: The same for functions made of ops.

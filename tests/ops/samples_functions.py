@@ -147,13 +147,19 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample(X, LABELS[:, None], P[:, :1], 1),
         Sample(Z, LABELS, X[0, 0], axis=None),
     ],
-    **{name: [counted(N)] for name in ("unique_all", "unique_counts", "unique_inverse")},
-    "unique_values": [counted(N)],
+    **{
+        f"unique_{what}": [counted(N), counted(APART)]
+        for what in ("all", "counts", "inverse", "values")
+    },
     "isin": [Sample(N, np.array([3, 4])), Sample(X, X[0], invert=True)],
-    "union1d": [counted(N, np.array([3, 9]))],
-    "intersect1d": [counted(N, np.array([3, 9, 1])), counted(N, N[0], return_indices=True)],
-    "setdiff1d": [counted(N, np.array([3, 9]))],
-    "setxor1d": [counted(N, np.array([3, 9]))],
+    "union1d": [counted(N, np.array([3, 9])), counted(APART, -APART[0])],
+    "intersect1d": [
+        counted(N, np.array([3, 9, 1])),
+        counted(N, N[0], return_indices=True),
+        counted(APART).fed_through(lambda x: (x, x[1])),
+    ],
+    "setdiff1d": [counted(N, np.array([3, 9])), counted(APART).fed_through(lambda x: (x, x[1]))],
+    "setxor1d": [counted(N, np.array([3, 9])), counted(APART).fed_through(lambda x: (x, x[1]))],
     # elementwise
     "around": [Sample(X), Sample(np.array([0.32, -1.28]), 1)],
     "rint": [Sample(X)],
@@ -220,14 +226,13 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     # counts
     "histogram": [
-        jumping(X),
-        Sample(X, P)
-        .fed_through(lambda x, w: (x, 3, (-2.0, 2.0), None, w))
-        .without(*GRADIENTS, reason=JUMPS),
+        Sample(APART),
+        Sample(APART, 3, density=True),
+        Sample(X, P).fed_through(lambda x, w: (x, 3, (-2.0, 2.0), None, w)),
         Sample(N, P[:2, :3]).fed_through(lambda n, w: (n, 4, None, True, w)),
         Sample(N, P[:2, :3]).fed_through(lambda n, w: (n, [-2.0, 1.5, 3.5], None, None, w)),
     ],
-    "histogram_bin_edges": [jumping(X, 4), Sample(N, 4)],
+    "histogram_bin_edges": [Sample(APART, 4), Sample(N, 4), eager(APART, bins="sturges")],
     # new tensors
     "arange": [Sample(1, 7, 2)],
     "empty": [Sample(3)],

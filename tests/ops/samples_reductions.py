@@ -64,10 +64,15 @@ SAMPLES = {
     ],
     "nonzero": [Sample(x).without("known sizes", reason=FOUND) for x in (N, A[0])],
     "unique": [
-        Sample(x).without("known sizes", reason=FOUND)
-        for x in (np.array([3, 1, 3, 2]), np.round(A, 1))
-    ]
-    + [Sample(N, axis=0, equal_nan=False).without("known sizes", reason=FOUND)],
+        Sample(x, **params).without("known sizes", reason=FOUND)
+        for x, params in (
+            (np.array([3, 1, 3, 2]), {}),
+            (apart(2, 3), {}),
+            (complexes(2, 3), {}),
+            (apart(3, 2), {"axis": 0}),
+            (N, {"axis": 0, "equal_nan": False}),
+        )
+    ],
     "running_place": [Sample(A, axis=1), Sample(CUBE, axis=0, lowest=True), Sample(HOLED, axis=1)],
     "choose_checked": [Sample(np.array([0, 2, 1]), count=3)],
 }

@@ -68,7 +68,7 @@ WRONG: dict[str, list[Callable[[Any, Any], Any]]] = {
     "rot90": [lambda n, a: n.rot90(a(V))],
     "fliplr": [lambda n, a: n.fliplr(a(V))],
     "array_split": [lambda n, a: n.array_split(a(V), 0)],
-    "tril": [lambda n, a: n.tril(a(W), "a")],
+    "tril": [lambda n, a: n.tril(a(W), "a"), lambda n, a: n.tril(a(W)[0, 0])],
     "pad": [lambda n, a: n.pad(a(V), 1.5), lambda n, a: n.pad(a(V), -1)],
     "zeros": [lambda n, a: n.zeros((-1,))],
     "ones": [lambda n, a: n.ones("a")],

@@ -154,6 +154,23 @@ def test_gradients_reach_the_fractions_of_quantiles() -> None:
     same(lambda x: np.quantile(x, 0.3), [2.0])
 
 
+HOLED = np.array([0.3, np.nan, 2.0, -1.1, np.nan, 4.2, 0.9])
+
+
+@pytest.mark.parametrize("method", ["linear", "hazen", "weibull", "median_unbiased", "lower"])
+def test_gradients_reach_the_fractions_by_every_method(method: str) -> None:
+    q = np.array([0.27, 0.47, 0.71])
+    check_gradients(lambda q: gt.quantile(V, q, method=method), q, order=1)
+    check_gradients(lambda q: gt.nanquantile(HOLED, q, method=method), q, order=1)
+    check_gradients(lambda q: gt.nanquantile(HOLED, q, method=method), q[:2].reshape(2, 1), order=1)
+    check_gradients(lambda q: gt.nanpercentile(HOLED, q, method=method), np.array(31.0), order=1)
+    for fraction in (0.0, 0.25, 0.5, 1.0):
+        at = gt.constant(fraction, "float64")
+        got = gt.nanquantile(HOLED, at, method=method).item()
+        assert got == pytest.approx(np.nanquantile(HOLED, fraction, method=method))
+    assert gt.grad(lambda q: gt.nanquantile(HOLED, q))(0.25).item() == pytest.approx(4 * 0.6)
+
+
 def test_a_slope_is_nan_where_a_neighbour_is() -> None:
     x = np.array([1.0, NAN, 3.0, 4.0, INF, 2.0])
     same(lambda a: np.gradient(a), x)

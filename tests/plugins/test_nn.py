@@ -109,18 +109,37 @@ def test_nan_stays_nan():
         assert np.isnan(getattr(gt.nn, name)(gt.constant([np.nan])).numpy()).all(), name
 
 
-def test_dense_cross_entropy_gradients_are_tensorflows():
-    """softmax - labels, also where labels do not sum to 1; and one for the labels."""
+def test_dense_cross_entropy_gradients_are_the_slopes_of_its_value():
+    """Also where labels do not sum to 1; and one for the labels."""
     logits, labels = gt.constant(X), gt.constant(SHARES * 3)
     with gt.GradientTape() as tape:
         tape.watch([logits, labels])
         loss = gt.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     to_logits, to_labels = tape.gradient(loss, [logits, labels])
-    np.testing.assert_allclose(to_logits.numpy(), np.exp(log_softmax(X)) - SHARES * 3)
+    np.testing.assert_allclose(to_logits.numpy(), 3 * (np.exp(log_softmax(X)) - SHARES))
     np.testing.assert_allclose(to_labels.numpy(), -log_softmax(X))
     check_gradients(
-        lambda labels: gt.nn.softmax_cross_entropy_with_logits(labels=labels, logits=X), SHARES
+        lambda labels, logits: gt.nn.softmax_cross_entropy_with_logits(
+            labels=labels, logits=logits
+        ),
+        SHARES * 3,
+        X,
     )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_an_impossible_class_that_no_label_claims_costs_nothing(dtype):
+    logits = gt.constant([[0.0, -np.inf, 0.0]], "float64")
+    labels = np.array([[1, 0, 0]], dtype)
+
+    def loss(logits):
+        return gt.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+
+    assert loss(logits).tolist() == pytest.approx([np.log(2.0)])
+    assert gt.grad(lambda x: gt.sum(loss(x)))(logits).tolist() == [[-0.5, 0.0, 0.5]]
+    curvature = gt.hessian(lambda x: gt.sum(loss(x)))(logits).numpy()[0, :, 0]
+    np.testing.assert_allclose(curvature, [[0.25, 0, -0.25], [0, 0, 0], [-0.25, 0, 0.25]])
+    assert np.isinf(loss(gt.constant([[-np.inf, 0.0, 0.0]])).numpy()).all()
 
 
 def test_cross_entropy_of_more_axes_and_of_nothing():

@@ -335,5 +335,4 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
 
 def _unit(x: Tensor, axis: int) -> Tensor:
-    squares = ops["sum"](ops["square"](x), axis=axis, keepdims=True)
-    return x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+    return x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)

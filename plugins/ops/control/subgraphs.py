@@ -20,6 +20,7 @@ from ....core.extend import (
     ops,
     pack_like,
 )
+from ..common.gradients import as_like
 from ..common.op_builders import op
 
 __all__: list[str] = []
@@ -104,7 +105,7 @@ def _assigned_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str,
 op(
     "assigned",
     lambda xp, x, variable: x,
-    gradients={"x": NONDIFF, "variable": lambda g: g},
+    gradients={"x": NONDIFF, "variable": lambda g, variable_like: as_like(g, variable_like)},
     infer=lambda x, variable: (x.shape, x.dtype),
     batch=_assigned_rule,
     doc="Return ``x``, which was assigned to a variable: gradients reach the variable, not ``x``.",

@@ -177,9 +177,14 @@ signbit = elementwise(
 )
 nextafter = elementwise(
     "nextafter",
-    x=NONDIFF,
-    y=NONDIFF,
-    doc="""Return the float next to ``x`` towards ``y``, elementwise; it has no gradient.
+    # a step that does not depend on where x is, nor on how far y is
+    x=lambda g: g,
+    y=lambda g: F.zeros_like(g),
+    doc="""Return the float next to ``x`` towards ``y``, elementwise.
+
+    Notes
+    -----
+    The gradient is 1 for ``x`` and 0 for ``y``.
 
     Examples
     --------

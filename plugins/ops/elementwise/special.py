@@ -304,7 +304,8 @@ def _bessel_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
     """
     own = getattr(xp, "i0", None)
     if own is not None and order == 0:
-        return cast_to(xp, own(reals(x)), x.dtype if kind_of(x.dtype) == "f" else np.float64)
+        wide = cast_to(xp, reals(x), np.float64)  # exact at 0, which float32 is not there
+        return cast_to(xp, own(wide), x.dtype if kind_of(x.dtype) == "f" else np.float64)
     kept = x.dtype if kind_of(reals(x).dtype) == "f" else np.dtype(np.float64)
     wide = cast_to(xp, x, np.float64)
     size = xp.abs(wide)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ....core.extend import F
 from ..common.kernels import native, standard
@@ -79,7 +80,7 @@ tan = elementwise(
 arcsin = asin = elementwise(
     "arcsin",
     lambda xp, x: standard(xp, "asin", "arcsin")(x),
-    x=lambda g, x: g / F.sqrt(1.0 - x * x),
+    x=lambda g, x: g / F.sqrt((1.0 - x) * (1.0 + x)),  # exact near the ends
     doc="""Return the angle in [-pi/2, pi/2] whose sine is ``x``, elementwise.
 
     Real numbers are from -1 to 1; others give nan.
@@ -99,7 +100,7 @@ arcsin = asin = elementwise(
 arccos = acos = elementwise(
     "arccos",
     lambda xp, x: standard(xp, "acos", "arccos")(x),
-    x=lambda g, x: -g / F.sqrt(1.0 - x * x),
+    x=lambda g, x: -g / F.sqrt((1.0 - x) * (1.0 + x)),  # exact near the ends
     doc="""Return the angle in [0, pi] whose cosine is ``x``, elementwise.
 
     Real numbers are from -1 to 1; others give nan.
@@ -130,11 +131,18 @@ arctan = atan = elementwise(
     0.5
     """,
 )
+
+
+def _over_square(x: Any, distance: Any) -> Any:
+    distance = nonzero_divisor(distance)
+    return x / distance / distance  # the square could overflow
+
+
 arctan2 = atan2 = elementwise(
     "arctan2",
     lambda xp, x, y: standard(xp, "atan2", "arctan2")(x, y),
-    x=lambda g, x, y: g * (y / (x * x + y * y)),
-    y=lambda g, x, y: -g * (x / (x * x + y * y)),
+    x=lambda g, x, y: g * _over_square(y, F.hypot(x, y)),
+    y=lambda g, x, y: -g * _over_square(x, F.hypot(x, y)),
     doc="""Return the angle in [-pi, pi] of the point with ordinate ``x`` and abscissa ``y``.
 
     Angles are in radians.
@@ -148,7 +156,8 @@ arctan2 = atan2 = elementwise(
 
     Notes
     -----
-    The gradients are ``y / (x**2 + y**2)`` and ``-x / (x**2 + y**2)``; at the origin they are nan.
+    The gradients are ``y / (x**2 + y**2)`` and ``-x / (x**2 + y**2)``; at the origin, where there
+    is none, they are 0.
 
     Examples
     --------
@@ -219,10 +228,18 @@ tanh = elementwise(
     0.7616
     """,
 )
+
+
+def _arcsinh_rule(g: Any, x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return g / F.sqrt(x * x + 1.0)
+    return g / F.hypot(x, 1.0)  # the square could overflow
+
+
 arcsinh = asinh = elementwise(
     "arcsinh",
     lambda xp, x: standard(xp, "asinh", "arcsinh")(x),
-    x=lambda g, x: g / F.sqrt(x * x + 1.0),
+    x=_arcsinh_rule,
     doc="""Return the inverse hyperbolic sine of ``x``, elementwise.
 
     Examples
@@ -257,7 +274,7 @@ arccosh = acosh = elementwise(
 arctanh = atanh = elementwise(
     "arctanh",
     lambda xp, x: standard(xp, "atanh", "arctanh")(x),
-    x=lambda g, x: g / (1.0 - x * x),
+    x=lambda g, x: g / ((1.0 - x) * (1.0 + x)),  # exact near the ends
     doc="""Return the inverse hyperbolic tangent of ``x``, elementwise, for ``-1 < x < 1``.
 
     Real numbers beyond give nan, and the bounds infinities.

@@ -216,7 +216,10 @@ op(
 op(
     "rfft_adjoint",
     _rfft_adjoint,
-    gradients={"g": lambda g, axis, norm: F.rfft(g, axis=axis, norm=norm), "like": NONDIFF},
+    gradients={
+        "g": lambda d, g_like, axis, norm: as_like(F.rfft(d, axis=axis, norm=norm), g_like),
+        "like": NONDIFF,
+    },
     infer=lambda g, like, axis, norm: (like.shape, _real(g.dtype)),
     batch=along("axis"),
     jvp="linear",

@@ -22,6 +22,7 @@ from ....core.extend import (
     row_of,
 )
 from ..common.batching import shape_only
+from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, scatter_add
@@ -200,6 +201,7 @@ def _index_set_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: An
             numbers = F.numbered_like(values)
             owners = F.index_set(F.numbered_like(x), numbers, *arrays, index=index)
             gv = F.where(F.getitem(owners, *arrays, index=index) == numbers, gv, 0.0)
+        gv = as_like(gv, values)
     return [gx, gv, *[None] * len(arrays)]
 
 

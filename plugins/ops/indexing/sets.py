@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....core.extend import NONDIFF, Tensor, among, beside, ops
+from ....core.extend import F, Tensor, among, beside, ops
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import refused
 from ..common.kernels import kind_of
@@ -52,10 +52,23 @@ def _unique_spec(x: Any, *, axis: int | None, equal_nan: bool) -> list[tuple[Any
     return [(slices, x.dtype), count, ((x.shape[along],), INDEX), count]
 
 
+def _unique_vjp(
+    gs: Any, inputs: Any, outputs: Any, needed: Any, *, axis: int | None, equal_nan: bool
+) -> list[Any]:
+    return [F.take_adjoint(gs[0], outputs[1], inputs[0], axis=axis)]
+
+
+def _unique_jvp(
+    tangents: Any, inputs: Any, outputs: Any, *, axis: int | None, equal_nan: bool
+) -> list[Any]:
+    return [ops["take"](tangents[0], outputs[1], axis=axis), None, None, None]
+
+
 _unique = op(
     "unique",
     _unique_kernel,
-    gradients={"x": NONDIFF},
+    vjp=_unique_vjp,
+    jvp=_unique_jvp,
     infer=_unique_spec,
     batch=refused(SIZES_DIFFER),
     doc="Return the values that occur, where first, which each element is, and how often.",
@@ -72,7 +85,7 @@ def unique(
     *,
     equal_nan: bool = True,
 ) -> Any:
-    """Return the values that occur in a tensor, in ascending order; they have no gradient.
+    """Return the values that occur in a tensor, in ascending order.
 
     Parameters
     ----------
@@ -102,10 +115,17 @@ def unique(
     TypeError
         If ``axis`` is neither None nor one integer.
 
+    Notes
+    -----
+    The gradient of a value goes to the element where it occurs first; that of other functions of
+    sets too.
+
     Examples
     --------
     >>> gt.unique(gt.constant([3, 1, 3])).tolist()
     [1, 3]
+    >>> gt.grad(lambda x: gt.sum(gt.unique(x) ** 2))([3.0, 1.0, 3.0]).tolist()
+    [6.0, 2.0, 0.0]
     >>> values, counts = gt.unique(gt.constant([3, 1, 3]), return_counts=True)
     >>> counts.tolist()
     [1, 2]
@@ -311,7 +331,7 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
 
 @named
 def union1d(x: Any, y: Any) -> Tensor:
-    """Return the values that occur in ``x`` or ``y``, in ascending order; no gradient.
+    """Return the values that occur in ``x`` or ``y``, in ascending order.
 
     Parameters
     ----------
@@ -337,7 +357,7 @@ def union1d(x: Any, y: Any) -> Tensor:
 
 @named
 def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """Return the values that occur in both tensors, in ascending order; no gradient.
+    """Return the values that occur in both tensors, in ascending order.
 
     Parameters
     ----------
@@ -374,7 +394,7 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
 
 @named
 def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
-    """Return the values of ``x`` that do not occur in ``y``, in ascending order; no gradient.
+    """Return the values of ``x`` that do not occur in ``y``, in ascending order.
 
     Parameters
     ----------
@@ -401,12 +421,12 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     """
     x, y = _pair(x, y)
     values = x if assume_unique else unique(x)
-    return ops["stop_gradient"](values[isin(values, y, invert=True)])
+    return values[isin(values, y, invert=True)]
 
 
 @named
 def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
-    """Return the values that occur in one of two tensors only, in ascending order; no gradient.
+    """Return the values that occur in one of two tensors only, in ascending order.
 
     Parameters
     ----------

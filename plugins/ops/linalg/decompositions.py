@@ -233,6 +233,12 @@ def _inverse(s: Any) -> Any:
     return F.where(nothing, 0.0, 1.0 / F.where(nothing, 1.0, s))
 
 
+def _unit(s: Any) -> Any:
+    """Return the largest singular value of each matrix, 1 where that is 0."""
+    top = F.sum(F.stop_gradient(s[..., :1]), axis=-1, keepdims=True)
+    return F.where(F.equal(top, 0), 1.0, top)
+
+
 def _may_be_wider(u: Any, vh: Any) -> bool:
     """Return whether one of the square factors may have more vectors than singular values."""
     sizes = {None if x.shape is None else x.shape[-1] for x in (u, vh)}
@@ -259,8 +265,11 @@ def _svd_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, full_matrices: 
         extra = extra + F.matmul(scaled, F.matmul(vh, null_v))
     uh, v, gv = adjoint(u), adjoint(vh), adjoint(gvh)
     at_u, at_v = F.matmul(uh, gu), F.matmul(vh, gv)
-    columns, rows, gaps = over_columns(s), over_rows(s), reciprocal_gaps(s * s)
-    inner = (_skew(at_u) * columns + _skew(at_v) * rows) * gaps + on_diagonal(gs_, at_u)
+    top = _unit(s)
+    part = s / top  # whose squares do not overflow
+    turned = _skew(at_u) * over_columns(part) + _skew(at_v) * over_rows(part)
+    turned = turned * reciprocal_gaps(part * part) / F.expand_dims(top, axis=-1)
+    inner = turned + on_diagonal(gs_, at_u)
     inverse = _inverse(s)
     if u.dtype.kind == "c":
         phases = diagonals(_skew(at_u)) * inverse * 0.5

@@ -8,6 +8,7 @@ import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec
 from ..common.batching import leading
+from ..common.gradients import as_like
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..reductions.sums import sum as total
@@ -134,7 +135,7 @@ def _cofactor_slope_rule(d: Any, g: Any, x: Any) -> Any:
     through = F.matmul(F.matmul(d, turn), g) + F.matmul(F.matmul(g, turn), d)
     value = F.sum(d * F.cofactor_adjoint(g, x), axis=both, keepdims=True)
     inner = F.cofactor_adjoint(to_g * d + to_d * g - through, x)
-    return (inner - value * c) / over_matrix(F.det(x))
+    return as_like((inner - value * c) / over_matrix(F.det(x)), x)
 
 
 def _number_per_matrix(x: TensorSpec, name: str) -> tuple[Any, Any]:
@@ -163,7 +164,10 @@ op(
 op(
     "cofactor_adjoint",
     _cofactor_adjoint_kernel,
-    gradients={"g": lambda d, x: F.cofactor_adjoint(d, x), "x": _cofactor_slope_rule},
+    gradients={
+        "g": lambda d, g_like, x: as_like(F.cofactor_adjoint(d, x), g_like),
+        "x": _cofactor_slope_rule,
+    },
     infer=lambda g, x: (square_shape(x, "cofactor_adjoint"), x.dtype),
     holomorphic=True,
     batch=leading,

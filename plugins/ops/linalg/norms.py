@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
@@ -17,15 +19,38 @@ __all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
 
 
 def _norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    with np.errstate(over="ignore", under="ignore"):
+        total = _square_sum(xp, x, axis, keepdims)
+    smallest = xp.finfo(total.dtype).smallest_normal
+    if bool(xp.all((total >= smallest / xp.finfo(total.dtype).eps) & (total < inf))):
+        return xp.sqrt(total)
+    return _scaled_norm(xp, x, axis, keepdims)
+
+
+def _square_sum(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
     squares = xp.real(x * xp.conj(x)) if kind_of(x.dtype) == "c" else x * x
-    return xp.sqrt(xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype))
+    return xp.sum(squares, axis=axis, keepdims=keepdims, dtype=squares.dtype)
+
+
+def _scaled_norm(xp: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    """Return norms by elements of size 1 at most, whose squares do not overflow, nor all vanish."""
+    sizes = xp.abs(x)
+    if 0 in x.shape:
+        return xp.sqrt(_square_sum(xp, sizes, axis, keepdims))
+    top = xp.max(sizes, axis=axis, keepdims=True)
+    top = xp.where((top > 0) & xp.isfinite(top), top, xp.ones_like(top))
+    with np.errstate(under="ignore"):
+        result = top * xp.sqrt(_square_sum(xp, sizes / top, axis, True))
+    kept = reduced_shape(x.shape, axis, keepdims, "norm")
+    return xp.reshape(result, kept)
 
 
 def _norm_rule(g: Any, x: Any, out: Any, axis: Any, keepdims: bool) -> Any:
     if axis is not None and not keepdims:
         g, out = F.expand_dims(g, axis=axis), F.expand_dims(out, axis=axis)
-    # where the norm is 0, so is x: dividing by 1 gives the subgradient 0 instead of nan
-    return x * (g / F.where(F.equal(out, 0), 1.0, out))
+    # where the norm is 0, so is x: dividing by 1 gives the subgradient 0 instead of nan; what is
+    # divided first is at most 1, while 1 / out could overflow
+    return x / F.where(F.equal(out, 0), 1.0, out) * g
 
 
 _norm = op(
@@ -56,24 +81,44 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     if ord == 1:
         return ops["sum"](sizes, **reduced)
     try:
-        total = ops["sum"](ops["power"](sizes, float(ord)), **reduced)
+        order = float(ord)
     except (TypeError, ValueError):
         raise ValueError(f"norm: ord={ord!r} is no norm of vectors, of shape {x.shape}") from None
+    # powers of elements of about size 1 do not overflow; the unit is a constant, whatever it is
+    unit = _largest(ops["stop_gradient"](sizes), axis, True, "max" if order > 0 else "min")
+    usable = ops["logical_and"](unit > 0, ops["isfinite"](unit))
+    unit = ops["where"](usable, unit, 1.0)
+    total = ops["sum"](ops["power"](sizes / unit, order), **reduced)
+    unit = ops["sum"](unit, **reduced)
     if ord < 0:
-        return ops["power"](total, 1.0 / ord)
+        return unit * ops["power"](total, 1.0 / order)
     # the subgradient 0 at 0, instead of nan
     nothing = ops["equal"](total, 0)
-    root = ops["power"](ops["where"](nothing, 1.0, total), 1.0 / ord)
-    return ops["where"](nothing, 0.0, root)
+    root = ops["power"](ops["where"](nothing, 1.0, total), 1.0 / order)
+    return ops["where"](nothing, 0.0, unit * root)
 
 
-def _largest(sizes: Any, axis: Any, keepdims: Any) -> Any:
-    """Return the largest of numbers that are not negative, 0 of none."""
+def _largest(sizes: Any, axis: Any, keepdims: Any, extreme: str = "max") -> Any:
+    """Return the largest size, or 0 if there are none."""
     if sizes.shape is not None and 0 in sizes.shape:
         axes = reduced_axes(axis, len(sizes.shape), "norm")
         if 0 in [sizes.shape[i] for i in axes]:
             return ops["sum"](sizes, axis=axis, keepdims=keepdims)
-    return ops["max"](sizes, axis=axis, keepdims=keepdims)
+    return ops[extreme](sizes, axis=axis, keepdims=keepdims)
+
+
+def _without_noise(values: Any, x: Any) -> Any:
+    """Return singular values, as constants where they are 0 up to rounding.
+
+    There the sum of them has a kink, and its gradient is the least of all subgradients. Rounded
+    values would give any other, and second derivatives of the size of their reciprocals.
+    """
+    if values.shape is not None and 0 in values.shape:
+        return values
+    fixed = ops["stop_gradient"](values)
+    sizes = [ops["size_over"](ops["real"](x), axis=axis) for axis in (-2, -1)]
+    noise = ops["max"](fixed, axis=-1, keepdims=True) * float(np.finfo(values.dtype).eps)
+    return ops["where"](fixed > noise * ops["maximum"](*sizes), values, fixed)
 
 
 def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
@@ -92,7 +137,10 @@ def _matrix(x: Any, ord: Any, axes: tuple[int, int], keepdims: bool) -> Any:
             f"norm: ord={ord!r} is no norm of matrices, of shape {x.shape}; "
             "it must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf"
         )
-    values = ops["svdvals"](ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1)))
+    moved = ops["moveaxis"](x, source=(rows, columns), destination=(-2, -1))
+    values = ops["svdvals"](moved)
+    if ord == "nuc":
+        values = _without_noise(values, moved)
     over: dict[Any, Any] = {2: _largest, -2: ops["min"], "nuc": ops["sum"]}
     result = over[ord](values, axis=-1, keepdims=False)
     return ops["expand_dims"](result, axis=axes) if keepdims else result

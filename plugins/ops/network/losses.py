@@ -10,7 +10,7 @@ from typing import Any
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.axes import one_axis, reduced_axes
-from ..common.kernels import reals
+from ..common.kernels import cast_to, kind_of, reals
 from ..common.op_builders import elementwise, named
 
 __all__ = [
@@ -45,13 +45,24 @@ def _summed(x: Any, axis: Any, name: str) -> Any:
     return ops["sum"](x, axis=axis, keepdims=False)
 
 
+def _sigmoid_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
+    size = xp.abs(reals(logits))
+    if kind_of(labels.dtype) == "b":
+        labels = cast_to(xp, labels, size.dtype)
+    missed = xp.where(logits > 0, 1 - labels, labels)
+    # what is certain, and right, costs nothing
+    return missed * xp.where(missed == 0, 0, size) + xp.log1p(xp.exp(-size))
+
+
+def _weighted_log(weights: Any, p: Any) -> Any:
+    """Return ``weights * log(p)``, and 0 where both are 0."""
+    nothing = ops["logical_and"](ops["equal"](weights, 0), ops["equal"](p, 0))
+    return weights * ops["log"](ops["where"](nothing, 1.0, p))
+
+
 _sigmoid_cross_entropy = elementwise(
     "sigmoid_cross_entropy",
-    lambda xp, logits, labels: (
-        xp.maximum(reals(logits), xp.zeros_like(logits))
-        - logits * labels
-        + xp.log1p(xp.exp(-xp.abs(logits)))
-    ),
+    _sigmoid_cross_entropy_kernel,
     holomorphic=False,
     doc="Return ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``.",
     logits=lambda g, logits, labels: g * (F.sigmoid(logits) - labels),
@@ -137,7 +148,10 @@ def binary_cross_entropy(*, labels: Any, probabilities: Any, epsilon: float = 1e
     """
     labels, p = _matched("binary_cross_entropy", labels, probabilities, "probabilities")
     p = ops["clip"](p, epsilon, 1.0 - epsilon)
-    return -(labels * ops["log"](p) + (1.0 - labels) * ops["log1p"](-p))
+    others = 1.0 - labels
+    certain = ops["logical_and"](ops["equal"](others, 0), ops["equal"](p, 1))
+    missed = others * ops["log1p"](-ops["where"](certain, 0.0, p))
+    return -(_weighted_log(labels, p) + missed)
 
 
 @named
@@ -183,7 +197,7 @@ def categorical_cross_entropy(
     1.3863
     """
     labels, p = _matched("categorical_cross_entropy", labels, probabilities, "probabilities")
-    terms = labels * ops["log"](ops["clip"](p, epsilon, 1.0 - epsilon))
+    terms = _weighted_log(labels, ops["clip"](p, epsilon, 1.0 - epsilon))
     return -_summed(terms, axis, "categorical_cross_entropy")
 
 
@@ -230,8 +244,8 @@ def kl_divergence(
     """
     labels, p = _matched("kl_divergence", labels, probabilities, "probabilities")
     certain = ops["where"](ops["equal"](labels, 0), 1.0, labels)
-    ratio = ops["log"](certain) - ops["log"](ops["maximum"](p, epsilon))
-    return _summed(labels * ratio, axis, "kl_divergence")
+    terms = labels * ops["log"](certain) - _weighted_log(labels, ops["maximum"](p, epsilon))
+    return _summed(terms, axis, "kl_divergence")
 
 
 _huber = elementwise(
@@ -363,8 +377,13 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     """
     x, y = as_tensor(x), as_tensor(y)
     axis = one_axis(axis, "cosine_similarity")
-    lengths = ops["norm"](x, axis=axis, keepdims=False) * ops["norm"](y, axis=axis, keepdims=False)
+    lengths = [ops["norm"](v, axis=axis, keepdims=False) for v in (x, y)]
+    # long vectors are made shorter, by what is a constant: their product could overflow
+    units = [ops["stop_gradient"](ops["maximum"](length, 1.0)) for length in lengths]
+    x, y = (v / ops["expand_dims"](unit, axis=axis) for v, unit in zip((x, y), units, strict=True))
     products = _summed(x * y, axis, "cosine_similarity")
+    (long, unit), (wide, other) = zip(lengths, units, strict=True)
+    both = (long / unit) * (wide / other)
     # a vector without length has no direction that a gradient could change
-    cosines = products / ops["maximum"](lengths, epsilon)
-    return ops["where"](lengths == 0, 0.0, cosines)
+    cosines = products / ops["maximum"](both, epsilon / unit / other)
+    return ops["where"](both == 0, 0.0, cosines)

@@ -62,9 +62,13 @@ def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, An
     """Give the index of each place in the windows, and where the first largest element is there."""
     x = where.padded(xp, x, _lowest(xp, x.dtype))
     free = xp.ones(out.shape, dtype=xp.bool)
+    some_nan = bool(xp.any(out != out))
     for _, part in where.parts():
         at = (slice(None), *part, slice(None))
-        hit = xp.logical_and(x[at] == out, free)
+        same = x[at] == out
+        if some_nan:  # it is the largest in its windows, and equals nothing
+            same = xp.logical_or(same, x[at] != x[at])
+        hit = xp.logical_and(same, free)
         free = xp.logical_and(free, xp.logical_not(hit))
         yield at, hit
 

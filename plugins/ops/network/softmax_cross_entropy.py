@@ -155,14 +155,34 @@ def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
     return (*logits[:along], *logits[along + 1 :])
 
 
-def _dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
+def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
+    """Return the cross-entropies of distributions under the softmax of logits."""
     _dense_shape(logits.shape, labels.shape, axis)
-    return -xp.sum(labels * log_softmax_kernel(xp, logits, axis=axis), axis=axis)
+    logs = log_softmax_kernel(xp, logits, axis=axis)
+    # an impossible class that nobody claims costs nothing
+    return -xp.sum(labels * xp.where(labels == 0, xp.zeros_like(logs), logs), axis=axis)
+
+
+def softmax_less_shares_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:
+    """Return the softmax of logits, in amounts that sum to what labels do, less the labels."""
+    p = softmax_kernel(xp, logits, axis=axis)
+    shares = labels * xp.ones_like(p)  # integers would be summed in integers
+    return xp.sum(shares, axis=axis, keepdims=True) * p - shares
+
+
+def _less_shares_logits(g: Any, logits: Any, labels: Any, axis: int) -> Any:
+    p, total = F.softmax(logits, axis=axis), F.sum(labels, axis=axis, keepdims=True)
+    return as_like(total * p * (g - F.sum(g * p, axis=axis, keepdims=True)), logits)
+
+
+def _less_shares_labels(g: Any, logits: Any, labels_like: Any, axis: int) -> Any:
+    p = F.softmax(logits, axis=axis)
+    return as_like(F.sum(g * p, axis=axis, keepdims=True) - g, labels_like)
 
 
 def _dense_logits(g: Any, logits: Any, labels: Any, axis: int) -> Any:
-    # softmax - labels by definition, also where labels do not sum to 1
-    return F.expand_dims(g, axis=axis) * (F.softmax(logits, axis=axis) - labels)
+    slope = F.softmax_less_shares(logits, labels, axis=axis)
+    return as_like(F.expand_dims(g, axis=axis) * slope, logits)
 
 
 def _dense_labels(g: Any, logits: Any, labels_like: Any, axis: int) -> Any:
@@ -171,7 +191,7 @@ def _dense_labels(g: Any, logits: Any, labels_like: Any, axis: int) -> Any:
 
 _cross_entropy = op(
     "softmax_cross_entropy",
-    _dense_kernel,
+    dense_kernel,
     gradients={"logits": _dense_logits, "labels": _dense_labels},
     infer=lambda logits, labels, axis: (
         _dense_shape(logits.shape, labels.shape, axis),
@@ -179,6 +199,17 @@ _cross_entropy = op(
     ),
     batch=along("axis"),
     doc="Return the cross-entropy between distributions and the softmax of logits.",
+)
+op(
+    "softmax_less_shares",
+    softmax_less_shares_kernel,
+    gradients={"logits": _less_shares_logits, "labels": _less_shares_labels},
+    infer=lambda logits, labels, axis: (
+        logits.shape,
+        np.result_type(logits.dtype, labels.dtype),
+    ),
+    batch=along("axis"),
+    doc="Return ``sum(labels) * softmax(logits) - labels``, the slope of ``softmax_cross_entropy``",
 )
 
 
@@ -211,8 +242,9 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
 
     Notes
     -----
-    The gradient for logits is ``softmax(logits) - labels``, also where labels do not sum to 1;
-    labels have a gradient as well. Both are TensorFlow's.
+    The gradient for logits is ``sum(labels) * softmax(logits) - labels``: the slope of the value,
+    also where labels do not sum to 1. Labels have a gradient as well. A class whose label is 0
+    counts for nothing, also where its logit is -inf.
 
     References
     ----------

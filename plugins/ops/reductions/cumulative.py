@@ -20,6 +20,7 @@ import numpy as np
 from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
 from ..common.axes import Axis, axis_of, optional_axis, reduced_axes
 from ..common.batching import along
+from ..common.gradients import as_like
 from ..common.kernels import reals, standard
 from ..common.op_builders import named, op, same_shape
 from ..common.ranks import as_vector, known_rank
@@ -95,14 +96,18 @@ def _cumprod_rule(g: Any, x: Any, axis: Axis, reverse: bool) -> Any:
     return before * F.recurrence(after, g, axis=axis, reverse=not reverse)
 
 
-def _recurrence_rule(g: Any, a: Any, axis: Axis, reverse: bool) -> Any:
+def _recurrence_rule(g: Any, a: Any, b_like: Any, axis: Axis, reverse: bool) -> Any:
+    return as_like(_recurrence_back(g, a, axis, reverse), b_like)
+
+
+def _recurrence_back(g: Any, a: Any, axis: Axis, reverse: bool) -> Any:
     after = F.shift(a, axis=axis, fill=0, reverse=not reverse)
     return F.recurrence(after, g, axis=axis, reverse=not reverse)
 
 
 def _recurrence_factor_rule(g: Any, a: Any, out: Any, axis: Axis, reverse: bool) -> Any:
     previous = F.shift(out, axis=axis, fill=0, reverse=reverse)
-    return _recurrence_rule(g, a, axis, reverse) * previous
+    return as_like(_recurrence_back(g, a, axis, reverse) * previous, a)
 
 
 op(

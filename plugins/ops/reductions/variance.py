@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.dtypes import real_of
-from ..common.kernels import cast_to
+from ..common.kernels import cast_to, kind_of
 from ..shapes.adjoints import size_over
 from .builder import reduction
 from .options import averaged, chosen, count_of, in_dtype
@@ -30,27 +31,47 @@ def _var_kernel(
     return result if half is None else cast_to(xp, result, half)
 
 
-def _deviation(share: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    spread = F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
-    return spread * (x - F.mean(x, axis=axis, keepdims=True))
+def std_kernel(
+    xp: Any, x: Any, variance: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
+) -> Any:
+    """Return the root of a variance; of deviations of size 1 at most, if it over- or underflows."""
+    with np.errstate(over="ignore", under="ignore"):
+        squared = variance(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    limits = xp.finfo(squared.dtype)
+    if (
+        0 in x.shape
+        or kind_of(x.dtype) not in "fc"
+        or bool(xp.all((squared >= limits.smallest_normal / limits.eps) & (squared < np.inf)))
+    ):
+        return xp.sqrt(squared)
+    apart = x - xp.mean(x, axis=axis, keepdims=True)
+    top = xp.max(xp.abs(apart), axis=axis, keepdims=True)
+    top = xp.where((top > 0) & xp.isfinite(top), top, xp.ones_like(top))
+    with np.errstate(under="ignore"):
+        result = top * xp.sqrt(variance(apart / top, axis=axis, ddof=ddof, keepdims=True))
+    return xp.reshape(result, squared.shape)
 
 
 def _var_rule(g: Any, x: Any, axis: Axis, ddof: float, keepdims: bool) -> Any:
     # the mean's own dependence on x cancels: deviations sum to 0
     share = (g + g) / (F.size_over(x, axis=axis) - ddof)
-    return _deviation(share, x, axis, keepdims)
+    spread = F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
+    return spread * (x - F.mean(x, axis=axis, keepdims=True))
 
 
 def _std_rule(g: Any, x: Any, out: Any, axis: Axis, ddof: float, keepdims: bool) -> Any:
-    slope = g / F.where(out == 0, 1.0, out)
-    return _deviation(slope / (F.size_over(x, axis=axis) - ddof), x, axis, keepdims)
+    share = g / (F.size_over(x, axis=axis) - ddof)
+    out = F.unreduce_like(F.where(out == 0, 1.0, out), x, axis=axis, keepdims=keepdims)
+    # a deviation in units of the whole first: 1 / out could overflow
+    unit = (x - F.mean(x, axis=axis, keepdims=True)) / out
+    return unit * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
 
 
 _var = reduction("var", _var_kernel, real_of, _var_rule)
 _std = reduction(
     "std",
-    lambda xp, x, *, axis=None, ddof=0, keepdims=False: xp.sqrt(
-        _var_kernel(xp, x, axis=axis, ddof=ddof, keepdims=keepdims)
+    lambda xp, x, *, axis=None, ddof=0, keepdims=False: std_kernel(
+        xp, x, partial(_var_kernel, xp), axis=axis, ddof=ddof, keepdims=keepdims
     ),
     real_of,
     _std_rule,

@@ -7,9 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, Tensor, TensorSpec, as_tensor, ops, row_of
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Shared,
+    Tensor,
+    TensorSpec,
+    as_tensor,
+    ops,
+    rank_of,
+    row_of,
+)
 from ..common.batching import leading, together
-from ..common.op_builders import named, op, same_spec
+from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from .creation import number_dtype
 
@@ -236,18 +247,41 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     return as_tensor(np.tri(N, M, k, dtype=number_dtype(dtype)))
 
 
-for _name in ("tril", "triu"):
-    # the kernel is the namespace's own function; what it clears, the gradient clears
+def _triangle_shape(shape: Any, name: str) -> Any:
+    if shape == ():
+        raise TypeError(f"{name}: expected matrices or a vector, got shape ()")
+    return shape * 2 if shape is not None and len(shape) == 1 else shape
+
+
+def _triangle_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    (x,) = xs
+    if len(_triangle_shape(x.shape and x.shape[1:], op.name) or ()) > rank_of(x, op) - 1:
+        x = F.broadcast_like(F.expand_dims(x, axis=1), F.diag(x, k=0))
+    return op.raw(x, **params)
+
+
+def _triangle(name: str) -> None:
+    """Make an op; a vector stands for a square matrix of such rows, as for NumPy."""
+
+    def kernel(xp: Any, x: Any, *, k: int = 0) -> Any:
+        shape = _triangle_shape(x.shape, name)
+        return getattr(xp, name)(x if x.ndim > 1 else xp.broadcast_to(x, shape), k=k)
+
     op(
-        _name,
-        (lambda name: lambda xp, x, *, k=0: getattr(xp, name)(x, k=k))(_name),
-        gradients={"x": (lambda name: lambda g, k: F[name](g, k=k))(_name)},
-        batch=leading,
+        name,
+        kernel,
+        gradients={"x": lambda g, k: F[name](g, k=k)},  # what the op clears, the gradient clears
+        broadcasts=True,
+        batch=_triangle_rule,
         jvp="linear",
-        infer=same_spec,
+        infer=lambda x, k: (_triangle_shape(x.shape, name), x.dtype),
         holomorphic=True,
         doc="Clear one triangle of matrices in the last two axes.",
     )
+
+
+_triangle("tril")
+_triangle("triu")
 
 
 @named
@@ -257,19 +291,20 @@ def tril(x: Any, k: int = 0) -> Tensor:
     Parameters
     ----------
     x
-        Matrices of any dtype, of shape ``(..., m, n)``.
+        Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix, each
+        row of which it is.
     k
         The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
     Tensor
-        A tensor of the shape and dtype of ``x``, with 0 above the diagonal.
+        A tensor of the shape and dtype of these matrices, with 0 above the diagonal.
 
     Raises
     ------
     TypeError
-        If ``k`` is not an integer.
+        If ``k`` is not an integer, or ``x`` has no axes.
 
     Examples
     --------
@@ -286,19 +321,20 @@ def triu(x: Any, k: int = 0) -> Tensor:
     Parameters
     ----------
     x
-        Matrices of any dtype, of shape ``(..., m, n)``.
+        Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix, each
+        row of which it is.
     k
         The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
     Tensor
-        A tensor of the shape and dtype of ``x``, with 0 below the diagonal.
+        A tensor of the shape and dtype of these matrices, with 0 below the diagonal.
 
     Raises
     ------
     TypeError
-        If ``k`` is not an integer.
+        If ``k`` is not an integer, or ``x`` has no axes.
 
     Examples
     --------

@@ -22,6 +22,7 @@ from ....core.extend import (
 from ..common.axes import axis_number, one_axis, reduced_axes
 from ..common.batching import along, batch_axes, together
 from ..common.dtypes import SCALARS
+from ..common.gradients import as_like
 from ..common.kernels import cast_to
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, with_axes
@@ -83,7 +84,7 @@ op(
     "split_like",
     _split_like,
     vjp=lambda gs, inputs, outputs, needed, axis: (
-        F.concatenate(*gs, axis=axis),
+        as_like(F.concatenate(*gs, axis=axis), inputs[0]),
         *[None] * len(gs),
     ),
     shapes_only=("x", "*likes", "out"),

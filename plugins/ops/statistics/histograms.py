@@ -1,4 +1,4 @@
-"""Counts of values in bins. Counts have no gradient; weights have one."""
+"""Counts of values in bins. Counts have no gradient; weights and edges have one."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 def _edges(x: Any, bins: Any, span: Any) -> Any:
     """Return the bins' edges, as a tensor; those between its extremes may be traced."""
     if isinstance(bins, str):
-        values = x.to("numpy").numpy()
-        return beside(np.histogram_bin_edges(values, bins, span), x)
+        # the rule says how many; where they are depends on the least and the largest element
+        bins = len(np.histogram_bin_edges(x.to("numpy").numpy(), bins, span)) - 1
     if np.ndim(bins) == 1:
         edges = beside(np.asarray(bins) if isinstance(bins, (list, tuple)) else bins, x)
         if not is_transformed(edges.array):
@@ -184,7 +184,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
     Returns
     -------
     A vector with one element more than there are bins, of the dtype of ``x`` if that is floating.
-    It gets no gradient.
+    Gradients go back to the least and the largest element, unless a range or edges are given.
 
     Raises
     ------
@@ -196,8 +196,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
     >>> gt.histogram_bin_edges(gt.constant([1.0, 2.0, 2.0, 5.0]), bins=4).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    x = ops["reshape"](ops["stop_gradient"](as_tensor(x)), shape=(-1,))
-    return _edges(x, bins, range)
+    return _edges(ops["reshape"](x, shape=(-1,)), bins, range)
 
 
 @named
@@ -219,8 +218,9 @@ def histogram(
     density
         Divide so that the histogram's integral is 1.
     weights
-        A tensor of the shape of ``x``: sum these instead of counting. Gradients reach them; there
-        is none with respect to ``x``: counts are piecewise constant.
+        A tensor of the shape of ``x``: sum these instead of counting. Gradients reach them. For
+        ``x`` counts have none, since they are piecewise constant; edges and densities, which
+        depend on the least and the largest element, do.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def histogram(
                 f"{weights.shape}"
             )
         weights = ops["reshape"](weights, shape=(-1,))
-    flat = ops["reshape"](ops["stop_gradient"](x), shape=(-1,))
+    flat = ops["reshape"](x, shape=(-1,))
     if flat.dtype.kind == "b":
         flat = ops["cast"](flat, dtype="uint8")
     edges = given = _edges(flat, bins, range)
@@ -273,5 +273,6 @@ def histogram(
     found = ops["reshape"](found[:count], shape=(count,))  # a size that a trace knows
     if density:
         widths = ops["cast"](ops["difference"](edges, axis=0), dtype="float64")
+        found = ops["cast"](found, dtype="float64")
         found = found / widths / ops["sum"](found, axis=None)
     return found, given

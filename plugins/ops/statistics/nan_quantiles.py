@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, ops
+from ....core.extend import Operators, Tensor, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.op_builders import named
+from ..common.ranks import as_vector
 from ..indexing.sorting import sort
 from ..indexing.take import take_along_axis
 from .quantiles import (
+    INTERPOLATING,
     as_lines,
     between,
     fractions,
     like_float,
+    neighbours,
+    place_between,
     places_among,
     quantiles,
     with_kept_axes,
@@ -41,13 +45,12 @@ def _nan_places(q: Any, count: Any, method: str) -> Any:
     Hyndman and Fan, "Sample quantiles in statistical packages" (1996), as NumPy reads it.
     """
     if method == "linear":
-        return ops["maximum"](count - 1, 0) * beside(np.atleast_1d(q).astype(count.dtype), count)
-    n, q = ops["cast"](count, dtype="float64"), beside(np.atleast_1d(q), count)
+        return ops["maximum"](count - 1, 0) * ops["cast_like"](q, count)
+    n = ops["cast"](count, dtype="float64")
     steps, floor, ceil = (n - 1) * q, ops["floor"], ops["ceil"]
-    if method in _BETWEEN:
-        alpha, beta = _BETWEEN[method]
-        place = n * q + (alpha + q * (1 - alpha - beta)) - 1
-    elif method == "lower":
+    if method in INTERPOLATING:
+        return place_between(n, q, method)
+    if method == "lower":
         place = floor(steps)
     elif method == "higher":
         place = ceil(steps)
@@ -67,27 +70,27 @@ def _nan_places(q: Any, count: Any, method: str) -> Any:
     return ops["maximum"](ops["minimum"](place, n - 1), 0)
 
 
-# methods that interpolate, by the alpha and beta of Hyndman and Fan
-_BETWEEN = {
-    "interpolated_inverted_cdf": (0, 1),
-    "hazen": (0.5, 0.5),
-    "weibull": (0, 0),
-    "median_unbiased": (1 / 3, 1 / 3),
-    "normal_unbiased": (3 / 8, 3 / 8),
-}
-
-
 def _nan_quantiles(
-    x: Any, q: Any, axis: Axis, keepdims: bool, name: str, method: str = "linear"
+    x: Any,
+    q: Any,
+    axis: Axis,
+    keepdims: bool,
+    name: str,
+    method: str = "linear",
+    moving: Any = None,
 ) -> Any:
     x = as_tensor(x)
     places_among(1, 0.5, method)  # which knows the methods' names
     if x.dtype.kind not in "fc":
-        return quantiles(x, q, axis, keepdims, name, method)
+        return quantiles(x, q, axis, keepdims, name, method, moving=moving)
     if x.dtype.kind == "c" and name != "nanmedian":
         raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
     if q.ndim > 1:
-        rows = [_nan_quantiles(x, row, axis, keepdims, name, method) for row in q]
+        parts = [None if moving is None else moving[i] for i in range(len(q))]
+        rows = [
+            _nan_quantiles(x, row, axis, keepdims, name, method, part)
+            for row, part in zip(q, parts, strict=True)
+        ]
         return ops["stack"](*rows, axis=0)
     lines, axis = as_lines(x, axis, name)
     if lines.shape is not None and lines.shape[-1] == 0:
@@ -96,10 +99,13 @@ def _nan_quantiles(
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
-    place = _nan_places(q, count, method)
-    lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
-    below, above = (take_along_axis(lines, i, -1) for i in (lower, upper))
-    result = between(below, above, like_float(place - ops["floor"](place), lines))
+    known = beside(np.atleast_1d(q), count)
+    place = _nan_places(known if moving is None else as_vector(moving), count, method)
+    around = ops["floor"](place), ops["ceil"](place)
+    if moving is not None and method in ("linear", *INTERPOLATING):  # the others jump
+        around = neighbours(place, count - 1)
+    below, above = (take_along_axis(lines, ops["cast"](i, dtype="int64"), -1) for i in around)
+    result = between(below, above, like_float(place - around[0], lines))
     if q.ndim:
         result = ops["moveaxis"](result, source=(-1,), destination=(0,))
     else:
@@ -153,7 +159,8 @@ def nanquantile(
     x
         A real tensor.
     q
-        A number from 0 to 1, or an array of them, of known value. It gets no gradient.
+        A number from 0 to 1, or an array of them, of known value. A tensor gets gradients, where
+        the method interpolates.
     axis
         The axis or axes to reduce; all by default.
     method
@@ -185,7 +192,9 @@ def nanquantile(
     1.0
     """
     values = fractions(q, "nanquantile")
-    return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile", method)
+    along = as_axis(axis, "nanquantile")
+    moving = q if isinstance(q, Operators) else None
+    return _nan_quantiles(x, values, along, keepdims, "nanquantile", method, moving)
 
 
 @named
@@ -199,7 +208,8 @@ def nanpercentile(
     x
         A real tensor.
     q
-        A number from 0 to 100, or an array of them, of known value. It gets no gradient.
+        A number from 0 to 100, or an array of them, of known value. A tensor gets gradients, where
+        the method interpolates.
     axis
         The axis or axes to reduce; all by default.
     method
@@ -232,4 +242,5 @@ def nanpercentile(
     """
     values = fractions(q, "nanpercentile", 100.0)
     along = as_axis(axis, "nanpercentile")
-    return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method)
+    moving = q / 100.0 if isinstance(q, Operators) else None
+    return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method, moving)

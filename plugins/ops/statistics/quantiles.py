@@ -75,15 +75,40 @@ def fractions(q: Any, name: str, scale: float = 1.0) -> Any:
     return values
 
 
-def _slid(lines: Any, moving: Any) -> Any:
-    """Return quantiles of sorted lines, for fractions that are a tensor and get gradients.
+#: Methods that interpolate, by the alpha and beta of Hyndman and Fan
+INTERPOLATING = {
+    "interpolated_inverted_cdf": (0, 1),
+    "hazen": (0.5, 0.5),
+    "weibull": (0, 0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 
-    On an element the slope is that towards the next one.
+
+def place_between(size: Any, q: Any, method: str) -> Any:
+    """Return where, from 0, a method that interpolates looks among so many elements."""
+    alpha, beta = INTERPOLATING[method]
+    place = size * q + (alpha + q * (1 - alpha - beta)) - 1
+    return ops["maximum"](ops["minimum"](place, size - 1), 0)
+
+
+def neighbours(place: Any, last: Any) -> tuple[Any, Any]:
+    """Return the places of the elements around a place; of an element itself, and the next one.
+
+    So the slope on an element is that towards the next one.
     """
-    steps = ops["size_over"](ops["cast"](lines, dtype="float64"), axis=-1) - 1
-    place = ops["cast"](moving, dtype="float64") * steps
-    lower = ops["maximum"](ops["minimum"](ops["floor"](place), steps - 1), 0)
-    upper = ops["minimum"](lower + 1, steps)
+    lower = ops["maximum"](ops["minimum"](ops["floor"](place), last - 1), 0)
+    return lower, ops["maximum"](ops["minimum"](lower + 1, last), 0)
+
+
+def _slid(lines: Any, moving: Any, method: str) -> Any:
+    """Return quantiles of sorted lines, for fractions that are a tensor and get gradients."""
+    size = ops["size_over"](ops["cast"](lines, dtype="float64"), axis=-1)
+    steps, q = size - 1, ops["cast"](moving, dtype="float64")
+    place = q * steps
+    if method in INTERPOLATING:
+        place = place_between(size, q, method)
+    lower, upper = neighbours(place, steps)
     share = like_float(place - lower, lines)
     below, above = (_element(lines, ops["cast"](i, dtype="int64")) for i in (lower, upper))
     return between(below, above, share)
@@ -152,10 +177,10 @@ def quantiles(
             raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)
-    if moving is None or method != "linear":
+    if moving is None or method not in ("linear", *INTERPOLATING):  # the others jump
         result = _picked(lines, _nested(q), method, halves)
     else:
-        result = _slid(lines, moving)
+        result = _slid(lines, moving, method)
     if x.dtype.kind in "fc":  # nan is sorted to the end, and makes every quantile nan
         last = _element(lines, np.full((1,) * q.ndim, -1))
         result = ops["where"](ops["isnan"](last), last, result)

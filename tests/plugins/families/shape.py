@@ -64,6 +64,7 @@ SAMPLES = {
         [X],
     ),
     "tril": (lambda x: gt.tril(x, 1), lambda x: np.tril(x, 1), [Y]),
+    "tril of a vector": (lambda x: gt.tril(x[0]), lambda x: np.tril(x[0]), [X]),
     "triu": (gt.triu, np.triu, [X]),
     "diag": (lambda x: gt.diag(x, -1), lambda x: np.diag(x, -1), [X[0]]),
     "diag of a matrix": (gt.diag, np.diag, [X]),

@@ -15,9 +15,17 @@ from .sigmoids import between, sigmoid_kernel
 __all__ = ["gelu", "glu", "hard_silu", "mish", "silu"]
 
 
+# where all gates are open or shut in every dtype, up to rounding: an infinite x has their limits
+_FAR = 1e3
+
+
+def _within(x: Any) -> Any:
+    return F.clip(x, -_FAR, _FAR)
+
+
 silu = elementwise(
     "silu",
-    lambda xp, x: x * sigmoid_kernel(xp, x),
+    lambda xp, x: xp.maximum(reals(x), -_FAR) * sigmoid_kernel(xp, x),
     holomorphic=False,
     doc="""Return ``x * sigmoid(x)``, elementwise; also known as swish.
 
@@ -31,7 +39,7 @@ silu = elementwise(
     >>> gt.round(gt.nn.silu(np.array([-1.0, 0.0, 1.0])), 3).tolist()
     [-0.269, 0.0, 0.731]
     """,
-    x=lambda g, x: g * _silu_slope(x, F.sigmoid(x)),
+    x=lambda g, x: g * _silu_slope(_within(x), F.sigmoid(x)),
 )
 
 
@@ -41,7 +49,7 @@ def _silu_slope(x: Any, s: Any) -> Any:
 
 hard_silu = elementwise(
     "hard_silu",
-    lambda xp, x: x * (between(xp, reals(x) + 3, 0, 6) / 6),
+    lambda xp, x: xp.maximum(reals(x), -3) * (between(xp, x + 3, 0, 6) / 6),
     holomorphic=False,
     doc="""Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.
 
@@ -54,14 +62,15 @@ hard_silu = elementwise(
     >>> gt.nn.hard_silu([0.0, 3.0, 4.0]).tolist()
     [0.0, 3.0, 4.0]
     """,
-    x=lambda g, x: g * (F.hard_sigmoid(x) + x * (F.abs(x) < 3) * (1 / 6)),
+    x=lambda g, x: g * (F.hard_sigmoid(x) + F.where(F.abs(x) < 3, x, 0.0) * (1 / 6)),
 )
 
 
 mish = elementwise(
     "mish",
     lambda xp, x: (
-        x * xp.tanh(xp.maximum(reals(x), xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x))))
+        xp.maximum(reals(x), -_FAR)
+        * xp.tanh(xp.maximum(x, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x))))
     ),
     holomorphic=False,
     doc="""Return ``x * tanh(softplus(x))``, elementwise.
@@ -75,7 +84,7 @@ mish = elementwise(
     >>> gt.round(gt.nn.mish(np.array([-1.0, 0.0, 1.0])), 3).tolist()
     [-0.303, 0.0, 0.865]
     """,
-    x=lambda g, x: g * _mish_slope(x, F.tanh(F.softplus(x))),
+    x=lambda g, x: g * _mish_slope(_within(x), F.tanh(F.softplus(x))),
 )
 
 
@@ -90,12 +99,14 @@ _CUBE = 0.044715
 
 
 def _gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
+    half = 0.5 * xp.maximum(reals(x), -_FAR)
     if approximate:
-        return 0.5 * reals(x) * (1 + xp.tanh(_TANH * (x + _CUBE * (x * x * x))))
-    return 0.5 * reals(x) * F.erfc(-_HALF * x)
+        return half * (1 + xp.tanh(_TANH * (x + _CUBE * (x * x * x))))
+    return half * F.erfc(-_HALF * x)
 
 
 def _gelu_rule(g: Any, x: Any, approximate: bool) -> Any:
+    x = F.clip(x, -50.0, 50.0)  # as flat as it gets, and its square fits into float16
     if not approximate:
         share = F.erfc(x * -_HALF) * 0.5
         return g * (share + x * F.exp(x * x * -0.5) * _DENSITY)

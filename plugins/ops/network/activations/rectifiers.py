@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .....core.extend import F, Op, Tensor
@@ -275,7 +276,17 @@ softplus = elementwise(
 
 
 def _squareplus_kernel(xp: Any, x: Any, *, b: float = 4.0) -> Any:
-    return 0.5 * (reals(x) + xp.sqrt(x * x + b))
+    size = xp.abs(reals(x))
+    root = xp.hypot(x, xp.full_like(x, math.sqrt(b)))
+    total = 0.5 * size + 0.5 * root  # each half: their sum could overflow
+    # below 0 the difference cancels; their product is b
+    return xp.where(x < 0, 0.25 * b / total, total)
+
+
+def _squareplus_rule(g: Any, x: Any, out: Any, b: float) -> Any:
+    ends = F.isinf(x)
+    root = F.hypot(F.where(ends, 0.0, x), math.sqrt(b))
+    return g * F.where(ends, F.sign(x) * 0.5 + 0.5, F.where(ends, 0.0, out) / root)
 
 
 _squareplus = elementwise(
@@ -283,7 +294,7 @@ _squareplus = elementwise(
     _squareplus_kernel,
     kind=Op,
     holomorphic=False,
-    x=lambda g, x, b: g * ((x / F.sqrt(x * x + b) + 1.0) * 0.5),
+    x=_squareplus_rule,
     doc="Return ``(x + sqrt(x * x + b)) / 2``, elementwise.",
 )
 

@@ -57,9 +57,15 @@ log_sigmoid = elementwise(
 )
 
 
+def _softsign_kernel(xp: Any, x: Any) -> Any:
+    size = xp.abs(reals(x))
+    ends = xp.isinf(x)
+    return xp.where(ends, xp.sign(x), x) / (1 + xp.where(ends, xp.zeros_like(size), size))
+
+
 softsign = elementwise(
     "softsign",
-    lambda xp, x: x / (1 + xp.abs(reals(x))),
+    _softsign_kernel,
     holomorphic=False,
     doc="""Return ``x / (1 + abs(x))``, elementwise.
 
@@ -73,7 +79,7 @@ softsign = elementwise(
     >>> gt.nn.softsign([-1.0, 0.0, 3.0]).tolist()
     [-0.5, 0.0, 0.75]
     """,
-    x=lambda g, x: g / F.square(F.abs(x) + 1.0),
+    x=lambda g, x: g * F.square(F.reciprocal(F.abs(x) + 1.0)),
 )
 
 
