@@ -66,6 +66,10 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
         home = HOMES.get(name)
         if home is None:
             raise MissingName(_ROOT, name)
+        if _is_there(home):  # nothing to wait for: who holds the lock may wait for this thread
+            value = _hand_out(getattr(sys.modules[_ROOT + home], name), _ROOT, HOMES)
+            setattr(package, name, value)
+            return value
         with IMPORTING:
             if home == ".":
                 return import_module(f".{name}", _ROOT)
@@ -80,6 +84,12 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
         return sorted([*HOMES, "__version__"])
 
     vars(package).update(__all__=list(HOMES), __getattr__=__getattr__, __dir__=__dir__)
+
+
+def _is_there(home: str) -> bool:
+    """Return whether a module has been imported, and not half of it."""
+    module = sys.modules.get(_ROOT + home)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
 
 
 def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:

@@ -92,6 +92,8 @@ def check_op(
     ------
     AssertionError
         If a check fails; the message names the op, the sample, the check, and what differs.
+    TypeError
+        If something among the samples is none.
     ValueError
         If there are no samples.
 
@@ -105,6 +107,11 @@ def check_op(
     report: dict[str, str] = {}
     count = 0
     for sample in samples:
+        if not isinstance(sample, Sample):
+            raise TypeError(
+                f"check_op: samples must be an iterable of gradtape.testing.Sample, it gave "
+                f"{type(sample).__name__}; write [Sample(x, ...)] for the inputs x, ..."
+            )
         count += 1
         trial = _Trial(op, sample, seed)
         for check in CHECKS:

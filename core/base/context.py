@@ -33,6 +33,10 @@ class Batching(NamedTuple):
 active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
 
 
+#: Whether what runs is the backward pass of a tape that has recorded in batches which have ended.
+after_batches: ContextVar[bool] = ContextVar("gradtape_after_batches", default=False)
+
+
 class BackwardPass:
     """A backward pass that is running, and the id of the tensor at whose gradient it is."""
 
@@ -58,6 +62,16 @@ def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
         yield
     finally:
         active_tapes.reset(token)
+
+
+@contextmanager
+def using_ended_batches(allowed: bool) -> Iterator[None]:
+    """Run a block that may use what tapes keep of batches which have ended."""
+    token = after_batches.set(allowed or after_batches.get())
+    try:
+        yield
+    finally:
+        after_batches.reset(token)
 
 
 @contextmanager

@@ -33,11 +33,15 @@ class Recorder:
         the commonest case to ``records`` themselves.
     asks_where
         Whether it wants to know at which record a backward pass is (``context.running``).
+    reads
+        What it follows of variables, by their id: the array that was read, and the id of the tensor
+        that was made of it. Used where nobody else looks on; None where every read is a new tensor.
     """
 
     records: dict[int, Any]
     wants_ops = True
     asks_where = False
+    reads: dict[int, tuple[Any, int]] | None = None
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
@@ -61,5 +65,5 @@ class Recorder:
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Hear that gradients stop here, and why."""
 
-    def accessed(self, variable: Variable) -> None:
-        """Hear that a trainable variable was read."""
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        """Hear that a variable was read, and that ``read`` is its value."""

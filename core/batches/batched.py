@@ -11,18 +11,19 @@ the outermost.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from math import nan
 from typing import Any
 
-from ..base.context import active_graph
+from ..base.context import active_graph, after_batches
 from ..base.dtypes import SCALARS
 from ..base.operators import ArrayOperators
 from ..base.spec import describe
 from ..base.table import F
 from ..errors import TraceError
-from ..ops.dispatch import register_array_type
+from ..ops.dispatch import check_alive, register_array_type
 from ..ops.rule import Composed
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
@@ -38,10 +39,24 @@ __all__ = [
     "outermost",
     "rank_of",
     "row_of",
+    "running_level",
     "whole_shape",
 ]
 
 new_level = count(1).__next__
+#: The levels of batches that run now.
+running_levels: set[int] = set()
+
+
+@contextmanager
+def running_level() -> Iterator[int]:
+    """Run a block with a new level; what has it may be used in the block alone."""
+    level = new_level()
+    running_levels.add(level)
+    try:
+        yield level
+    finally:
+        running_levels.discard(level)
 
 
 class Batched(ArrayOperators):
@@ -70,7 +85,22 @@ class Batched(ArrayOperators):
         """The dtype."""
         return self.array.dtype
 
+    def gone(self) -> str | None:
+        """Say that the batch has ended; None while it runs."""
+        array: Any = self
+        while type(array) is Batched:
+            if array.level not in running_levels and not after_batches.get():
+                return (
+                    f"{self!r} was made inside a vmap and is used after it; return it from the "
+                    "function instead"
+                )
+            array = array.array
+        return None
+
     def why_unknown(self) -> str:
+        gone = self.gone()
+        if gone is not None:
+            return f"any more: {gone}"
         return (
             f"inside vmap, where it may differ from example to example ({self!r}). Compute with "
             "gradtape ops instead (gradtape.where or gradtape.cond for a choice), or loop over the "
@@ -115,7 +145,11 @@ def rank_of(x: Any, op: Op) -> int:
 def in_words(fn: Callable[..., Any], arrays: list[Any], batched: list[bool]) -> Any:
     """Return a batching rule's result by ``fn``, the op in terms of others, of one example."""
     level = new_level()
-    result = fn(*[Batched(x, level) if b else x for x, b in zip(arrays, batched, strict=True)])
+    running_levels.add(level)  # by hand, since this runs for single ops
+    try:
+        result = fn(*[Batched(x, level) if b else x for x, b in zip(arrays, batched, strict=True)])
+    finally:
+        running_levels.discard(level)
     return result.array if has_level(result, level) else Shared(result)
 
 
@@ -193,14 +227,23 @@ def _applied(op: Op) -> Callable[..., Any]:
     plain = rule is elementwise
     defaults = op.defaults
 
+    def alone(x: Batched, **params: Any) -> Any:
+        level = x.level
+        if level not in running_levels:
+            check_alive(x)
+        return Batched(op.raw(x.array, **params), level)
+
     if plain and len(op.inputs) == 1:
-        return lambda x, **params: Batched(op.raw(x.array, **params), x.level)
+        return alone
 
     def run(*arrays: Any, **params: Any) -> Any:
         level = 0
         for x in arrays:
             if type(x) is Batched and x.level > level:
                 level = x.level
+        if level not in running_levels:
+            for x in arrays:
+                check_alive(x)
         inner, batched = [], []
         for x in arrays:
             here = type(x) is Batched and x.level == level
@@ -232,6 +275,8 @@ def _pairwise(op: BinaryOp, general: Callable[..., Any]) -> Callable[..., Any]:
         else:
             level, lined_up = x.level, x.level == y.level and _rank(a) == _rank(b)
         if not lined_up:
+            return general(x, y)
+        if level not in running_levels:
             return general(x, y)
         kernel = kernels.get((type(a), type(b))) or op.resolve((a, b))
         return Batched(kernel(a, b), level)

@@ -99,10 +99,10 @@ class _Taker(Capture[Branch]):
         self._around = around
         self._symbols: dict[int, Symbol] = {}  # by a tensor's id: an array may be of several
 
-    def accessed(self, variable: Variable) -> None:
+    def accessed(self, variable: Variable, read: Tensor) -> None:
         """Tell those who look on outside that a variable is read."""
         for recorder in self._around:
-            recorder.accessed(variable)
+            recorder.accessed(variable, read)
 
     def _is_told(self, node: Node) -> bool:
         return node not in self.graph.assignments

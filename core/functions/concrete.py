@@ -13,7 +13,7 @@ from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
 from ..graphs.replay import replay
-from ..ops.dispatch import is_transformed
+from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 
@@ -112,6 +112,8 @@ class ConcreteFunction:
             run = self.graph.run or compiled(self.graph)
             outputs = [Tensor(array) for array in run([x.array for x in tensors])]
         else:
+            for x in tensors:
+                check_alive(x.array)
             outputs = replay(self.graph, tensors)
         return map_structure(
             lambda leaf: outputs[leaf.index] if isinstance(leaf, Output) else leaf, self.results

@@ -36,8 +36,9 @@ class VariableWatcher(Recorder):
         self.variables: dict[int, Variable] = {}
         self.records = {}
 
-    def accessed(self, variable: Variable) -> None:
-        self.variables.setdefault(variable.id, variable)
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        if variable.trainable:
+            self.variables.setdefault(variable.id, variable)
 
 
 def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P, R]:
@@ -82,8 +83,9 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        args = pack_like(args, [_argument(leaf) for leaf in flatten(args)])
-        leaves = flatten(args)
+        given = flatten(args)
+        leaves = [_argument(leaf) for leaf in given]
+        args = pack_like(args, leaves)
         watcher = VariableWatcher()
         with recording_to((*active_tapes.get(), watcher)):
             returned = f(*args, **kwargs)
@@ -93,8 +95,8 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
                 f"got {type(returned).__name__}"
             )
         result, grad_fn = returned
-        argument_ids = {leaf.id for leaf in leaves if type(leaf) is Tensor}
-        variables = [v for v in watcher.variables.values() if v.id not in argument_ids]
+        arguments = {leaf.id for leaf in given if isinstance(leaf, Variable)}
+        variables = [v for v in watcher.variables.values() if v.id not in arguments]
         if variables and not _takes_variables(grad_fn):
             raise TypeError(
                 f"custom_gradient: {_name(f)} reads the variables "
@@ -102,9 +104,9 @@ def custom_gradient(f: Callable[P, tuple[R, Callable[..., Any]]]) -> Callable[P,
                 "argument and return (gradients, variable_gradients)"
             )
         results = [as_tensor(leaf) for leaf in flatten(result)]
-        positions = [i for i, leaf in enumerate(leaves) if type(leaf) is Tensor]
-        inputs = [*(leaves[i] for i in positions), *(v.handle() for v in variables)]
-        gradients = _Backward(f, grad_fn, len(leaves), positions, variables, inputs)
+        tensors = [leaf for leaf in leaves if type(leaf) is Tensor]
+        inputs = [*tensors, *(v.handle() for v in variables)]
+        gradients = _Backward(f, grad_fn, leaves, variables, inputs)
         outputs = _attach(_name(f), gradients, inputs, results)
         return pack_like(result, list(outputs))
 
@@ -118,15 +120,17 @@ class _Backward:
         self,
         f: Any,
         grad_fn: Callable[..., Any],
-        count: int,
-        positions: list[int],
+        leaves: list[Any],
         variables: list[Variable],
         inputs: list[Tensor],
     ) -> None:
         self.f = f
         self.grad_fn = grad_fn
-        self.count = count
-        self.positions = positions
+        # per argument, whether it is a tensor; and the places of those that could be one
+        self.tensors = [type(leaf) is Tensor for leaf in leaves]
+        self.numeric = [
+            i for i, leaf in enumerate(leaves) if type(leaf) in (Tensor, float, complex)
+        ]
         self.variables = variables
         # not the inputs themselves: what grad_fn needs of them it holds
         self.specs = [(x.shape, x.dtype) for x in inputs]
@@ -148,13 +152,16 @@ class _Backward:
                 )
         else:
             grads, variable_grads = flatten([self.grad_fn(*upstream)]), []
-        if len(grads) == self.count:
-            grads = [grads[i] for i in self.positions]
-        elif len(grads) != len(self.positions):
-            raise ValueError(
-                f"custom_gradient: {_name(self.f)} has {self.count} arguments, its gradient "
-                f"function returned {len(grads)} gradients"
-            )
+        count = len(self.tensors)
+        places: Sequence[int] = range(count)
+        if len(grads) != count:
+            places = self.numeric  # Python values that are no numbers of a continuum need no None
+            if len(grads) != len(places):
+                raise ValueError(
+                    f"custom_gradient: {_name(self.f)} has {count} arguments, its gradient "
+                    f"function returned {len(grads)} gradients"
+                )
+        grads = [g for g, i in zip(grads, places, strict=True) if self.tensors[i]]
         return [self._checked(i, g) for i, g in enumerate([*grads, *variable_grads])]
 
     def _checked(self, i: int, g: Any) -> Tensor | None:
@@ -163,7 +170,7 @@ class _Backward:
         g = as_tensor(g)
         shape, dtype = self.specs[i]
         if g.shape != shape and not unsure(g.shape) and not unsure(shape):
-            what = f"argument {i}" if i < len(self.positions) else "a variable"
+            what = f"argument {i}" if i < sum(self.tensors) else "a variable"
             raise ValueError(
                 f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
                 f"the argument has shape {shape}"
@@ -242,7 +249,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
 
 
 def _argument(leaf: Any) -> Any:
-    if isinstance(leaf, (Variable, np.ndarray, np.generic)):
+    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
         return as_tensor(leaf)
     return leaf
 

@@ -15,7 +15,7 @@ from ..base.context import recording_to, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.spec import TensorSpec
 from ..base.table import F
-from ..batches.batched import Batched, as_batched, new_level, outermost
+from ..batches.batched import Batched, as_batched, outermost, running_level
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
 from ..graphs.replay import replay
@@ -204,8 +204,7 @@ def batched_graph(
     ``run(inputs)`` is what it does for one example: the graph itself, if not given.
     """
     result = Graph(graph.name)
-    level = new_level()
-    with tracing_into(result):
+    with running_level() as level, tracing_into(result):
         inputs = [
             result.input(TensorSpec(None if x.shape is None else (size, *x.shape), x.dtype))
             for x in graph.inputs

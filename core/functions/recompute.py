@@ -36,7 +36,7 @@ class _Outside(Recorder):
         # what was there before has a smaller id
         self._first = next_id()
 
-    def accessed(self, variable: Variable) -> None:
+    def accessed(self, variable: Variable, read: Tensor) -> None:
         """Note a variable that was read."""
         self.variables.setdefault(variable.id, variable)
 
@@ -103,14 +103,13 @@ def recompute_grad(f: Fn) -> Fn:
         with recording_to((outside,)):
             returned = f(*places, **kwargs)
         outside.hear(flatten(returned))
-        closed = [x for id, x in outside.tensors.items() if id not in outside.variables]
+        closed = list(outside.tensors.values())
 
         @custom_gradient
         @functools.wraps(f)
         def forgetting(closed: list[Tensor], *args: Any) -> Any:
             for variable in outside.variables.values():
-                for tape in active_tapes.get():
-                    tape.accessed(variable)
+                _ = variable.value  # whoever looks on hears that it was read
 
             def again(*upstream: Any, variables: Any = ()) -> Any:
                 places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
@@ -122,7 +121,10 @@ def recompute_grad(f: Fn) -> Fn:
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
                 )
-                return (grads, of_variables) if variables else grads
+                found = iter(grads)
+                leaves = [*closed, *flatten(args)]
+                each = [next(found) if type(leaf) is Tensor else None for leaf in leaves]
+                return (each, of_variables) if variables else each
 
             return _tensors(returned), again
 

@@ -15,7 +15,7 @@ from ..base.dtypes import SCALARS
 from ..base.spec import TensorSpec
 from ..base.unknown import user_line
 from ..errors import TraceError
-from ..ops.dispatch import is_transformed, register_array_type
+from ..ops.dispatch import check_alive, is_transformed, register_array_type
 from ..tensors.op import Op
 from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written
 from .text import graph_text
@@ -130,11 +130,7 @@ class Graph(BaseGraph):
             return array
         if type(array) is Symbol or (self.level and is_transformed(array)):
             if array not in self._captured:
-                if self.parent is None:
-                    raise TraceError(
-                        f"{user_line()}: {array!r} was made while {array.graph.name!r} was traced "
-                        "and is used after it; return it from the function instead"
-                    )
+                check_alive(array)
                 self.captures.append(self.parent.adopt(array))
                 name = getattr(array, "name", None)
                 self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, name))
@@ -354,11 +350,8 @@ def _trace(op: Op) -> Any:
     def append(*arrays: Any, **params: Any) -> Any:
         graph = active_graph.get()
         if graph is None:
-            symbol = next(x for x in arrays if type(x) is Symbol)
-            raise TraceError(
-                f"{user_line()}: {symbol!r} was made while {symbol.graph.name!r} was traced and is "
-                "used after it; return it from the function instead"
-            )
+            for x in arrays:
+                check_alive(x)
         return graph.add(op, arrays, params)
 
     return append

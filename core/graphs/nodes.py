@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..base.context import active_graph
 from ..base.operators import ArrayOperators
 from ..base.spec import Shape, describe
 from ..tensors.op import Op
@@ -64,7 +65,22 @@ class Symbol(ArrayOperators):
         self.dtype = np.dtype(dtype)
         self.name = name
 
+    def gone(self) -> str | None:
+        """Say that the trace has ended; None while it runs."""
+        graph: Any = active_graph.get()
+        while graph is not None and graph is not self.graph:
+            graph = graph.parent
+        if graph is not None:
+            return None
+        return (
+            f"{self!r} was made while {self.graph.name!r} was traced and is used after it; return "
+            "it from the function instead"
+        )
+
     def why_unknown(self) -> str:
+        gone = self.gone()
+        if gone is not None:
+            return f"any more: {gone}"
         return (
             f"while a function is traced ({self!r}). "
             "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "

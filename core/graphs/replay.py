@@ -53,10 +53,9 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         elif isinstance(op, CustomGradient):
             outputs = _replay_custom(op, given)
         elif isinstance(op, Written):
-            variable, value = op.variable, Tensor.with_id(given[0].array, op.variable.id)
+            variable = op.variable
+            value = variable.read_as(given[0].array)
             for tape in active_tapes.get():
-                if variable.trainable:
-                    tape.accessed(variable)
                 why = f"assigning variable {variable.name!r} passes no gradient to the value"
                 tape.record_break(given, [value], why)
             outputs = [value]

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.dtypes import SCALARS
+from ..base.unknown import user_line
+from ..errors import TraceError
 
 __all__ = [
     "ScalarTable",
+    "check_alive",
     "is_transformed",
     "register_array_type",
     "scalar_tables",
@@ -39,6 +42,15 @@ def register_array_type(
 def is_transformed(array: Any) -> bool:
     """Return whether ``array`` is no backend's: a symbol, a batch or another of our array types."""
     return type(array) in transforms
+
+
+def check_alive(array: Any) -> Any:
+    """Return ``array``; raise ``TraceError`` if the trace or batch that it belongs to has ended."""
+    if type(array) in transforms:
+        gone = array.gone()
+        if gone is not None:
+            raise TraceError(f"{user_line()}: {gone}")
+    return array
 
 
 class ScalarTable(dict[tuple[Any, Any], Any]):

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from ..base.dtypes import SCALARS
-from ..base.table import late, ops, registry
+from ..base.table import ops, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
@@ -30,7 +30,11 @@ class _Text:
         self.text = text
 
     def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
-        return self.text if op is None else late("core.ops.docstrings").docstring_of(op)
+        if op is None:
+            return self.text
+        from .docstrings import docstring_of  # a leaf: nobody waits for who imports it
+
+        return docstring_of(op)
 
 
 class _Signature:
@@ -39,7 +43,11 @@ class _Signature:
     __slots__ = ()
 
     def __get__(self, op: Primitive | None, owner: type | None = None) -> inspect.Signature | None:
-        return None if op is None else late("core.ops.docstrings").signature_of(op)
+        if op is None:
+            return None
+        from .docstrings import signature_of
+
+        return signature_of(op)
 
 
 class Primitive:

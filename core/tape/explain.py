@@ -6,7 +6,7 @@ import threading
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ..base.context import recording_to
+from ..base.context import recording_to, using_ended_batches
 from ..base.dtypes import is_differentiable
 from ..base.spec import describe
 from ..base.table import F
@@ -15,7 +15,7 @@ from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .backward import run_backward
-from .records import ELSEWHERE, outputs_of, pieces, reachable
+from .records import ELSEWHERE, is_read, outputs_of, pieces, reachable
 
 if TYPE_CHECKING:
     from .tape import GradientTape
@@ -74,7 +74,8 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         reasons.append(
             f"no recorded op connects {name} to the target ({found}); what ran outside the tape's "
             "with block, or in a new thread (unless by contextvars.copy_context().run), is not "
-            "recorded, and an array or a Python number enters as a constant"
+            "recorded, and an array or a Python number enters as a constant, as does what was read "
+            "of a variable before the tape began"
         )
     return f"None: {'; '.join(reasons)}."
 
@@ -124,7 +125,7 @@ def _why_zero(tape: GradientTape, target: Tensor, source: Tensor, reached: set[i
         return None
     records = tape._all
     grads = {target.id: F.ones_like(target.array)}
-    with recording_to(()):
+    with recording_to(()), using_ended_batches(tape.batched):
         run_backward(records.copy(), grads, set(records), True, reached)
         if source.size == 0 or not _vanished(grads.get(source.id)):
             return None
@@ -143,12 +144,16 @@ def _ends(
     """Return the ops that turned a gradient into zeros, and those whose gradients cancelled."""
     blocked: dict[str, None] = {}
     cancelled: dict[str, None] = {}
+    reads = {id: record[0] for id, record in records.items() if is_read(record)}
     for output, record in reversed(records.items()):
+        if output in reads:
+            continue
         coming = {id: grads[id] for id in outputs_of(output, record) if id in grads}
         if all(map(_vanished, coming.values())):
             continue
         for id, name, piece in pieces(record):
-            if id in reached and _vanished(grads.get(id)):
+            # of a variable that was read twice, both reads have gradients that may cancel
+            if id in reached and _vanished(grads.get(reads.get(id, id))):
                 alone = dict(coming)
                 run_backward({output: piece}, alone, {id}, True, None)
                 (blocked if _vanished(alone.get(id)) else cancelled)[name] = None

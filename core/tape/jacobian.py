@@ -11,7 +11,7 @@ from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.table import F, ops
 from ..base.unknown import user_line
-from ..batches.batched import Batched, new_level, whole_shape
+from ..batches.batched import Batched, running_level, whole_shape
 from ..batches.boundary import in_trace, leave
 from ..errors import TraceError
 from ..ops.backend import backend_for_type, current_backend
@@ -69,10 +69,11 @@ def jacobian(
 def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bool) -> None:
     """Raise if a batch Jacobian has no meaning; nothing of the tape is used up."""
     for what, x in (("target", target), ("source", source)):
-        if x.shape is None or len(x.shape) < 1:
+        if x.shape is None or len(x.shape) < 2:
             raise ValueError(
-                f"batch_jacobian: the {what} needs a first axis that counts examples, "
-                f"got shape {x.shape}"
+                f"batch_jacobian: the {what} needs a first axis that counts examples, and another "
+                f"for what belongs to one, got shape {x.shape}; use gradient where each example "
+                "has one number"
             )
     batch, *inner = target.shape or ()
     also = (source.shape or ())[0]
@@ -99,10 +100,10 @@ def batch_jacobian(
     for start in range(0, count, at_once) if is_differentiable(target.dtype) else []:
         stop = min(start + at_once, count)
         rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
-        level = new_level()
-        seeds = Batched(in_trace(rows_beside(rows, target)), level)
-        seed = F.broadcast_like(seeds, target.array)
-        (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
+        with running_level() as level:
+            seeds = Batched(in_trace(rows_beside(rows, target)), level)
+            seed = F.broadcast_like(seeds, target.array)
+            (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
         if found is None:
             break
         blocks.append(found)
@@ -127,8 +128,8 @@ def pull_rows(
     tape: GradientTape, target: Tensor, seeds: Any, ids: list[int], keep: bool
 ) -> list[Tensor | None]:
     """Send a stack of upstream gradients back at once; return stacks of gradients."""
-    level = new_level()
-    return _pull_seed(tape, target, Batched(in_trace(seeds), level), level, ids, keep)
+    with running_level() as level:
+        return _pull_seed(tape, target, Batched(in_trace(seeds), level), level, ids, keep)
 
 
 def _pull_seed(

@@ -41,8 +41,8 @@ class OuterTape(Recorder):
         """Return what stands for a recorder; itself, if it is no tape."""
         return cls(recorder) if isinstance(recorder, RecordingTape) else recorder
 
-    def accessed(self, variable: Any) -> None:
-        self.root.accessed(variable)
+    def accessed(self, variable: Any, read: Tensor) -> None:
+        self.root.accessed(variable, read)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]

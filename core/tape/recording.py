@@ -19,7 +19,7 @@ from ..ops.backend import shape_witness
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
-from .records import ELSEWHERE, Break, MultiOutputRecord
+from .records import ELSEWHERE, Break, MultiOutputRecord, is_read, read_of
 
 __all__ = ["RecordingTape"]
 
@@ -37,13 +37,14 @@ class RecordingTape(Recorder):
         # what ops see of it: nothing unless the tape is recording (a task that was started inside
         # the with block may outlive it, and still has the tape among its active ones)
         self.records: dict[int, Any] = {}
+        self.reads: dict[int, tuple[Any, int]] = {}
         # what is watched, by id; tensors are free to go, since only messages look at them
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
-        self._thread: int | None = None
+        self._thread: Tensor | None = None
         # the levels of the batches in which the tape was opened, and whether it has seen others
         self.levels: frozenset[int] = frozenset()
         self.batched = False
@@ -53,15 +54,14 @@ class RecordingTape(Recorder):
     def __repr__(self) -> str:
         state = "recording" if self._recording else "not recording"
         kind = "persistent, " if self._persistent else ""
-        count = sum(record is not None for record in self._all.values())
+        count = sum(not (record is None or is_read(record)) for record in self._all.values())
         return f"<GradientTape: {kind}{state}, {count} records, {len(self._roots)} watched>"
 
     def __enter__(self) -> Self:
         if self._recording:
             raise RuntimeError("GradientTape is already recording; open another tape to nest")
         if self._used and not self._persistent:
-            self.reset()  # a tape that has answered starts afresh
-            self._was_reset = False
+            self._forget()  # a tape that has answered starts afresh
         self._entered = True
         self._thread = threading.get_ident()
         self.levels = frozenset(batch.level for batch in active_batches.get())
@@ -72,14 +72,14 @@ class RecordingTape(Recorder):
         self._pause()
 
     def _resume(self) -> None:
-        self._recording, self.records = True, self._all
+        self._recording, self.records, self.reads = True, self._all, {}
         active = active_tapes.get()
         if not any(map(self._is_in, active)):
             active_tapes.set((*active, self))
 
     def _pause(self) -> None:
         # by identity, not by position: tapes may be closed in any order
-        self._recording, self.records = False, {}
+        self._recording, self.records, self.reads = False, {}, {}
         active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
 
     def _is_in(self, recorder: Any) -> bool:
@@ -127,14 +127,18 @@ class RecordingTape(Recorder):
         Raises
         ------
         RuntimeError
-            If the tape has not been entered.
+            If the tape is not recording.
         """
-        if not self._entered:
-            raise RuntimeError("reset: this tape has not been entered; use it in a with statement")
-        self._all, self._roots = {}, {}
+        if not self._recording:
+            raise RuntimeError("reset: this tape is not recording; call it inside the with block")
+        self._forget()
+        self._was_reset = True
+
+    def _forget(self) -> None:
+        self._all, self._roots, self.reads = {}, {}, {}
         self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
-        self._was_reset, self._used = True, False
+        self._was_reset = self._used = False
 
     def watch(self, tensor: Any) -> None:
         """Follow a tensor or variable (or those of a nested container).
@@ -155,6 +159,9 @@ class RecordingTape(Recorder):
                 if is_differentiable(leaf.dtype):
                     self._all.setdefault(leaf.id)
                     self._roots[leaf.id] = weakref.ref(leaf)
+                if isinstance(leaf, Variable):
+                    self._variables[leaf.id] = leaf
+                    self.reads.pop(leaf.id, None)  # what was read before is not followed
             else:
                 raise TypeError(
                     f"watch: expected a Tensor or Variable, got {type(leaf).__name__}; "
@@ -162,9 +169,9 @@ class RecordingTape(Recorder):
                 )
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """Return the variables watched by being read, in the order of their creation.
+        """Return the variables that were read or given to :meth:`watch`, in order of creation.
 
-        As in TensorFlow, :meth:`watch` does not add to them.
+        Reading adds those that are trainable; :meth:`watch` adds any.
 
         Returns
         -------
@@ -173,13 +180,18 @@ class RecordingTape(Recorder):
         """
         return tuple(self._variables[id] for id in sorted(self._variables))
 
-    def accessed(self, variable: Variable) -> None:
-        """Take note that a trainable variable was read (called by the variable)."""
-        if self._watch_accessed and self._recording and variable.id not in self._variables:
-            self._variables[variable.id] = variable
-            if is_differentiable(variable.dtype):
-                self._all.setdefault(variable.id)
-                self._roots[variable.id] = variable
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        """Follow what was read of a variable that is watched (called by the variable)."""
+        id, live = variable.id, self.records
+        if id not in live:
+            if not (variable.trainable and self._watch_accessed and self._recording):
+                return
+            self._variables[id] = variable
+            if not is_differentiable(variable.dtype):
+                return
+            self._roots[id] = variable
+            live[id] = None
+        live[read.id] = (id, read_of, None, None)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]

@@ -22,10 +22,12 @@ __all__ = [
     "Record",
     "SingleRecord",
     "edges",
+    "is_read",
     "of_edges",
     "outputs_of",
     "pieces",
     "reachable",
+    "read_of",
     "saved_tensors",
 ]
 
@@ -83,6 +85,16 @@ class Break(NamedTuple):
         if op.rules is None and op.vjp is None:
             return f"op {op.name!r} has no gradient rule"
         return f"op {op.name!r} does not pass gradients to this input"
+
+
+def read_of(g: Any) -> Any:
+    """Return the gradient of a variable: the rule of what was read of it."""
+    return g
+
+
+def is_read(record: Any) -> bool:
+    """Return whether a record is of no op, but of a variable that was read."""
+    return type(record) is tuple and record[1] is read_of
 
 
 def edges(record: Record) -> Iterator[Edge]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import enum
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from ..base.context import active_tapes
+from ..base.context import active_graph, active_tapes, after_batches
 from ..base.dtypes import is_differentiable
 from ..base.spec import unsure
 from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
+from ..ops.dispatch import check_alive
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
@@ -66,7 +67,9 @@ class GradientTape(RecordingTape):
     Parameters
     ----------
     persistent
-        Keep the records after :meth:`gradient`, so that it may be called again. False by default.
+        Keep the records after :meth:`gradient`, so that it may be called again. Inside the ``with``
+        block the tape then records the gradients too, and they may be differentiated in turn.
+        False by default.
     watch_accessed_variables
         Watch trainable variables when they are read. True by default.
 
@@ -206,7 +209,7 @@ class GradientTape(RecordingTape):
         >>> grads["x"].item(), grads["w"].item()
         (12.0, 9.0)
         """
-        self._check_unused()
+        self._check_usable("gradient")
         unconnected = unconnected_kind(unconnected_gradients)
         if target is None:
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
@@ -295,7 +298,7 @@ class GradientTape(RecordingTape):
         >>> tape.jacobian(y, x).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
         """
-        self._check_unused()
+        self._check_usable("jacobian", experimental_use_pfor)
         _check_rows(parallel_iterations, "jacobian")
         unconnected = unconnected_kind(unconnected_gradients)
         y = _handle(target, "target", "jacobian")
@@ -359,7 +362,7 @@ class GradientTape(RecordingTape):
         >>> tape.batch_jacobian(y, x).tolist()
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
-        self._check_unused()
+        self._check_usable("batch_jacobian", experimental_use_pfor)
         _check_rows(parallel_iterations, "batch_jacobian")
         unconnected_kind(unconnected_gradients)
         y = _handle(target, "target", "batch_jacobian")
@@ -368,11 +371,20 @@ class GradientTape(RecordingTape):
         self._used = True
         return batch_jacobian(self, y, x, parallel_iterations if experimental_use_pfor else 1)
 
-    def _check_unused(self) -> None:
-        if self._used and not self._persistent:
+    def _check_usable(self, method: str, at_once: bool = True) -> None:
+        if not self._entered:
+            raise RuntimeError(f"{method}: the tape was never entered; use it in a with statement")
+        if self._persistent:
+            return
+        if self._used:
             raise RuntimeError(
                 "a non-persistent GradientTape can only be used to compute one set of gradients; "
                 "make it with GradientTape(persistent=True) to call it again"
+            )
+        if not at_once and active_graph.get() is None:  # as in TensorFlow, where a trace may
+            raise RuntimeError(
+                f"{method}: experimental_use_pfor=False asks the tape once for each row; make it "
+                "with GradientTape(persistent=True)"
             )
 
     def _saved_shapes(self) -> set[Any]:
@@ -396,11 +408,14 @@ class GradientTape(RecordingTape):
     ) -> list[Tensor | None]:
         """Run the backward pass and return a tensor or None per source id."""
         keep = keep or self._persistent
-        others = tuple(tape for tape in active_tapes.get() if not self._is_in(tape))
+        others = active_tapes.get()
+        if not self._persistent:  # a persistent one records what it computes, for higher orders
+            others = tuple(tape for tape in others if not self._is_in(tape))
         if self.batched and others:
             # what runs now may still differ from example to example of a batch that has ended
             others = tuple(map(OuterTape.of, others))
         raw = not others
+        ended = after_batches.set(True) if self.batched else None
         grads: dict[int, Any] = {}
         wanted = set(sources)
         token = active_tapes.set(others)
@@ -418,6 +433,8 @@ class GradientTape(RecordingTape):
             run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
+            if ended is not None:
+                after_batches.reset(ended)
             if not keep:
                 self._all.clear()
         found = [grads.get(id) for id in sources]
@@ -465,6 +482,7 @@ def _check_rows(parallel_iterations: int | None, name: str) -> None:
 def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     """Return the tensor that stands for a target or source; a variable is not watched by this."""
     if type(leaf) is Tensor:
+        check_alive(leaf.array)
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()

@@ -99,7 +99,7 @@ class Op(Primitive):
             kernel = self.resolve(arrays)
         try:
             result = kernel(*arrays, **params)
-        except (IndexError, OverflowError, TypeError, ValueError) as error:
+        except Exception as error:
             name_op(self, arrays, error)
             raise
         if type(result) is tuple or type(result) is list:
@@ -170,15 +170,24 @@ def _wrapped(value: Any) -> Any:
 
 
 def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
-    """Raise a kernel's error with the op's name and what it was given; return if it has a name."""
-    if isinstance(error, GradtapeError) or str(error).startswith(op.name):
+    """Raise a kernel's error with the op's name and what it was given; return if it has a name.
+
+    It has one already if it comes from an op inside, which the kernel runs.
+    """
+    if isinstance(error, GradtapeError) or hasattr(error, "named_op"):
+        return
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if text.startswith(op.name):
         return
     given = [repr(x) if type(x) in SCALARS else describe(x.shape, x.dtype) for x in arrays]
-    text = f"{op.name}: {error} (given {', '.join(given)})"
-    try:
-        named = type(error)(text)
-    except TypeError:  # NumPy has error types of its own that are not made from a message
-        named = TypeError(text)
+    text = f"{op.name}: {text.rstrip()} (given {', '.join(given)})"
+    for kind in type(error).__mro__:  # some error types are not made from a message alone
+        try:
+            named = kind(text)
+            break
+        except TypeError:
+            continue
+    named.named_op = op.name
     raise named from error
 
 

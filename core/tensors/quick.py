@@ -33,7 +33,7 @@ class UnaryOp(Op):
         kernel = self._kernels.get(type(array)) or self.resolve((array,))
         try:
             result = kernel(array)
-        except (IndexError, OverflowError, TypeError, ValueError) as error:
+        except Exception as error:
             name_op(self, (array,), error)
             raise
         output = Tensor(result)
@@ -86,7 +86,7 @@ class BinaryOp(Op):
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
         try:
             result = kernel(a, b)
-        except (IndexError, OverflowError, TypeError, ValueError) as error:
+        except Exception as error:
             name_op(self, (a, b), error)
             raise
         output = Tensor(result)

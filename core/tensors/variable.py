@@ -76,17 +76,48 @@ class Variable(Operators):
 
     @property
     def value(self) -> Tensor:
-        """The current value; reading it watches the variable if it is trainable."""
-        if self.trainable:
-            for tape in active_tapes.get():
-                tape.accessed(self)
-        return self.handle()
+        """The current value; reading it watches the variable if it is trainable.
+
+        The read belongs to the tapes that are active now: to one that begins later, this tensor is
+        a constant.
+        """
+        graph = active_graph.get()
+        return self.read_as(self._array if graph is None else graph.read(self))
+
+    def read_as(self, array: Any) -> Tensor:
+        """Return a tensor of what the variable holds, and tell the active tapes of the read.
+
+        Parameters
+        ----------
+        array
+            The variable's array, or what stands for it in a trace.
+
+        Returns
+        -------
+        Tensor
+            A tensor with an identity of its own, which further reads under one tape share.
+        """
+        tapes = active_tapes.get()
+        reads = tapes[0].reads if len(tapes) == 1 else None
+        if reads is not None:
+            known = reads.get(self.id)
+            if known is not None and known[0] is array:
+                return Tensor.with_id(array, known[1])
+        read = Tensor(array)
+        for tape in tapes:
+            tape.accessed(self, read)
+        if reads is not None:
+            reads[self.id] = array, read.id
+        return read
 
     def _read(self) -> Tensor:
         return self.value
 
     def handle(self) -> Tensor:
         """Return the value with the variable's identity on tapes, without watching the variable.
+
+        What has this identity is followed by every tape that watches the variable, so it goes to
+        those who name the variable to a tape (sources, inputs of a record), and not to users.
 
         Returns
         -------

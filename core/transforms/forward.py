@@ -153,6 +153,12 @@ class ForwardAccumulator(Recorder):
         with recording_to(self._others()):
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
 
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        """Give what was read the variable's tangent."""
+        tangent = self.records.get(variable.id)
+        if tangent is not None:
+            self.records[read.id] = tangent
+
     def record_call(
         self,
         name: str,

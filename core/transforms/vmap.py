@@ -10,8 +10,9 @@ from typing import Any, ParamSpec, TypeVar
 from ..base.spec import unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
-from ..batches.batched import has_level, new_level, row_of
+from ..batches.batched import has_level, row_of, running_level
 from ..batches.boundary import HIDE, leave
+from ..ops.dispatch import check_alive
 from ..tape.outer import batching
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -83,33 +84,34 @@ def vmap(
         axes = _axes(in_axes, args)
         given = flatten(args)
         leaves = [
-            leaf if axis is None else _axis_first(as_tensor(leaf), axis, i)
+            _shared_by_all(leaf) if axis is None else _axis_first(as_tensor(leaf), axis, i)
             for i, (leaf, axis) in enumerate(zip(given, axes, strict=True))
         ]
         like = _longest(leaves, axes)
         leaves = _of_one_length(leaves, axes, like)
-        level = new_level()
-        example = [
-            leaf if axis is None else HIDE(leaf, level=level)
-            for leaf, axis in zip(leaves, axes, strict=True)
-        ]
-        with batching(level, like, randomness):
-            result = fn(*pack_like(args, example), **kwargs)
-        results = flatten(result)
-        places = _spread(out_axes, result, "out_axes")
-        outputs: list[Tensor | None] = []
-        for leaf, axis in zip(results, places, strict=True):
-            if leaf is None:  # no gradient, say
-                outputs.append(None)
-                continue
-            if axis is None:
-                outputs.append(_shared(as_tensor(leaf), level))
-                continue
-            y = leave(leaf, like, level)
-            outputs.append(_axis_at(y, axis))
+        with running_level() as level:
+            example = [
+                leaf if axis is None else HIDE(leaf, level=level)
+                for leaf, axis in zip(leaves, axes, strict=True)
+            ]
+            with batching(level, like, randomness):
+                result = fn(*pack_like(args, example), **kwargs)
+            places = _spread(out_axes, result, "out_axes")
+            outputs = [
+                _out(leaf, axis, like, level)
+                for leaf, axis in zip(flatten(result), places, strict=True)
+            ]
         return pack_like(result, outputs)
 
     return wrapper
+
+
+def _out(leaf: Any, axis: int | None, like: Tensor, level: int) -> Tensor | None:
+    if leaf is None:  # no gradient, say
+        return None
+    if axis is None:
+        return _shared(as_tensor(leaf), level)
+    return _axis_at(leave(leaf, like, level), axis)
 
 
 def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -138,6 +140,12 @@ def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> l
             x = ops["reshape_like"](x, as_long)
         checked.append(x)
     return checked
+
+
+def _shared_by_all(leaf: Any) -> Any:
+    if type(leaf) is Tensor:
+        check_alive(leaf.array)
+    return leaf
 
 
 def _shared(x: Tensor, level: int) -> Tensor:

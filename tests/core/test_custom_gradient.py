@@ -520,3 +520,41 @@ def test_rules_that_cannot_be(doubling) -> None:
         y = gt.registry().op("doubling::scaled")(x, x)
     with pytest.raises(GradientError, match="1 gradients for 2 inputs"):
         tape.gradient(y, x)
+
+
+ONE_FOR_TWO = {
+    "grad by the first": lambda f: gt.grad(f, argnums=0)(2.0, 3.0),
+    "grad by the second": lambda f: gt.grad(f, argnums=1)(2.0, 3.0),
+    "grad beside an array": lambda f: gt.grad(f)(2.0, np.float32(3.0)),
+    "jacobian": lambda f: gt.jacobian(f)(2.0, 3.0),
+    "jacfwd": lambda f: gt.jacfwd(lambda x: f(x, 3.0))(2.0),
+    "jvp": lambda f: gt.jvp(lambda x: f(x, 3.0), 2.0, 1.0),
+    "vmap": lambda f: gt.vmap(lambda x: gt.grad(f)(x, 3.0))(gt.ones(3)),
+    "function": lambda f: gt.function(gt.grad(f))(2.0, 3.0),
+    "grad of a function": lambda f: gt.grad(gt.function(f))(2.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("ask", ONE_FOR_TWO)
+def test_one_gradient_for_two_arguments_is_an_error_whoever_asks(ask) -> None:
+    @gt.custom_gradient
+    def product(a, b):
+        return a * b, lambda g: g * 7.0
+
+    with pytest.raises((ValueError, gt.errors.GradientError), match="product has 2 arguments"):
+        ONE_FOR_TWO[ask](product)
+
+
+@pytest.mark.parametrize("option", [2, "text", None, np.exp, True])
+def test_python_values_that_have_no_gradient_may_be_left_out(option) -> None:
+    @gt.custom_gradient
+    def scaled(x, option):
+        return x * 2.0, lambda g: g * 7.0
+
+    assert gt.grad(scaled)(1.0, option).item() == 7.0
+
+
+def test_a_recomputed_function_may_take_python_numbers() -> None:
+    f = gt.recompute_grad(lambda x, scale, n: scale * x**n)
+    assert gt.grad(f)(3.0, 2.0, 2).item() == 12.0
+    assert gt.grad(f, argnums=1)(3.0, 2.0, 2).item() == 9.0

@@ -245,6 +245,25 @@ def test_a_module_of_the_package_imports_what_it_needs_by_its_place(name: str) -
     assert printed(code) == "[]"
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["compat.tensorflow", "datasets", "debug", "layers", "nn", "saving", "testing", "training"],
+)
+def test_a_module_is_imported_while_another_thread_imports_names(name: str) -> None:
+    # who holds the lock may wait for this very module: a plugin that is being discovered imports it
+    code = (
+        "import threading, importlib\n"
+        "from gradtape.public import IMPORTING\n"
+        f"load = lambda: importlib.import_module('gradtape.{name}')\n"
+        "thread = threading.Thread(target=load, daemon=True)\n"
+        "with IMPORTING:\n"
+        "    thread.start()\n"
+        "    thread.join(60)\n"
+        "    print(thread.is_alive())"
+    )
+    assert printed(code) == "False"
+
+
 def test_the_error_reaches_another_process_and_is_shown_as_what_it_is() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = gt.nn.sofmax

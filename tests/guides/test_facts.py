@@ -52,9 +52,14 @@ def test_fact_01_watched_variables_are_in_order_of_creation(lib) -> None:
     watched = tape.watched_variables()
     assert isinstance(watched, tuple)
     assert all(x is y for x, y in zip(watched, (a, b, c), strict=True))
-    for read, want in ((lambda: b + a, (a, b)), (lambda: a * 1.0, (a,))):
+    fixed = lib.Variable(4.0, trainable=False)
+    for read, given, want in (
+        (lambda: b + a, c, (a, b, c)),
+        (lambda: a * fixed, [fixed, a], (a, fixed)),
+        (lambda: a * fixed, [], (a,)),
+    ):
         with lib.GradientTape() as tape:
-            tape.watch(c)  # changes nothing here
+            tape.watch(given)
             read()
         assert [v is w for v, w in zip(tape.watched_variables(), want, strict=True)] == (
             [True] * len(want)

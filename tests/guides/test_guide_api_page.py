@@ -136,7 +136,7 @@ def test_the_methods_their_arguments_and_defaults(lib, method, arguments, defaul
 @pytest.mark.parametrize("pfor", [True, False])
 def test_batch_jacobian_is_the_stack_of_jacobians_per_example(lib, pfor) -> None:
     x = lib.constant([[1.0, 2.0], [3.0, 4.0]], dtype=lib.float32)
-    with lib.GradientTape() as tape:
+    with lib.GradientTape(persistent=not pfor) as tape:
         tape.watch(x)
         y = x * x
     found = tape.batch_jacobian(y, x, experimental_use_pfor=pfor)
@@ -146,11 +146,37 @@ def test_batch_jacobian_is_the_stack_of_jacobians_per_example(lib, pfor) -> None
 @pytest.mark.parametrize("pfor", [True, False])
 def test_jacobian_of_a_vector_is_a_matrix(lib, pfor) -> None:
     x = lib.constant([1.0, 2.0])
-    with lib.GradientTape() as tape:
+    with lib.GradientTape(persistent=not pfor) as tape:
         tape.watch(x)
         y = x * x
     found = tape.jacobian(y, x, experimental_use_pfor=pfor, parallel_iterations=1)
     np.testing.assert_array_equal(found, [[2.0, 0.0], [0.0, 4.0]])
+
+
+@pytest.mark.parametrize("method", ["jacobian", "batch_jacobian"])
+def test_rows_one_by_one_ask_for_a_persistent_tape_but_in_a_trace(lib, method) -> None:
+    def rows(x):
+        with lib.GradientTape() as tape:
+            tape.watch(x)
+            y = x * x
+        return getattr(tape, method)(y, x, experimental_use_pfor=False)
+
+    x = lib.constant([[1.0, 2.0]])
+    with pytest.raises(RuntimeError, match="persistent=True"):
+        rows(x)
+    found = np.reshape(lib.function(rows)(x), (2, 2))
+    np.testing.assert_array_equal(found, [[2.0, 0.0], [0.0, 4.0]])
+
+
+@pytest.mark.parametrize(
+    ("y", "x"), [([1.0], [1.0]), ([[1.0]], [1.0]), (1.0, 1.0), ([1.0], [[1.0]])]
+)
+def test_batch_jacobian_needs_an_axis_beside_that_of_the_examples(lib, y, x) -> None:
+    y, x = lib.constant(y), lib.constant(x)
+    with lib.GradientTape() as tape:
+        tape.watch([y, x])
+    with pytest.raises(ValueError, match="got shape"):
+        tape.batch_jacobian(y, x)
 
 
 def test_unknown_ways_to_treat_unconnected_sources_are_errors(lib) -> None:

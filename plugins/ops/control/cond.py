@@ -30,7 +30,7 @@ from ....core.extend import (
     structure,
     trace_branch,
 )
-from ..common.op_builders import OPS, named
+from ..common.op_builders import OPS
 from .subgraphs import (
     REQUIRED,
     assign_variables,
@@ -95,7 +95,6 @@ _cond = _Cond(
 OPS.append(_cond)
 
 
-@named
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
@@ -138,6 +137,9 @@ def cond(
     if choice.shape not in ((), None):
         raise ValueError(f"cond: pred must be one value, got shape {choice.shape}")
     if not is_transformed(choice.array):
+        for leaf in flatten(operands):
+            if type(leaf) is Tensor:
+                as_tensor(leaf)  # raises if its trace or batch has ended
         return (true_fn if bool(choice) else false_fn)(*operands)
     if choice.dtype.kind != "b":
         choice = ops["not_equal"](choice, 0)

@@ -29,7 +29,7 @@ from ....core.extend import (
     structure,
     unsure,
 )
-from ..common.op_builders import OPS, named
+from ..common.op_builders import OPS
 from .loops import check_dtype, traced_step, with_wide_start
 from .subgraphs import (
     REQUIRED,
@@ -161,7 +161,6 @@ _scan = _Scan(
 OPS.append(_scan)
 
 
-@named
 def scan(
     fn: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -317,7 +316,6 @@ def _length(rows: list[Tensor], length: int | None) -> int | None:
     return steps
 
 
-@named
 def map(fn: Callable[..., Any], xs: Any) -> Any:
     """Apply ``fn`` to each entry along the first axis of ``xs``, one after another; stack results.
 

@@ -33,7 +33,7 @@ from ....core.extend import (
     trace_branch,
     tracing_into,
 )
-from ..common.op_builders import OPS, named
+from ..common.op_builders import OPS
 from .loops import check_dtype, traced_step, with_wide_start
 from .subgraphs import (
     REQUIRED,
@@ -127,7 +127,6 @@ _while = _While(
 OPS.append(_while)
 
 
-@named
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],

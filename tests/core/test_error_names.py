@@ -1,0 +1,87 @@
+"""An error of a kernel names the op that failed, once, and keeps its type."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.extend import Op
+
+KINDS = [
+    KeyError,
+    IndexError,
+    LookupError,
+    ValueError,
+    AttributeError,
+    RuntimeError,
+    NotImplementedError,
+    ZeroDivisionError,
+    FloatingPointError,
+    MemoryError,
+    np.linalg.LinAlgError,
+]
+
+
+class NeedsTwo(KeyError):
+    def __init__(self, one, two):
+        super().__init__(f"{one} {two}")
+
+
+@pytest.mark.parametrize("kind", [*KINDS, NeedsTwo])
+def test_an_error_of_any_kind_carries_the_name_of_the_op(kind) -> None:
+    def kernel(xp, x):
+        raise kind("not there", 2) if kind is NeedsTwo else kind("not there")
+
+    op = Op("example::fails", kernel)
+    gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [op])), "example")
+    try:
+        with pytest.raises(KeyError if kind is NeedsTwo else kind) as caught:
+            op(gt.ones(3))
+    finally:
+        gt.unregister_plugin("example")
+    assert "example::fails: not there" in str(caught.value)
+    assert "(given float32[3])" in str(caught.value)
+
+
+def step(carry, x):
+    return carry + x, carry
+
+
+RUNS = {
+    "scan": lambda a, b: gt.scan(step, a, gt.stack([b, b])),
+    "while_loop": lambda a, b: gt.while_loop(lambda c: gt.sum(c) < 9, lambda c: c + b, (a,)),
+    "cond": lambda a, b: gt.cond(gt.sum(a) > 0, lambda: a + b, lambda: a),
+    "vmap": lambda a, b: gt.vmap(lambda x: gt.cond(x > 0, lambda: a + b, lambda: a))(gt.ones(2)),
+}
+
+
+@pytest.mark.parametrize("taped", [False, True])
+@pytest.mark.parametrize("sizes", ["eager", "known", "unknown"])
+@pytest.mark.parametrize("run", RUNS)
+def test_what_fails_in_a_branch_or_a_loop_is_named_once(run, sizes, taped) -> None:
+    f, a, b = RUNS[run], gt.ones(3), gt.ones(2)
+    unknown = [gt.TensorSpec([None]), gt.TensorSpec([None])]
+    with gt.GradientTape() as tape, pytest.raises(ValueError, match=r"^add: ") as caught:
+        if taped:
+            tape.watch([a, b])
+        if sizes == "eager":
+            f(a, b)
+        gt.function(f, input_signature=unknown if sizes == "unknown" else None)(a, b)
+    assert str(caught.value).count("(given") <= 1
+
+
+def test_an_error_of_the_users_own_code_in_a_loop_is_as_it_was() -> None:
+    def body(carry):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match=r"^mine$"):
+        gt.while_loop(lambda c: c < 3, body, (gt.constant(1.0),))
+
+
+def test_samples_of_another_kind_are_an_error_in_words() -> None:
+    for samples in ([1.0, 2.0], [[1.0, 2.0]]):
+        with pytest.raises(TypeError, match=r"check_op: samples must be .*Sample"):
+            gt.testing.check_op(gt.sin, samples)
