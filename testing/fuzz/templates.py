@@ -22,7 +22,7 @@ def _each(names: str, text: str, prefix: str = "gt.") -> list[Template]:
 
 ELEMENTWISE: list[Template] = [
     *_each("sin cos tanh negative square arctan arcsinh expm1 cosh sinh erf", "NAME(<r>)"),
-    *_each("erfc exp exp2 cbrt deg2rad rad2deg", "NAME(<r> * 0.5 + 0.8)"),
+    *_each("erfc exp exp2 cbrt deg2rad", "NAME(<r> * 0.5 + 0.8)"),
     *_each("log log1p log2 log10 sqrt reciprocal lgamma digamma", "NAME(<p>)"),
     *_each("arcsin arccos arctanh tan", "NAME(<u>)"),
     *_each("abs fabs sign cbrt", "NAME(<o>)"),
@@ -31,7 +31,7 @@ ELEMENTWISE: list[Template] = [
     *_each("real imag", "NAME(<f>)"),
     *("gt.abs(<c> + 0.1)", "gt.angle(<c> + (0.2 + 0.1j))", "gt.log(<c> * 0.1 + 1.5)"),
     *("<c> * <bf>", "<c> + <bf>", "<r> * (0.5 + 0.25j)", "gt.sqrt(<c> * 0.1 + 1.5)"),
-    *("gt.arccosh(<p> + 1.0)", "gt.sinc(<r>)", "gt.i0(<u>)", "gt.polygamma(1, <p>)"),
+    *("gt.rad2deg(<r> * 0.02)", "gt.arccosh(<p> + 1.0)", "gt.sinc(<r>)", "gt.i0(<u>)", "gt.polygamma(1, <p>)"),
     *("<r> + <b>", "<r> - <b>", "<r> * <b>", "<r> / <bp>", "<r> * <s>", "<r> + <num>"),
     *("<num> * <r>", "<num> - <r>", "<pos> / <p>", "<r> * <r>"),
     *("<p> ** <b>", "<r> ** 2", "<r> ** 3", "<p> ** <num>", "<pos> ** <r>", "gt.power(<o>, -2)"),
@@ -144,7 +144,7 @@ FLOW: list[Template] = [
     "nested_rule(<r>)",
     "(lambda f: f(f(<r>)))(lambda a: gt.sin(a) + 0.2 * a)",
     "gt.select([<o> > 0.5, <o> < -0.5], [<r>, 2.0 * <r>], 0.3)",
-    "gt.apply_along_axis(lambda a: gt.cumsum(a) * gt.sum(a), <ax>, <n>)",
+    "(lambda b: gt.apply_along_axis(lambda a: gt.cumsum(a) * gt.sum(a), 0, b))(<n>)",
 ]
 SHAPES: list[Template] = [
     *("gt.transpose(<r>)", "gt.ravel(<f>)", "gt.expand_dims(<r>, 0)", "gt.squeeze(<f>)"),
