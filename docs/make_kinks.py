@@ -1,8 +1,8 @@
 """Write docs/kinks.md, the table of kinks, infinities and zeros, from testing/fuzz/kinks.py.
 
-python docs/make_kinks.py                       # measure ours, and write the page
-python docs/make_kinks.py --check               # exit with 1 if it is not up to date
-python docs/make_kinks.py --peer jax            # measure JAX, or tensorflow, and write docs/kinks.json
+python docs/make_kinks.py               # measure ours, and write the page
+python docs/make_kinks.py --check       # exit with 1 if it is not up to date
+python docs/make_kinks.py --peer jax    # measure JAX (or tensorflow) into docs/kinks.json
 
 A peer is measured in whatever environment has it; it needs no gradtape.
 """
@@ -28,16 +28,16 @@ Interval: Any = _TABLE["Interval"]
 PEERS = {"jax": "JAX", "tensorflow": "TensorFlow"}
 HEAD = """# Kinks, infinities and zeros
 
-Where a function has no slope, or has it only as a limit, a library has to choose. Each row says what
-the value, the gradient, and the gradient of its sum are at such a point: ours, measured when this page
-is made and by every run of the suite; those of JAX {jax} and TensorFlow {tensorflow}, as they were
-measured (`docs/kinks.json`); and what is right: a number, an interval if any slope in it is a
-subgradient, "-" if there is none. All is `float64`. Written by `python docs/make_kinks.py` from
-[testing/fuzz/kinks.py](../testing/fuzz/kinks.py).
+Where a function has no slope, or has it only as a limit, a library has to choose. Each row says
+what the value, the gradient, and the gradient of its sum are at such a point: ours, measured when
+this page is made and by every run of the suite; those of JAX {jax} and TensorFlow {tensorflow}, as
+they were measured (`docs/kinks.json`); and what is right: a number, an interval if any slope in it
+is a subgradient, "-" if there is none. All is `float64`. Written by `python docs/make_kinks.py`
+from [testing/fuzz/kinks.py](../testing/fuzz/kinks.py).
 
-A cell reads *value; gradient; second*. **On purpose** marks where ours is not the right one, and the
-reason follows. A gradient rule sees one op at a time: where several meet at a kink, the chain rule
-of their conventions is not a convention of the whole.
+A cell reads *value; gradient; second*. **On purpose** marks where ours is not the right one, and
+the reason follows. A gradient rule sees one op at a time: where several meet at a kink, the chain
+rule of their conventions is not a convention of the whole.
 """
 
 

@@ -1,4 +1,4 @@
-"""Draw a program: an op after the other, each with operands that it takes and that are off its kinks."""
+"""Draw a program: one op after the other, with operands that it takes, off its kinks."""
 
 from __future__ import annotations
 

@@ -23,15 +23,17 @@ SCALES = (1.0, 1e200, 1e-200, 1e155, 1e-155, 1e30, 1e-30, 1e8, 1e-8)
 MIXED = (0.0, -0.0, 1.0, 1.0, -1.0, 2.0, 0.5, 1e-300, 1e200, -1e200, 1e-200, 1e8)
 NOT_FINITE = (np.inf, -np.inf, np.nan)
 
-VECTORS: tuple[str, ...] = tuple(
-    f"gt.{name}(x)"
-    for name in (
-        "sum mean prod var std max min ptp median logsumexp cumsum cumprod cumulative_max sort diff "
-        "nansum nanmean nanprod nanvar nanstd nanmax nanmin nanmedian cumulative_min trapezoid unique "
-        "linalg.norm linalg.vector_norm nn.softmax nn.log_softmax nn.layer_normalization cumulative_sum "
-        "ediff1d nan_to_num gradient vander cumulative_prod nancumsum nancumprod flip"
-    ).split()
-) + (
+VECTORS: tuple[str, ...] = (
+    *(
+        f"gt.{name}(x)"
+        for name in (
+            "sum mean prod var std max min ptp median logsumexp cumsum cumprod cumulative_max sort "
+            "diff nansum nanmean nanprod nanvar nanstd nanmax nanmin nanmedian cumulative_min "
+            "trapezoid unique linalg.norm linalg.vector_norm nn.softmax nn.log_softmax ediff1d "
+            "nn.layer_normalization cumulative_sum nan_to_num gradient vander cumulative_prod "
+            "nancumsum nancumprod flip"
+        ).split()
+    ),
     *(f"gt.linalg.norm(x, {o})" for o in ("1", "2", "3", "4.5", "np.inf", "-np.inf", "0.5")),
     *("gt.quantile(x, 0.3)", "gt.percentile(x, 50.0)", "gt.average(x, weights=gt.abs(x) + 1.0)"),
     *("gt.nanquantile(x, 0.7)", "gt.partition(x, 0)", "gt.unwrap(x)", "gt.clip_by_norm(x, 1.0)"),
@@ -53,10 +55,11 @@ VECTORS: tuple[str, ...] = tuple(
     "gt.where(x > 0.0, gt.sqrt(gt.abs(x)), x)",
     "gt.cond(gt.sum(x) > 0.0, lambda a: gt.tanh(a), lambda a: a, x)",
 )
-MATRICES: tuple[str, ...] = tuple(
-    f"gt.linalg.{name}(x)"
-    for name in "det inv pinv svdvals norm matrix_norm expm cond trace".split()
-) + (
+MATRICES: tuple[str, ...] = (
+    *(
+        f"gt.linalg.{name}(x)"
+        for name in "det inv pinv svdvals norm matrix_norm expm cond trace".split()
+    ),
     *("gt.linalg.slogdet(x)[1]", "gt.linalg.norm(x, 'nuc')", "gt.linalg.norm(x, 2)", "x @ x"),
     *("gt.linalg.norm(x, -2)", "gt.linalg.norm(x, 1)", "gt.linalg.norm(x, np.inf)"),
     *("gt.linalg.matrix_power(x, 3)", "gt.linalg.solve(x, gt.ones_like(x))", "gt.linalg.qr(x)[1]"),
@@ -80,7 +83,9 @@ def elementwise(inputs: int) -> list[str]:
 def hard(rng: random.Random, shape: tuple[int, ...]) -> Array:
     """Return an array at a hard point: tied, scaled, mixed, of low rank, not finite."""
     size = int(np.prod(shape))
-    kind = rng.choice(["tied", "zeros", "scaled", "scaled", "mixed", "integers", "one", "rank", "not"])
+    kind = rng.choice(
+        ["tied", "zeros", "scaled", "scaled", "mixed", "integers", "one", "rank", "not"]
+    )
     plain = np.array([round(rng.uniform(-2, 2), 3) for _ in range(size)])
     if kind == "tied":
         plain = np.full(size, rng.choice(MIXED))

@@ -69,8 +69,8 @@ _COMPOSED = (
 )
 _CONSTANT = "constant beyond"
 _PARTS = (
-    "constant beyond; of infinities the first order alone is looked after, and the second is 0 · ∞ of "
-    "the rule's parts"
+    "constant beyond; at infinities the first order alone is looked after: the second is 0 · ∞, "
+    "of parts of the rule"
 )
 _ROOT = "it rises vertically there"
 

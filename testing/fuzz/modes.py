@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -285,13 +284,12 @@ def off(case: Case, mode: str) -> tuple[str | None, bool]:
     """Return what a mode gives other than the eager run, if anything, and whether it ran."""
     case.reset()
     try:
-        with contextlib.closing(MODES[mode](case)) as pairs:
-            ran = False
-            for what, got, want in pairs:
-                ran = True
-                said = _different(case, what, got, want)
-                if said:
-                    return said, True
+        ran = False
+        for what, got, want in MODES[mode](case):
+            ran = True
+            said = _different(case, what, got, want)
+            if said:
+                return said, True
     except Refused:
         return None, False
     except Exception as error:

@@ -83,10 +83,10 @@ class Program:
         return "\n".join([head, *body, f"    return {', '.join(self.outputs)},"])
 
     def frozen_source(self) -> str:
-        """Return it as a function of inputs and variables, in which what no gradient passes is given.
+        """Return it as a function of inputs and variables; what no gradient passes is given.
 
-        ``F`` holds the values behind ``stop_gradient`` and those that were assigned: a read after an
-        assignment follows the variable, and nothing of what was put in.
+        ``F`` holds the values behind ``stop_gradient`` and those that were assigned: a read after
+        an assignment follows the variable, and nothing of what was put in.
         """
         body = []
         for line in self.lines:

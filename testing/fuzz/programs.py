@@ -1,8 +1,8 @@
 """``programs``: random programs of 3 to 25 ops, against differences and in every mode.
 
-Each is run eagerly, and its gradients of first and second order are held against finite differences;
-then every mode of ``modes.MODES`` must give what the eager run gives. What differs is reduced to the
-smallest program that still differs, in the simplest mode, and printed as a program to run.
+Each is run eagerly, and its gradients of first and second order are held against finite
+differences; then every mode of ``modes.MODES`` must give what the eager run gives. What differs is
+reduced to the smallest program that still differs, in the simplest mode, and printed to be run.
 """
 
 from __future__ import annotations

@@ -132,7 +132,8 @@ def _measured(
             slope, error = measured
             if slope and not SMALLEST**8 < abs(slope / width) < LARGEST**8:
                 return  # beyond the range, or near its end
-            total, parts = total + slope * units[position][index], parts + abs(slope)
+            total += slope * float(units[position][index])
+            parts += abs(slope)
             with np.errstate(all="ignore"):
                 have = float(g[index] * width)
             if not abs(have - slope) <= NEAR * abs(slope) + error and not worst:
@@ -170,7 +171,7 @@ def _modes(fn: Callable[..., Any], xs: list[Array], slopes: list[Array]) -> Iter
 
     names = ", ".join("xyz"[: len(xs)])
     scope = {"gradients": gradients, "gt": gt}
-    flat = eval(f"lambda {names}: gradients({names})", scope)
+    flat: Callable[..., Any] = eval(f"lambda {names}: gradients({names})", scope)
     runs = {
         "a trace": lambda: gt.function(flat)(*tensors),
         "vmap": lambda: [g[0] for g in gt.vmap(flat)(*[gt.stack([x, x]) for x in tensors])],
@@ -185,11 +186,15 @@ def _modes(fn: Callable[..., Any], xs: list[Array], slopes: list[Array]) -> Iter
         for mine, right in zip(got, slopes, strict=True):
             if not _alike(mine.numpy(), right, 1e-6):
                 yield f"{mode} gives the gradient {mine.tolist()}, the tape {right.tolist()}"
-    _, tangent = gt.jvp(lambda *given: _first(fn(*given)), tuple(tensors), tuple(map(gt.ones_like, tensors)))
+    _, tangent = gt.jvp(
+        lambda *given: _first(fn(*given)), tuple(tensors), tuple(map(gt.ones_like, tensors))
+    )
     ahead = float(np.sum(weights * tangent.numpy()))
     back = float(sum(np.sum(g) for g in slopes))
     scale = float(sum(np.sum(np.abs(g)) for g in slopes))
-    if np.isfinite(scale) and not abs(ahead - back) <= 1e-6 * scale + 1e-9 * _natural(y.numpy(), xs):
+    if np.isfinite(scale) and not abs(ahead - back) <= 1e-6 * scale + 1e-9 * _natural(
+        y.numpy(), xs
+    ):
         yield f"forward mode gives {ahead:.6g}, the tape {back:.6g}"
 
 

@@ -26,6 +26,7 @@ __all__ = ["add_arguments", "points", "run"]
 #: Calls that are not the slope of their value on purpose, and why.
 EXPLAINED: dict[str, str] = {
     "ops['stop_gradient'](x)": "it says so",
+    "gt.clip_by_norm(x, 1.0)": "its factor is below the range where the norm's square is beyond it",
     **dict.fromkeys(
         ("ops['fmod'](x, y)", "ops['remainder'](x, y)", "gt.unwrap(x)"),
         "it jumps within any step at a large number",
@@ -79,8 +80,13 @@ def run(options: argparse.Namespace) -> int:
             failures += 1
             arrays = ", ".join(map(literal, xs))
             print(f"\n# {call}: {said}"[:500])
-            print(f"list(gradtape.testing.fuzz.trap_checks.trapped({call!r}, [{arrays}]))", flush=True)
-    print(f"traps: {done} points in {clock.elapsed:.0f} s, seed {options.seed}; unexplained: {failures}")
+            print(
+                f"list(gradtape.testing.fuzz.trap_checks.trapped({call!r}, [{arrays}]))", flush=True
+            )
+    print(
+        f"traps: {done} points in {clock.elapsed:.0f} s, from seed {options.seed}; "
+        f"unexplained: {failures}"
+    )
     return 1 if failures else 0
 
 

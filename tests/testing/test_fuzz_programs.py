@@ -32,7 +32,9 @@ def test_every_template_makes_a_line() -> None:
     known = {
         **{f"x{i}": np.sin(np.arange(3.0) + i) for i in range(3)},
         **{f"x{i}": np.cos(np.arange(9.0) * (i - 2)).reshape(3, 3) + 2 * np.eye(3) for i in (3, 4)},
-        **{"x5": np.array([0.4 + 0.3j, 0.2 - 0.7j, 1.0j]), "x6": np.array([1.4]), "x7": np.array(0.6)},
+        "x5": np.array([0.4 + 0.3j, 0.2 - 0.7j, 1.0j]),
+        "x6": np.array([1.4]),
+        "x7": np.array(0.6),
         "x8": np.array([[0.7]]),
     }
     scope = dict(program._helpers(), **{n: gt.constant(x) for n, x in known.items()})
