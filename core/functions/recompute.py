@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..base.context import active_tapes, recording_to
+from ..base.context import active_tapes, recording_to, strictness
 from ..base.recorder import Recorder
 from ..base.tree import flatten, pack_like
+from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -73,10 +74,13 @@ def recompute_grad(f: Fn) -> Fn:
 
             def again(*upstream: Any, variables: Any = ()) -> Any:
                 sources = [leaf for leaf in flatten(args) if type(leaf) is Tensor]
-                with GradientTape(watch_accessed_variables=False) as tape:
+                strict = strictness.get()
+                with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
                     repeated = f(*args, **kwargs)
                 targets = _tensors(repeated)
+                if not strict:
+                    tell(severed(tape, targets, [*sources, *variables]), False)
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
                 )

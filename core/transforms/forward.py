@@ -8,12 +8,13 @@ function, by the upstream gradient, is the op's derivative applied to a tangent.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..base.context import active_tapes, recording_to
+from ..base.context import active_tapes, recording_to, strictness
 from ..base.dtypes import SCALARS, is_differentiable
 from ..base.recorder import Recorder
 from ..base.spec import unsure
@@ -171,7 +172,7 @@ class ForwardAccumulator(Recorder):
         tangents = self._tangents(inputs)
         if tangents is None or not any(is_differentiable(y.dtype) for y in outputs):
             return
-        with recording_to(self._others()):
+        with self._aside():
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
 
     def _note_lost(self, op: Op, inputs: Any, outputs: list[Tensor]) -> None:
@@ -189,12 +190,13 @@ class ForwardAccumulator(Recorder):
             if op.vjp is None and (rules is None or self._strict):
                 given = {x.id for x in inputs if type(x) is Tensor}
                 tangents = {id for id in given if known.get(id) is not None}
+                lost = lost_inputs(op, inputs, y, tangents)
                 if rules is None and tangents:
                     reason = reason or f"op {op.name!r} has no gradient rule"
-                elif lost_inputs(op, inputs, y, tangents):
-                    reason = reason or f"op {op.name!r} does not pass gradients to this input"
-                elif tangents and y.dtype.kind in "iu":
+                elif y.dtype.kind in "iu" and (lost or (tangents and op.differentiable)):
                     reason = reason or f"op {op.name!r} gives {y.dtype}, which has no gradient"
+                elif lost:
+                    reason = reason or f"op {op.name!r} does not pass gradients to this input"
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
                 self._lost[y.id] = reason
                 known.setdefault(y.id)  # so that ops tell of it
@@ -223,7 +225,7 @@ class ForwardAccumulator(Recorder):
         tangents = self._tangents(inputs)
         if tangents is None:
             return
-        with recording_to(self._others()):
+        with self._aside():
             found = transposed(backward, tangents, outputs, name)
             with recording_to(()):
                 _check_linear(backward, tangents, outputs, name)
@@ -233,6 +235,16 @@ class ForwardAccumulator(Recorder):
         known = self.records
         found = [known.get(x.id) if type(x) is Tensor else None for x in inputs]
         return found if any(t is not None for t in found) else None
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Run a block that computes tangents, which recorders opened before this one see."""
+        asked = strictness.set(self._strict or strictness.get())
+        try:
+            with recording_to(self._others()):
+                yield
+        finally:
+            strictness.reset(asked)
 
     def _others(self) -> tuple[Any, ...]:
         """Return the recorders opened before this one: they see how tangents are computed."""
