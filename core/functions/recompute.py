@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.context import active_tapes, recording_to
+from ..base.context import active_tapes, recording_to, strictness
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..ops.dispatch import is_transformed
+from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -114,10 +115,13 @@ def recompute_grad(f: Fn) -> Fn:
             def again(*upstream: Any, variables: Any = ()) -> Any:
                 places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
                 sources = [*closed, *(leaf for leaf in flatten(places) if type(leaf) is Tensor)]
-                with GradientTape(watch_accessed_variables=False) as tape:
+                strict = strictness.get()
+                with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
                     repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)
+                if not strict:
+                    tell(severed(tape, targets, [*sources, *variables]), False)
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
                 )
