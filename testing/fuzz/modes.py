@@ -270,7 +270,7 @@ UNKNOWN = "unknown in this trace"
 REFUSALS: dict[str, tuple[type[Exception], ...]] = {
     "unknown rank": (TypeError, ValueError),
     "unknown sizes": (TypeError, ValueError),
-    "saved": (gt.errors.TraceError, ValueError),
+    "saved": (gt.errors.TraceError, TypeError, ValueError),
     "vmap": (gt.errors.TraceError,),
 }
 

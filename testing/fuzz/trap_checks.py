@@ -21,7 +21,7 @@ AGREE = 1e-3  # share by which measured slopes may differ and still be one
 NEAR = 1e-2  # share by which a gradient may be off from them
 TINIEST = 1e-300  # less is lost where numbers underflow
 #: Errors by which a call refuses a point.
-REFUSED = (ValueError, TypeError, ZeroDivisionError, np.linalg.LinAlgError)
+REFUSED = (ValueError, IndexError, TypeError, ZeroDivisionError, np.linalg.LinAlgError)
 EPS = float(np.finfo(np.float64).eps)
 LARGEST, SMALLEST = 1e37, 1e-36  # of float32, with some room
 
@@ -172,7 +172,7 @@ def _modes(fn: Callable[..., Any], xs: list[Array], slopes: list[Array]) -> Iter
     names = ", ".join("xyz"[: len(xs)])
     scope = {"gradients": gradients, "gt": gt}
     flat: Callable[..., Any] = eval(f"lambda {names}: gradients({names})", scope)
-    runs = {
+    runs: dict[str, Callable[[], Any]] = {
         "a trace": lambda: gt.function(flat)(*tensors),
         "vmap": lambda: [g[0] for g in gt.vmap(flat)(*[gt.stack([x, x]) for x in tensors])],
     }
