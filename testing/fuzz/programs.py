@@ -18,7 +18,7 @@ from .commands import Clock
 from .drawing import drawn
 from .measuring import Case, slopes_off
 from .modes import MODES, off
-from .program import Program
+from .program import Array, Program, literal
 from .shrinking import reduced
 
 __all__ = ["add_arguments", "run", "shown", "wrong"]
@@ -117,9 +117,8 @@ def shown(program: Program, mode: str) -> str:
 
 def program_text(program: Program) -> str:
     """Return the text of the program as it is drawn, for another run."""
-    from .program import literal
 
-    def arrays(given: dict[str, np.ndarray]) -> str:
+    def arrays(given: dict[str, Array]) -> str:
         return "{" + ", ".join(f"{n!r}: {literal(x)}" for n, x in given.items()) + "}"
 
     return (
