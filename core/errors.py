@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BackendMismatch",
     "BackendUnavailable",
+    "BrokenPathWarning",
     "EndlessLoop",
     "GradientError",
     "GradtapeError",
@@ -37,6 +38,10 @@ class UnknownOp(GradtapeError, LookupError):
 
 class GradientError(GradtapeError, LookupError):
     """A gradient was asked for where no rule can give one."""
+
+
+class BrokenPathWarning(UserWarning):
+    """A derivative lacks what came by a path that no gradient follows."""
 
 
 class TraceError(GradtapeError, TypeError):

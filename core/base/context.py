@@ -37,6 +37,10 @@ active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches"
 after_batches: ContextVar[bool] = ContextVar("gradtape_after_batches", default=False)
 
 
+#: Whether whoever asks for derivatives wants an error where a path is broken.
+strictness: ContextVar[bool] = ContextVar("gradtape_strictness", default=False)
+
+
 class BackwardPass:
     """A backward pass that is running, and the id of the tensor at whose gradient it is."""
 

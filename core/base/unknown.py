@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from types import FrameType
 from typing import Any
 
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = ["not_known", "user_line"]
+__all__ = ["not_known", "user_line", "warn_user"]
 
 # The packages whose frames are not the user's line.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -17,10 +18,32 @@ _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
 
 def user_line() -> str:
     """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
+    frame = _users_frame()
+    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def warn_user(text: str, category: type[Warning]) -> None:
+    """Warn of the user's line that is running: once for each line, as Python's filters have it."""
+    frame = _users_frame()
+    if frame is None:
+        warnings.warn(text, category, stacklevel=2)
+        return
+    scope = frame.f_globals
+    warnings.warn_explicit(
+        text,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        scope.get("__name__"),
+        scope.setdefault("__warningregistry__", {}),
+    )
+
+
+def _users_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package_of(frame) in _NOT_USERS:
         frame = frame.f_back
-    return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return frame
 
 
 def _package_of(frame: FrameType) -> str:

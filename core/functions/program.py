@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.context import recording_to, tracing_into
+from ..base.context import recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.spec import TensorSpec
 from ..base.table import F
@@ -21,6 +21,7 @@ from ..graphs.graph import Graph
 from ..graphs.replay import replay
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed
+from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -140,9 +141,12 @@ class Program(Op):
         count = len(tensors) - len(followed)
         xs, gs = tensors[:count], tensors[count:]
         sources = [x for x in xs if is_differentiable(x.dtype)]
-        with GradientTape(watch_accessed_variables=False) as tape:
+        strict = strictness.get()
+        with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
             tape.watch(sources)
             ys = self.eager(xs, order - 1, params)
+        if not strict:
+            tell(severed(tape, ys, sources), False)
         found: list[Tensor] = tape.gradient(
             [ys[i] for i in followed],
             sources,

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ..base.context import active_tapes, recording_to
-from ..base.recorder import Recorder
+import numpy as np
+
+from ..base.context import active_tapes, recording_to, strictness
+from ..base.handle import next_id
+from ..base.recorder import Everything, Recorder
+from ..base.table import ops
 from ..base.tree import flatten, pack_like
+from ..ops.dispatch import is_transformed
+from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
+from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom import custom_gradient
@@ -19,17 +26,45 @@ __all__ = ["recompute_grad"]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
-class _Reads(Recorder):
-    """Stands in the tapes' place: tells them which variables are read, and records nothing."""
+class _Outside(Recorder):
+    """Stands in the tapes' place: hears what a function takes from outside, and records nothing."""
 
     def __init__(self, recorders: tuple[Recorder, ...]) -> None:
         self.recorders = recorders
-        self.records = {}
+        self.records = Everything()
+        self.variables: dict[int, Variable] = {}
+        self.tensors: dict[int, Tensor] = {}
+        # what was there before has a smaller id
+        self._first = next_id()
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
-        """Hand on that a variable was read."""
-        for recorder in self.recorders:
-            recorder.accessed(variable, read)
+        """Note a variable that was read."""
+        self.variables.setdefault(variable.id, variable)
+
+    def record(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
+    ) -> None:
+        self.hear(inputs)
+
+    def record_joint(
+        self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self.hear(inputs)
+
+    def record_call(
+        self, name: str, inputs: list[Tensor], outputs: list[Tensor], backward: Any
+    ) -> None:
+        self.hear(inputs)
+
+    def hear(self, inputs: Iterable[Any]) -> None:
+        """Note inputs from outside that a gradient may go to."""
+        for x in inputs:
+            if type(x) is Tensor and 0 < x.id < self._first and self._matters(x):
+                self.tensors.setdefault(x.id, x)
+
+    def _matters(self, x: Tensor) -> bool:
+        # in a trace or a batch, whoever looks on may come later
+        return is_transformed(x.array) or any(x.id in tape.records for tape in self.recorders)
 
 
 def recompute_grad(f: Fn) -> Fn:
@@ -47,8 +82,8 @@ def recompute_grad(f: Fn) -> Fn:
     Returns
     -------
     callable
-        A function with the result and the gradients of ``f``, to any order. Tensors that ``f``
-        closes over, or takes by keyword, get no gradient, as in :func:`gradtape.custom_gradient`.
+        A function with the result and the gradients of ``f``, to any order: of its arguments, of
+        variables that it reads, and of tensors that it closes over or takes by keyword.
 
     References
     ----------
@@ -63,34 +98,51 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        returned: list[Any] = []
+        outside = _Outside(active_tapes.get())
+        with recording_to(()):
+            places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
+        with recording_to((outside,)):
+            returned = f(*places, **kwargs)
+        outside.hear(flatten(returned))
+        closed = list(outside.tensors.values())
 
         @custom_gradient
         @functools.wraps(f)
-        def forgetting(*args: Any) -> Any:
-            with recording_to((_Reads(active_tapes.get()),)):
-                returned.append(f(*args, **kwargs))
+        def forgetting(closed: list[Tensor], *args: Any) -> Any:
+            for variable in outside.variables.values():
+                _ = variable.value  # whoever looks on hears that it was read
 
             def again(*upstream: Any, variables: Any = ()) -> Any:
-                sources = [leaf for leaf in flatten(args) if type(leaf) is Tensor]
-                with GradientTape(watch_accessed_variables=False) as tape:
+                places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
+                sources = [*closed, *(leaf for leaf in flatten(places) if type(leaf) is Tensor)]
+                strict = strictness.get()
+                with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
-                    repeated = f(*args, **kwargs)
+                    repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)
+                if not strict:
+                    tell(severed(tape, targets, [*sources, *variables]), False)
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
                 )
                 found = iter(grads)
-                each = [next(found) if type(leaf) is Tensor else None for leaf in flatten(args)]
+                leaves = [*closed, *flatten(args)]
+                each = [next(found) if type(leaf) is Tensor else None for leaf in leaves]
                 return (each, of_variables) if variables else each
 
-            return _tensors(returned[-1]), again
+            return _tensors(returned), again
 
-        found = iter(forgetting(*args))
-        leaves = flatten(returned[-1])
-        return pack_like(returned[-1], [None if leaf is None else next(found) for leaf in leaves])
+        found = iter(forgetting(closed, *args))
+        return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]
+
+
+def _apart(leaf: Any) -> Any:
+    """Return an argument with an identity of its own: one tensor may stand in two places."""
+    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
+        return ops["identity"](leaf)
+    return leaf
 
 
 def _tensors(result: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .backward import run_backward
+from .broken import is_meant, lost_between
 from .records import ELSEWHERE, is_read, outputs_of, pieces, reachable
 
 if TYPE_CHECKING:
@@ -32,14 +33,16 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
             return f"None: {what} has dtype {tensor.dtype}; only floats and complex have gradients."
     if target.id == source.id:
         return "Connected: the target is the source itself, so its gradient is 1."
-    reached = reachable(tape._all, {source.id})
+    reached = reachable(tape._all, {source.id}, lost=False)
     if target.id in reached:
         depends = f"the target depends on {name} through differentiable ops"
+        lost = _lost(tape, target, source, reached, name)
         try:
             why = _why_zero(tape, target, source, reached)
         except Exception as error:  # of a rule that somebody wrote; gradient() will raise it again
             return f"Connected: {depends}, but a rule raises {type(error).__name__}: {error}."
-        return f"Zero: {depends}, but {why}." if why else f"Connected: {depends}."
+        return (f"Zero: {depends}, but {why}." if why else f"Connected: {depends}.") + lost
+    reached = reachable(tape._all, {source.id})
     used = tape._used and not tape._persistent
     broken = _on_the_way(tape, target, reached)
     if broken:
@@ -92,6 +95,26 @@ def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[s
         ends = [b for b in broken if b.output < target.id and b.input < target.id]
         ends.sort(key=lambda b: b.output == ELSEWHERE)  # the less certain ones last
     return list(dict.fromkeys(b.reason for b in ends))
+
+
+def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int], name: str) -> str:
+    """Say where paths end beside those of the gradient, or may end: a sentence, or nothing."""
+    known = lost_between(tape._all, {source.id}, {target.id})
+    if known:
+        return f" Other paths from {name} end: {'; '.join(known)}."
+    guessed = {
+        b.reason: None
+        for b in tape._breaks
+        if b.floats
+        and not isinstance(b.why, str)
+        and b.why.rules is not None  # an op without any is followed
+        and not any(is_meant(b.why, i) for i in range(len(b.why.inputs)))
+        and b.input in reached
+        and b.output < target.id
+    }
+    if guessed and not tape._strict:
+        return f" Other paths from {name} may end before it: {'; '.join(guessed)}."
+    return ""
 
 
 def _watched(tape: GradientTape) -> str:

@@ -15,7 +15,7 @@ from ..ops.backend import shape_witness
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, is_raw
 from .recording import RecordingTape
-from .records import Edge, MultiOutputRecord, edges, of_edges
+from .records import Edge, MultiOutputRecord, edges, is_lost, of_edges
 
 __all__ = ["OuterTape", "batching"]
 
@@ -83,6 +83,8 @@ class OuterTape(Recorder):
         for y in outputs:
             record = records.get(y.id)
             if record is None:
+                continue
+            if is_lost(record):
                 continue
             if type(record) is MultiOutputRecord:
                 records[y.id] = _summed_outputs(record, shared, outputs, levels)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
+from ..base.handle import next_id
 from ..base.recorder import Recorder
 from ..base.spec import unsure
 from ..base.table import F
@@ -19,7 +20,8 @@ from ..ops.backend import shape_witness
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
-from .records import ELSEWHERE, Break, MultiOutputRecord, is_read, read_of
+from .broken import lost_inputs
+from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, is_read, read_of
 
 __all__ = ["RecordingTape"]
 
@@ -27,9 +29,16 @@ __all__ = ["RecordingTape"]
 class RecordingTape(Recorder):
     """What a tape watches, and the records of the ops that ran on it."""
 
-    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+    def __init__(
+        self,
+        persistent: bool = False,
+        watch_accessed_variables: bool = True,
+        *,
+        strict: bool = False,
+    ) -> None:
         self._persistent = bool(persistent)
-        self.wants_ops = False  # an instance's own: every op reads it
+        self._strict = bool(strict)
+        self.wants_ops = self._strict  # an instance's own: every op reads it
         self._watch_accessed = bool(watch_accessed_variables)
         # what is followed, by id; see the records module. Ops add to it themselves where that is
         # worth it
@@ -42,6 +51,8 @@ class RecordingTape(Recorder):
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
         self._breaks: list[Break] = []
+        # whether something may lack in a gradient that a break tells of
+        self._may_lack = False
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: Tensor | None = None
@@ -138,7 +149,7 @@ class RecordingTape(Recorder):
         self._all, self._roots, self.reads = {}, {}, {}
         self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
-        self._was_reset = self._used = False
+        self._was_reset = self._used = self._may_lack = False
 
     def watch(self, tensor: Any) -> None:
         """Follow a tensor or variable (or those of a nested container).
@@ -208,7 +219,7 @@ class RecordingTape(Recorder):
             if type(x) is not Tensor or x.id not in live:
                 continue
             if rule is None:
-                self._breaks.append(Break(output.id, x.id, op))
+                self._breaks.append(Break(output.id, x.id, op, array.dtype.kind in "fc"))
                 continue
             fn, like = rule.fn, None
             if array.dtype.kind == "c":
@@ -225,6 +236,8 @@ class RecordingTape(Recorder):
             else:
                 saved = None if place < 0 else (*inputs, output)[place]
                 edges.append((x.id, fn, saved, None, like))
+        if self._strict:
+            self._follow_lost(op, inputs, output, edges)
         if not edges:
             return
         if array.dtype.kind not in "fc":
@@ -237,19 +250,52 @@ class RecordingTape(Recorder):
         else:
             live[output.id] = edges
 
+    def _follow_lost(
+        self, op: Op, inputs: tuple[Any, ...], output: Tensor, edges: list[tuple[Any, ...]]
+    ) -> None:
+        """Follow what depends on inputs without a gradient, for a strict tape."""
+        lost = lost_inputs(op, inputs, output, self.records)
+        if not is_differentiable(output.dtype):
+            if output.dtype.kind != "b" and (lost or edges):
+                reason = f"op {op.name!r} gives {output.dtype}, which has no gradient"
+                self._lose(output.id, [*lost, *(edge[0] for edge in edges)], reason)
+        elif lost:
+            reason = f"op {op.name!r} does not pass gradients to this input"
+            if edges:  # beside the inputs that have one
+                aside = next_id()
+                self._lose(aside, lost, reason)
+                edges.append((aside, read_of, None, None, None))
+            else:
+                self._lose(output.id, lost, reason)
+
+    def _lose(self, output: int, inputs: list[int], reason: str) -> None:
+        lost = Lost(len(inputs), reason)
+        self.records[output] = MultiOutputRecord((output,), tuple(inputs), lost, "")
+        self._may_lack = True
+
     def record_joint(
         self, op: Op, inputs: tuple[Any, ...], outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
         live = self.records
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
+        if self.wants_ops:  # a strict tape's: integers that are followed select, here
+            ids = tuple(
+                id if id and is_differentiable(x.dtype) else None
+                for id, x in zip(ids, inputs, strict=True)
+            )
         if not any(ids):
             return
         if op.vjp is None:
-            for id in ids:
-                if id is not None:
-                    for output in outputs:
-                        self._breaks.append(Break(output.id, id, op))
+            for output in outputs:
+                lost = [
+                    Break(output.id, id, op, is_differentiable(output.dtype))
+                    for id in ids
+                    if id is not None
+                ]
+                self._breaks += lost
+                if lost[0].floats or self._strict:
+                    self._lose(output.id, [broken.input for broken in lost], lost[0].reason)
             return
         needed = tuple(id is not None for id in ids)
         settings = {**op.defaults, **params}
@@ -288,6 +334,7 @@ class RecordingTape(Recorder):
         """Take note that gradients stop here, and why."""
         for x in inputs:
             if x.id in self.records:
-                self._breaks.extend(Break(y.id, x.id, why) for y in outputs)
+                self._may_lack = True
+                self._breaks.extend(Break(y.id, x.id, why, floats=True) for y in outputs)
                 if not outputs:
-                    self._breaks.append(Break(ELSEWHERE, x.id, why))
+                    self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))

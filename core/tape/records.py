@@ -18,10 +18,12 @@ __all__ = [
     "ELSEWHERE",
     "Break",
     "Edge",
+    "Lost",
     "MultiOutputRecord",
     "Record",
     "SingleRecord",
     "edges",
+    "is_lost",
     "is_read",
     "of_edges",
     "outputs_of",
@@ -65,6 +67,25 @@ class MultiOutputRecord(NamedTuple):
     name: str
 
 
+class Lost:
+    """In the place of a record's ``backward``: no gradient passes, and why."""
+
+    __slots__ = ("count", "reason")
+
+    def __init__(self, count: int, reason: str) -> None:
+        self.count = count
+        self.reason = reason
+
+    def __call__(self, gs: list[Any]) -> Sequence[Any]:
+        """Return no gradient for any of the inputs."""
+        return [None] * self.count
+
+
+def is_lost(record: Any) -> bool:
+    """Return whether no gradient passes a record."""
+    return type(record) is MultiOutputRecord and type(record.backward) is Lost
+
+
 #: Stands for the outputs of what no tape sees; no tensor has this id.
 ELSEWHERE = 0
 
@@ -75,6 +96,13 @@ class Break(NamedTuple):
     output: int
     input: int
     why: Op | str  # an op that has no rule for the input, or a reason in words
+    #: Whether floats depend on the input all the same.
+    floats: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the value went where no tape sees what becomes of it."""
+        return self.floats and isinstance(self.why, str)
 
     @property
     def reason(self) -> str:
@@ -133,15 +161,18 @@ def outputs_of(output: int, record: Record) -> tuple[int, ...]:
     return record.outputs if type(record) is MultiOutputRecord else (output,)
 
 
-def reachable(records: dict[int, Any], sources: set[int]) -> set[int]:
-    """Return the ids of all tensors that the sources influence."""
+def reachable(records: dict[int, Any], sources: set[int], lost: bool = True) -> set[int]:
+    """Return the ids of all tensors that the sources influence.
+
+    Without ``lost``, through gradients alone.
+    """
     reached = set(sources)
     for output, record in records.items():
         if type(record) is tuple:  # by hand, since this runs over whole tapes
             if record[0] in reached:
                 reached.add(output)
         elif type(record) is MultiOutputRecord:
-            if not reached.isdisjoint(record.inputs):
+            if not reached.isdisjoint(record.inputs) and (lost or not is_lost(record)):
                 reached.update(record.outputs)
         elif record is not None:
             for edge in record:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
-from ..base.context import active_graph, active_tapes, after_batches
+from ..base.context import active_graph, active_tapes, after_batches, strictness
 from ..base.dtypes import is_differentiable
 from ..base.spec import unsure
 from ..base.table import F
@@ -22,6 +22,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .backward import run_backward
+from .broken import check_strict
 from .explain import explain
 from .jacobian import batch_jacobian, check_examples, jacobian
 from .outer import OuterTape
@@ -72,6 +73,13 @@ class GradientTape(RecordingTape):
         False by default.
     watch_accessed_variables
         Watch trainable variables when they are read. True by default.
+    strict
+        Raise :class:`GradientError` where a gradient lacks a part, or is ``None``, because a path
+        from a source to the target is broken by what has no gradient and yet gives floats that
+        depend on the source: an op without gradient rules, rounding, integers that become floats
+        again, an assignment; a value that was read (``x.numpy()``), if no other path leads to the
+        target. Not broken are :func:`gradtape.stop_gradient`, which says that it is meant,
+        conditions, and integers that select. Costs a little more per op. False by default.
 
     Examples
     --------
@@ -219,6 +227,7 @@ class GradientTape(RecordingTape):
         seeds = _seeds(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
+        check_strict(self, targets, handles)
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
@@ -303,6 +312,7 @@ class GradientTape(RecordingTape):
         unconnected = unconnected_kind(unconnected_gradients)
         y = _handle(target, "target", "jacobian")
         handles = [_handle(leaf, "sources", "jacobian") for leaf in flatten(sources)]
+        check_strict(self, [y], handles)
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
         if unconnected is UnconnectedGradients.ZERO:
@@ -368,6 +378,7 @@ class GradientTape(RecordingTape):
         y = _handle(target, "target", "batch_jacobian")
         x = _handle(source, "source", "batch_jacobian")
         check_examples(self, y, x, check)
+        check_strict(self, [y], [x])
         self._used = True
         return batch_jacobian(self, y, x, parallel_iterations if experimental_use_pfor else 1)
 
@@ -416,6 +427,10 @@ class GradientTape(RecordingTape):
             others = tuple(map(OuterTape.of, others))
         raw = not others
         ended = after_batches.set(True) if self.batched else None
+        strict = [t for t in (getattr(x, "root", x) for x in others) if getattr(t, "_strict", None)]
+        for tape in strict:  # a rule may round, as that of remainder does
+            tape._strict = False
+        asked = strictness.set(True) if self._strict else None
         grads: dict[int, Any] = {}
         wanted = set(sources)
         token = active_tapes.set(others)
@@ -433,6 +448,10 @@ class GradientTape(RecordingTape):
             run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
+            for tape in strict:
+                tape._strict = True
+            if asked is not None:
+                strictness.reset(asked)
             if ended is not None:
                 after_batches.reset(ended)
             if not keep:

@@ -174,7 +174,7 @@ def name_op(op: Op, arrays: Sequence[Any], error: Exception) -> None:
 
     It has one already if it comes from an op inside, which the kernel runs.
     """
-    if isinstance(error, GradtapeError) or hasattr(error, "named_op"):
+    if isinstance(error, (GradtapeError, Warning)) or hasattr(error, "named_op"):
         return
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if text.startswith(op.name):

@@ -8,12 +8,13 @@ function, by the upstream gradient, is the op's derivative applied to a tangent.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..base.context import active_tapes, recording_to
+from ..base.context import active_tapes, recording_to, strictness
 from ..base.dtypes import SCALARS, is_differentiable
 from ..base.recorder import Recorder
 from ..base.spec import unsure
@@ -21,6 +22,7 @@ from ..base.table import F, registry
 from ..base.tree import flatten, pack_like, structure
 from ..errors import GradientError
 from ..ops.dispatch import is_transformed
+from ..tape.broken import lost_inputs, tell
 from ..tape.tape import GradientTape, UnconnectedGradients, unconnected_kind
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
@@ -39,6 +41,9 @@ class ForwardAccumulator(Recorder):
         Tensors or variables, in any nested containers, each of them once.
     tangents
         A tensor for each, of its shape, in the same structure: the direction of the derivative.
+    strict
+        Let :meth:`jvp` raise ``GradientError`` where a tangent lacks a part, or is ``None``,
+        because a path is broken; see :class:`GradientTape`.
 
     Raises
     ------
@@ -63,7 +68,7 @@ class ForwardAccumulator(Recorder):
     4.0
     """
 
-    def __init__(self, primals: Any, tangents: Any) -> None:
+    def __init__(self, primals: Any, tangents: Any, *, strict: bool = False) -> None:
         if structure(primals) != structure(tangents):
             raise ValueError(
                 "ForwardAccumulator: primals and tangents do not have the same structure: "
@@ -71,6 +76,10 @@ class ForwardAccumulator(Recorder):
             )
         self.records: dict[int, Any] = {}  # tangents by id
         self._recording = False
+        self._strict = bool(strict)
+        # why the tangent of a tensor, by its id, lacks a part; and how values were read
+        self._lost: dict[int, str] = {}
+        self._reads: list[str] = []
         for primal, tangent in zip(flatten(primals), flatten(tangents), strict=True):
             if not isinstance(primal, (Tensor, Variable)):
                 raise TypeError(
@@ -124,7 +133,11 @@ class ForwardAccumulator(Recorder):
             If something is neither a tensor nor a variable.
         ValueError
             If ``unconnected_gradients`` is another word.
+        GradientError
+            If the accumulator is strict, and a path is broken.
         """
+        if self._strict:
+            tell(self.lacking(flatten(primals)), True)
         zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
         results = []
         for leaf in flatten(primals):
@@ -137,6 +150,14 @@ class ForwardAccumulator(Recorder):
             results.append(tangent)
         return pack_like(primals, results)
 
+    def lacking(self, results: Sequence[Any]) -> list[str]:
+        """Return why tangents of results lack what they should have."""
+        ids = [leaf.id for leaf in results if isinstance(leaf, (Tensor, Variable))]
+        reasons = [self._lost[id] for id in ids if id in self._lost]
+        if any(self.records.get(id) is None for id in ids):
+            reasons += self._reads  # a value that was read may have gone there
+        return reasons
+
     # -- what ops tell ---------------------------------------------------------------------------
 
     def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
@@ -147,11 +168,45 @@ class ForwardAccumulator(Recorder):
         self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
     ) -> None:
         """Compute the tangents of an op's outputs."""
+        self._note_lost(op, inputs, outputs)
         tangents = self._tangents(inputs)
         if tangents is None or not any(is_differentiable(y.dtype) for y in outputs):
             return
-        with recording_to(self._others()):
+        with self._aside():
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
+
+    def _note_lost(self, op: Op, inputs: Any, outputs: list[Tensor]) -> None:
+        """Follow what depends on the primals without a tangent."""
+        known, rules = self.records, op.rules
+        passing = [
+            self._lost[x.id]
+            for i, x in enumerate(inputs)
+            if type(x) is Tensor
+            and x.id in self._lost
+            and (is_differentiable(x.dtype) if rules is None else rules[i] is not None)
+        ]
+        for y in outputs:
+            reason = passing[0] if passing else None
+            if op.vjp is None and (rules is None or self._strict):
+                given = {x.id for x in inputs if type(x) is Tensor}
+                tangents = {id for id in given if known.get(id) is not None}
+                lost = lost_inputs(op, inputs, y, tangents)
+                if rules is None and tangents:
+                    reason = reason or f"op {op.name!r} has no gradient rule"
+                elif y.dtype.kind in "iu" and (lost or (tangents and op.differentiable)):
+                    reason = reason or f"op {op.name!r} gives {y.dtype}, which has no gradient"
+                elif lost:
+                    reason = reason or f"op {op.name!r} does not pass gradients to this input"
+            if reason is not None and (is_differentiable(y.dtype) or self._strict):
+                self._lost[y.id] = reason
+                known.setdefault(y.id)  # so that ops tell of it
+                weakref.finalize(y, known.pop, y.id, None).atexit = False
+                weakref.finalize(y, self._lost.pop, y.id, None).atexit = False
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        """Take note that a value went where no tangent follows."""
+        if any(self.records.get(x.id) is not None for x in inputs):
+            self._reads.append(why)
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Give what was read the variable's tangent."""
@@ -170,7 +225,7 @@ class ForwardAccumulator(Recorder):
         tangents = self._tangents(inputs)
         if tangents is None:
             return
-        with recording_to(self._others()):
+        with self._aside():
             found = transposed(backward, tangents, outputs, name)
             with recording_to(()):
                 _check_linear(backward, tangents, outputs, name)
@@ -180,6 +235,16 @@ class ForwardAccumulator(Recorder):
         known = self.records
         found = [known.get(x.id) if type(x) is Tensor else None for x in inputs]
         return found if any(t is not None for t in found) else None
+
+    @contextmanager
+    def _aside(self) -> Iterator[None]:
+        """Run a block that computes tangents, which recorders opened before this one see."""
+        asked = strictness.set(self._strict or strictness.get())
+        try:
+            with recording_to(self._others()):
+                yield
+        finally:
+            strictness.reset(asked)
 
     def _others(self) -> tuple[Any, ...]:
         """Return the recorders opened before this one: they see how tangents are computed."""

@@ -12,6 +12,7 @@ from ..base.table import F, ops
 from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like, structure
 from ..errors import TraceError
+from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -159,8 +160,15 @@ def _scalar(value: Any, name: str) -> Tensor:
     return result
 
 
-def tape_of(persistent: bool = False) -> GradientTape:
-    return GradientTape(persistent, watch_accessed_variables=False)
+def tape_of(persistent: bool = False, strict: bool = False) -> GradientTape:
+    return GradientTape(persistent, watch_accessed_variables=False, strict=strict)
+
+
+def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
+    """Warn if derivatives of results lack a part; a strict tape raises when it is asked."""
+    if tape._may_lack and not tape._strict:
+        targets = [leaf for leaf in results if isinstance(leaf, (Tensor, Variable))]
+        tell(severed(tape, targets, sources), False)
 
 
 def _same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:
@@ -175,7 +183,7 @@ def _same_structure(name: str, what: str, got: Any, other: str, want: Any) -> No
 
 
 def value_and_grad(
-    fn: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False
+    fn: Callable[P, R], argnums: ArgNums = 0, has_aux: bool = False, *, strict: bool = False
 ) -> Callable[P, tuple[R, Any]]:
     """Return a function that computes ``fn`` and its gradient.
 
@@ -188,6 +196,11 @@ def value_and_grad(
         argument may be any nested container of tensors, variables, arrays and Python floats.
     has_aux
         Whether ``fn`` returns a pair, the scalar and something to hand on.
+    strict
+        Raise ``GradientError`` where a gradient lacks a part, or is zeros, because a path is broken
+        by what has no gradient; :class:`GradientTape` says what counts. Without it, an op that has
+        no gradient rules, and a value that was read (``x.numpy()``) where there is no other path,
+        are told by a ``BrokenPathWarning``, once for each line.
 
     Returns
     -------
@@ -212,16 +225,20 @@ def value_and_grad(
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("grad", argnums, args, kwargs)
-        with tape_of() as tape:
+        with tape_of(strict=strict) as tape:
             tape.watch(call.sources)
             result, aux = call.run(fn, has_aux)
-        grads = tape.gradient(_scalar(result, "grad"), call.sources, unconnected_gradients="zero")
+        target = _scalar(result, "grad")
+        warn_of_breaks(tape, [target], call.sources)
+        grads = tape.gradient(target, call.sources, unconnected_gradients="zero")
         return ((result, aux) if has_aux else result), call.pack(grads)
 
     return wrapper
 
 
-def grad(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
+def grad(
+    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, *, strict: bool = False
+) -> Callable[P, Any]:
     """Return a function that computes the gradient of ``fn``; see :func:`value_and_grad`.
 
     Parameters
@@ -232,6 +249,8 @@ def grad(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> C
         The arguments to differentiate: a position, a keyword's name, or a sequence of these.
     has_aux
         Whether ``fn`` returns a pair, the scalar and something to hand on.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -250,7 +269,7 @@ def grad(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> C
     >>> gt.grad(gt.grad(lambda x: x**3))(2.0).item()
     12.0
     """
-    both = value_and_grad(fn, argnums, has_aux)
+    both = value_and_grad(fn, argnums, has_aux, strict=strict)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -260,7 +279,9 @@ def grad(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> C
     return wrapper
 
 
-def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(
+    fn: Function, *primals: Any, has_aux: bool = False, strict: bool = False
+) -> tuple[Any, ...]:
     """Return ``fn(*primals)`` and a function that sends gradients of the result back.
 
     Parameters
@@ -271,6 +292,8 @@ def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
         Its arguments, all of them differentiated.
     has_aux
         Whether ``fn`` returns a pair, the result and something to hand on.
+    strict
+        Let ``pull`` raise ``GradientError`` where a path is broken, as :func:`value_and_grad`.
 
     Returns
     -------
@@ -297,10 +320,11 @@ def vjp(fn: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     [5.0, 2.0]
     """
     call = Call("vjp", range(len(primals)), primals, {})
-    with tape_of(persistent=True) as tape:
+    with tape_of(persistent=True, strict=strict) as tape:
         tape.watch(call.sources)
         result, aux = call.run(fn, has_aux)
     targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+    warn_of_breaks(tape, targets, call.sources)
 
     def pull(cotangents: Any) -> Any:
         _same_structure("vjp", "cotangents", cotangents, "the result", result)
@@ -327,7 +351,9 @@ def _arguments(primals: Any, tangents: Any, name: str) -> tuple[Any, Any]:
     return tuple(primals), tuple(tangents)
 
 
-def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    fn: Function, primals: Any, tangents: Any, has_aux: bool = False, *, strict: bool = False
+) -> tuple[Any, ...]:
     """Return ``fn(*primals)`` and its derivative in the direction ``tangents``.
 
     Parameters
@@ -340,6 +366,8 @@ def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tup
         The direction: a tensor for each leaf of ``primals``, in the same structure.
     has_aux
         Whether ``fn`` returns a pair, the result and something to hand on.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -369,15 +397,22 @@ def jvp(fn: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tup
     _same_structure("jvp", "tangents", tangents, "the arguments", primals)
     call = Call("jvp", range(len(primals)), primals, {})
     given = leaves_of(tangents)
-    result, tangent, aux = push(fn, call, call.sources, given, has_aux)
+    result, tangent, aux = push(fn, call, call.sources, given, has_aux, strict)
     return (result, tangent, aux) if has_aux else (result, tangent)
 
 
 def push(
-    fn: Function, call: Call, sources: list[Any], tangents: list[Any], has_aux: bool = False
+    fn: Function,
+    call: Call,
+    sources: list[Any],
+    tangents: list[Any],
+    has_aux: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any, Any]:
-    with ForwardAccumulator(sources, tangents) as accumulator:
+    with ForwardAccumulator(sources, tangents, strict=strict) as accumulator:
         result, aux = call.run(fn, has_aux)
+    if not strict:
+        tell(accumulator.lacking(leaves_of(result)), False)
     found = [
         None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
         for leaf in leaves_of(result)
@@ -385,7 +420,7 @@ def push(
     return result, pack_like(result, found), aux
 
 
-def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
+def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, Function]:
     """Return ``fn(*primals)`` and its derivative there, a linear function of tangents.
 
     ``fn`` runs once; each call of the derivative costs about a backward pass.
@@ -396,6 +431,8 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
         A function that returns tensors in any nested containers.
     primals
         Its arguments, all of them differentiated.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -419,10 +456,11 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     (9.0, 6.0)
     """
     call = Call("linearize", range(len(primals)), primals, {})
-    with tape_of() as tape:
+    with tape_of(strict=strict) as tape:
         tape.watch(call.sources)
         result, _ = call.run(fn)
     targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+    warn_of_breaks(tape, targets, call.sources)
     # the backward pass is linear in what comes from above; its own backward pass is the derivative
     seeds = [Tensor(F.zeros_like(y.array)) for y in targets]
     with tape_of(persistent=True) as transpose:
@@ -446,7 +484,7 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     return result, push
 
 
-def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
+def hvp(fn: Function, primals: Any, tangents: Any, *, strict: bool = False) -> Any:
     """Return the product of the Hessian of ``fn`` with a vector, at the cost of a few gradients.
 
     Forward over reverse mode: the derivative of the gradient in the direction ``tangents``.
@@ -457,6 +495,8 @@ def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
         A function that returns a scalar tensor.
     primals, tangents
         Its arguments and the vector, as for :func:`jvp`.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -481,8 +521,8 @@ def hvp(fn: Function, primals: Any, tangents: Any) -> Any:
     """
     single = not isinstance(primals, (tuple, list))
     primals, tangents = _arguments(primals, tangents, "hvp")
-    slope = grad(fn, tuple(range(len(primals))))
-    product = jvp(slope, primals, tangents)[1]
+    slope = grad(fn, tuple(range(len(primals))), strict=strict)
+    product = jvp(slope, primals, tangents, strict=strict)[1]
     return product[0] if single else product
 
 

@@ -13,19 +13,25 @@ from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
+from ..tape.broken import check_strict
 from ..tape.jacobian import pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .functional import ArgNums, Call, P, grad, push, sizes_of, tape_of
+from .functional import ArgNums, Call, P, grad, push, sizes_of, tape_of, warn_of_breaks
 from .vmap import transform_of, vmap
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
 
 
 def jacrev(
-    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, chunk_size: int | None = None
+    fn: Callable[P, Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    *,
+    strict: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in reverse mode.
 
@@ -42,6 +48,8 @@ def jacrev(
     chunk_size
         How many rows go back at once; memory is proportional to it. By default as many as take
         1 GiB, by an estimate.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -69,10 +77,11 @@ def jacrev(
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = Call("jacrev", argnums, args, kwargs)
-        with tape_of(persistent=True) as tape:
+        with tape_of(persistent=True, strict=strict) as tape:
             tape.watch(call.sources)
             result, aux = call.run(fn, has_aux)
         _check_fields("jacrev", call.sources, flatten(result))
+        warn_of_breaks(tape, flatten(result), call.sources)
         blocks = [
             call.pack(
                 tape.jacobian(
@@ -90,7 +99,9 @@ def jacrev(
     return wrapper
 
 
-def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
+def jacfwd(
+    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, *, strict: bool = False
+) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn`` in forward mode.
 
     Best for fewer inputs than outputs: ``fn`` runs once, with all columns' tangents beside it.
@@ -104,6 +115,8 @@ def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) ->
         As for :func:`value_and_grad`.
     has_aux
         Whether ``fn`` returns a pair, the result and something to hand on.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -136,7 +149,7 @@ def jacfwd(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) ->
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
-                found = push(fn, call, [source], [tangent], has_aux)
+                found = push(fn, call, [source], [tangent], has_aux, strict)
                 kept[:] = [found[0], found[2]]
                 _check_fields("jacfwd", flatten(found[0]), [source])
                 return flatten(found[1])
@@ -186,6 +199,7 @@ def jacobian(
     *,
     structure: str | None = None,
     check: bool = False,
+    strict: bool = False,
 ) -> Callable[P, Any]:
     """Return a function that computes the Jacobian of ``fn``.
 
@@ -199,6 +213,8 @@ def jacobian(
         (elements in C order). Then 1 or ``2 * k + 1`` rows go back in place of one per element.
     check
         Make sure of the structure, by a product with a random vector.
+    strict
+        Raise ``GradientError`` where a path is broken, as for :func:`value_and_grad`.
 
     Returns
     -------
@@ -228,7 +244,7 @@ def jacobian(
     [2.0, 4.0]
     """
     if structure is None:
-        return jacrev(fn, argnums, has_aux)
+        return jacrev(fn, argnums, has_aux, strict=strict)
     match = re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
     if match is None:
         raise ValueError(
@@ -243,9 +259,11 @@ def jacobian(
         if len(call.sources) != 1:
             raise ValueError(f"jacobian: structure is for one tensor, got {len(call.sources)}")
         (source,) = call.sources
-        with tape_of(persistent=True) as tape:
+        with tape_of(persistent=True, strict=strict) as tape:
             tape.watch(source)
             result, aux = call.run(fn, has_aux)
+        check_strict(tape, flatten(result), [source])
+        warn_of_breaks(tape, flatten(result), [source])
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
             raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
         n = prod(sizes_of(source, "jacobian"))
@@ -304,14 +322,16 @@ def _check_structure(
         )
 
 
-def hessian(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -> Callable[P, Any]:
+def hessian(
+    fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False, *, strict: bool = False
+) -> Callable[P, Any]:
     """Return a function that computes the Hessian of ``fn``, which returns a scalar.
 
     One gradient is recorded, and all its rows go back together.
 
     Parameters
     ----------
-    fn, argnums, has_aux
+    fn, argnums, has_aux, strict
         As for :func:`value_and_grad`.
 
     Returns
@@ -330,4 +350,4 @@ def hessian(fn: Callable[P, Any], argnums: ArgNums = 0, has_aux: bool = False) -
     >>> gt.hessian(lambda x: gt.sum(x**3))(gt.constant([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    return jacrev(grad(fn, argnums, has_aux), argnums, has_aux)
+    return jacrev(grad(fn, argnums, has_aux, strict=strict), argnums, has_aux, strict=strict)

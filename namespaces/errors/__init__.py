@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core.errors import (
     BackendMismatch,
     BackendUnavailable,
+    BrokenPathWarning,
     EndlessLoop,
     GradientError,
     GradtapeError,
@@ -21,6 +22,7 @@ from ..public import publish
 __all__ = [
     "BackendMismatch",
     "BackendUnavailable",
+    "BrokenPathWarning",
     "EndlessLoop",
     "GradientError",
     "GradtapeError",

@@ -112,3 +112,34 @@ def test_a_result_may_hold_none_as_a_scans_step_does() -> None:
     want = gt.grad(lambda xs: gt.scan(lambda c, x: (gt.tanh(c * x), None), 0.5, xs)[0])(xs)
     for run in (f, gt.function(f)):
         np.testing.assert_allclose(gt.grad(run)(xs), want, rtol=1e-6)
+
+
+def outer_value(x: gt.Tensor, f) -> gt.Tensor:
+    closed = gt.exp(x * 0.3)
+    return f(lambda a: gt.sin(a) * closed)(x)
+
+
+SHARED = {
+    "one tensor in two places": lambda x, f: f(lambda a, b: gt.tanh(a * b) + a)(x, x),
+    "twice in a container": lambda x, f: f(lambda p: p["a"] * gt.sin(p["b"]))({"a": x, "b": x}),
+    "an argument that is closed over": lambda x, f: f(lambda a: gt.sin(a) * x)(x),
+    "closed over": outer_value,
+    "closed over and returned": lambda x, f: f(lambda a: [gt.sin(a), x])(x * 2.0)[1] ** 2,
+    "closed over, without arguments": lambda x, f: f(lambda: gt.sin(x))(),
+    "taken by keyword": lambda x, f: f(lambda a, scale: gt.sin(a) * scale)(2.0, scale=x),
+    "nested": lambda x, f: f(lambda a: f(lambda b: b * gt.sin(x))(a) * a)(x * x),
+}
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("program", SHARED.values(), ids=SHARED.keys())
+def test_whatever_the_function_depends_on_has_its_gradient(program, traced) -> None:
+    x = np.array([0.4, 1.3])
+
+    def slopes(f):
+        run = gt.function(lambda x: gt.sum(program(x, f))) if traced else None
+        loss = run or (lambda x: gt.sum(program(x, f)))
+        return gt.grad(loss)(x), gt.hessian(loss)(x), gt.jvp(gt.grad(loss), (x,), (x,))[1]
+
+    for mine, right in zip(slopes(gt.recompute_grad), slopes(lambda f: f), strict=True):
+        np.testing.assert_allclose(mine.numpy(), right.numpy(), rtol=1e-12)

@@ -358,3 +358,19 @@ def test_an_op_without_a_rule_runs_in_a_loop_and_says_so_once() -> None:
 def test_no_op_that_ships_is_looped_over() -> None:
     ours = {n for n in gt.registry().ops if gt.registry().owner("op", n).ours}
     assert not [name for name in ours if gt.registry().ops[name].batch is None]
+
+
+@pytest.mark.parametrize("shapes", [((3, 2), (2, 4)), ((3, 2), (2,)), ((3,), (3,)), ((3,), (3, 2))])
+def test_the_second_order_of_a_product_of_real_and_complex_is_that_of_a_loop(shapes) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, *shapes[0]))
+    y = rng.normal(size=(2, *shapes[1])) + 1j * rng.normal(size=(2, *shapes[1]))
+
+    def curve(x, y):
+        def slope(y):
+            return gt.sum(gt.grad(lambda x: gt.sum(gt.imag((x @ y) ** 2)))(x))
+
+        return gt.grad(slope)(y)
+
+    loop = [curve(*pair).numpy() for pair in zip(gt.constant(x), gt.constant(y), strict=True)]
+    np.testing.assert_allclose(gt.vmap(curve)(x, y).numpy(), loop, rtol=1e-12)

@@ -196,7 +196,7 @@ def _argpartition_spec(x: Any, *, kth: Any, axis: int) -> tuple[Any, Any]:
     if x.shape is not None:
         size = x.shape[axis_of(x, axis, "argpartition")]
         for k in kth if isinstance(kth, tuple) else (kth,):
-            if size is not None and not -size <= k < size:
+            if size and not -size <= k < size:  # of nothing, NumPy takes any
                 raise ValueError(f"argpartition: kth={k} is out of bounds for size {size}")
     return x.shape, INDEX
 

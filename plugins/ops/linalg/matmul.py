@@ -140,13 +140,13 @@ def _known_ranks(xs: list[Any], op: Op) -> list[Any]:
 def _adjoint_x_in_ops(g: Any, y: Any, like: Any) -> Any:
     """Send a gradient of ``matmul`` back to its first operand: the op in terms of others."""
     if len(y.shape) == 1:
-        return F.unbroadcast_like(F.expand_dims(g, axis=-1) * y, like)
+        return _summed(F.expand_dims(g, axis=-1) * y, like)
     if len(like.shape) == 1:
         if len(y.shape) == 2:
             return F.matmul(g, _swapped(y))
         product = F.matmul(y, F.expand_dims(g, axis=-1))
-        return F.unbroadcast_like(F.squeeze(product, axis=-1), like)
-    return F.unbroadcast_like(F.matmul(g, _swapped(y)), like)
+        return _summed(F.squeeze(product, axis=-1), like)
+    return _summed(F.matmul(g, _swapped(y)), like)
 
 
 def _adjoint_y_in_ops(g: Any, x: Any, like: Any) -> Any:
@@ -156,11 +156,16 @@ def _adjoint_y_in_ops(g: Any, x: Any, like: Any) -> Any:
         if rank == 1:
             return g * x
         product = F.expand_dims(g, axis=-2) * F.expand_dims(x, axis=-1)
-        return F.unbroadcast_like(product, like)
+        return _summed(product, like)
     if rank <= 2 < rank_x or rank == 1:
         over = tuple(range(rank_x - 1))
         return F.tensordot(x, g, axes=(over, over))
-    return F.unbroadcast_like(F.matmul(_swapped(x), g), like)
+    return _summed(F.matmul(_swapped(x), g), like)
+
+
+def _summed(g: Any, like: Any) -> Any:
+    """Sum to the shape of ``like``; the dtype stays, complex beside a real operand as in the op."""
+    return F.unbroadcast_like(g, as_like(like, g))
 
 
 def _swapped(x: Any) -> Any:

@@ -1,0 +1,327 @@
+"""The ways to run a program, each of which must give what an eager run gives."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gradtape as gt
+
+from .measuring import Case, inner
+from .program import Array
+
+__all__ = ["MODES", "Refused", "off"]
+
+SAME = 1e-9
+#: What a mode gives: pairs of a name and what it found beside what is right.
+Pairs = Iterator[tuple[str, Any, Any]]
+
+
+class Refused(Exception):
+    """The mode does not take this program, and says so in words."""
+
+
+def _pairs(case: Case, got: Any, what: str = "", want: Any = None) -> Pairs:
+    want = case.want if want is None else want
+    count, sources = len(case.weights), len(case.directions)
+    for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+        kind = "value" if i < count else "gradient" if i < count + sources else "second order"
+        yield f"{what}{kind}", mine, right
+
+
+def again(case: Case) -> Pairs:
+    """The same once more: with one persistent tape for each order."""
+    xs, sources = case.xs, [*case.xs, *case.sources]
+    with gt.GradientTape(persistent=True) as second:
+        second.watch(xs)
+        with gt.GradientTape(persistent=True) as first:
+            first.watch(xs)
+            ys = case.run(*xs)
+            loss = case.loss(ys)
+        slopes = first.gradient(loss, sources, unconnected_gradients="zero")
+        along = inner(case.directions, slopes)
+    curves = second.gradient(along, sources, unconnected_gradients="zero")
+    yield from _pairs(case, [*ys, *slopes, *curves])
+    once_more = first.gradient(loss, sources, unconnected_gradients="zero")
+    yield from _pairs(case, [*ys, *once_more, *curves], "asked twice, ")
+
+
+def inside(case: Case) -> Pairs:
+    """One persistent tape, asked inside its own context."""
+    xs, sources = case.xs, [*case.xs, *case.sources]
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(xs)
+        ys = case.run(*xs)
+        slopes = tape.gradient(case.loss(ys), sources, unconnected_gradients="zero")
+        along = inner(case.directions, slopes)
+        curves = tape.gradient(along, sources, unconnected_gradients="zero")
+    yield from _pairs(case, [*ys, *slopes, *curves])
+
+
+def transforms(case: Case) -> Pairs:
+    """``grad``, ``hvp``, ``jvp`` and ``jvp`` of ``grad``, of the inputs alone."""
+    n, count = len(case.xs), len(case.weights)
+    slopes = case.want[count : count + n]
+    curves = case.want[count + len(case.directions) :][:n]
+    steps = [gt.constant(d) for d in case.directions[:n]]
+
+    def loss(*xs: Any) -> Any:
+        case.reset()
+        return case.loss(case.run(*xs))
+
+    def results(*xs: Any) -> Any:
+        case.reset()
+        return case.run(*xs)
+
+    every = tuple(range(n))
+    for mine, right in zip(gt.grad(loss, argnums=every)(*case.xs), slopes, strict=True):
+        yield "gt.grad", mine, right
+    ys, tangents = gt.jvp(results, tuple(case.xs), tuple(steps))
+    slope = inner(case.directions[:n], slopes)
+    yield from (("gt.jvp, value", y, w) for y, w in zip(ys, case.want, strict=False))
+    yield "gt.jvp", case.loss(tangents), (slope, _size(case.directions, slopes))
+    if case.sources:
+        return  # the directions of variables count in the curves
+    for mine, right in zip(gt.hvp(loss, tuple(case.xs), tuple(steps)), curves, strict=True):
+        yield "gt.hvp", mine, right
+    if any(x.dtype.kind == "c" for x in case.xs):
+        return
+    _, ahead = gt.jvp(gt.grad(loss, argnums=every), tuple(case.xs), tuple(steps))
+    for mine, right in zip(ahead, curves, strict=True):
+        yield "jvp of grad", mine, right
+
+
+def jacobians(case: Case) -> Pairs:
+    """``jacrev`` and ``jacfwd`` of the first result by the first input, and ``hessian``."""
+    x, rest = case.xs[0], case.xs[1:]
+    kinds = {y.dtype.kind for y in case.want}
+    if "c" in kinds or x.size > 12 or case.weights[0].size > 12:
+        return
+
+    def first(x: Any) -> Any:
+        case.reset()
+        return case.run(x, *rest)[0]
+
+    reverse, forward = gt.jacrev(first)(x), gt.jacfwd(first)(x)
+    yield "jacfwd beside jacrev", forward, reverse
+    if len(case.weights) == 1:
+        weights = gt.constant(case.weights[0])
+        slope = gt.tensordot(weights, reverse, axes=weights.ndim)
+        yield "jacrev", slope, case.want[1]
+    if x.size > 6 or case.sources or rest:
+        return
+    hessian = gt.hessian(lambda x: case.loss(case.run(x)))(x)
+    curve = gt.tensordot(hessian, gt.constant(case.directions[0]), axes=x.ndim)
+    yield "hessian", curve, case.want[-1]
+
+
+def _specs(case: Case, unknown: str) -> list[Any]:
+    shapes: list[Any] = [None if unknown == "rank" else [None] * x.ndim for x in case.xs]
+    if unknown == "nothing":
+        shapes = [x.shape for x in case.xs]
+    return [gt.TensorSpec(s, x.dtype) for s, x in zip(shapes, case.xs, strict=True)]
+
+
+def _traced(case: Case, fn: Callable[..., Any], unknown: str) -> Any:
+    """Return a traced function: it has as many arguments as the program."""
+    names = ", ".join(case.program.inputs)
+    flat = eval(f"lambda {names}: fn({names})", {"fn": fn})
+    return gt.function(flat, input_signature=_specs(case, unknown))
+
+
+def traces(unknown: str) -> Callable[[Case], Pairs]:
+    """Return the mode: everything in a trace, then the program alone, with tapes outside."""
+
+    def mode(case: Case) -> Pairs:
+        case.reset()
+        whole = _traced(case, lambda *xs: tuple(case.orders(*xs)), unknown)
+        yield from _pairs(case, whole(*case.xs), "compiled, ")
+        case.reset()
+        alone = _traced(case, case.run, unknown)
+        yield from _pairs(case, case.orders(*case.xs, run=alone), "replayed, ")
+        case.reset()
+        values = case.want[: len(case.weights)]
+        yield from (("compiled", y, w) for y, w in zip(alone(*case.xs), values, strict=True))
+
+    return mode
+
+
+def saved(case: Case) -> Pairs:
+    """Saved and loaded, the program alone and with its gradients."""
+    if case.sources:
+        return  # what is loaded has variables of its own
+    unknown = ("nothing", "sizes")[case.program.seed % 2]
+    alone = _traced(case, case.run, unknown)
+    whole = _traced(case, lambda *xs: tuple(case.orders(*xs)), unknown)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.h5"
+        gt.save(gt.Module(), path, {"alone": alone, "whole": whole}, golden=False)
+        loaded = gt.load(path).signatures
+    yield from _pairs(case, loaded["whole"](*case.xs), "loaded, ")
+    yield from _pairs(case, case.orders(*case.xs, run=loaded["alone"]), "loaded, taped, ")
+
+
+def _stateless(case: Case) -> None:
+    if case.program.stateful:
+        raise Refused("it assigns to a variable")
+
+
+def batches(case: Case) -> Pairs:
+    """``vmap`` of all orders beside a loop, and a tape outside ``vmap``."""
+    _stateless(case)
+    stacked = [gt.stack([x, _other(x)]) for x in case.xs]
+    rows = [[x[i] for x in stacked] for i in range(2)]
+    try:
+        loop = [case.orders(*row) for row in rows]
+    except (ValueError, np.linalg.LinAlgError):
+        return  # the other example is out of the program's range
+    want = [gt.stack(column) for column in zip(*loop, strict=True)]
+    got = gt.vmap(lambda *xs: tuple(case.orders(*xs)))(*stacked)
+    yield from _pairs(case, got, "vmap, ", want)
+    if case.sources:
+        return
+    with gt.GradientTape() as tape:
+        tape.watch(stacked)
+        ys = gt.vmap(case.run)(*stacked)
+        loss = inner([np.stack([w, w]) for w in case.weights], ys)
+    slopes = tape.gradient(loss, stacked, unconnected_gradients="zero")
+    count = len(case.weights)
+    for mine, right in zip(slopes, want[count : count + len(stacked)], strict=True):
+        yield "a tape outside vmap, gradient", mine, right
+
+
+def _other(x: Any) -> Any:
+    return x * (1.0 + 2.0**-9)
+
+
+def in_branch(case: Case) -> Pairs:
+    """In the branch of a traced ``cond``, whose predicate the trace does not know."""
+    _stateless(case)
+
+    def run(*xs: Any) -> Any:
+        taken = gt.sum(gt.abs(xs[0])) >= 0.0
+        return gt.cond(taken, case.run, lambda *xs: tuple(y * 0.5 for y in case.run(*xs)), *xs)
+
+    traced = _traced(case, lambda *xs: tuple(case.orders(*xs, run=run)), "nothing")
+    yield from _pairs(case, traced(*case.xs), "cond, ")
+    yield from _pairs(case, case.orders(*case.xs, run=run), "eager cond, ")
+
+
+def in_scan(case: Case) -> Pairs:
+    """In the body of a ``scan`` of one step, eager and traced."""
+    _stateless(case)
+
+    def run(*xs: Any) -> Any:
+        ones = [x[None] for x in xs]
+        _, ys = gt.scan(lambda c, xs: (c + 1.0, case.run(*xs)), 0.0, ones)
+        return tuple(y[0] for y in ys)
+
+    traced = _traced(case, run, "nothing")
+    yield from _pairs(case, case.orders(*case.xs, run=run), "scan, ")
+    yield from _pairs(case, case.orders(*case.xs, run=traced), "traced scan, ")
+
+
+def in_while(case: Case) -> Pairs:
+    """In the body of a ``while_loop`` of one round."""
+    _stateless(case)
+    zeros = [gt.zeros_like(y) for y in case.want[: len(case.weights)]]
+
+    def run(*xs: Any) -> Any:
+        return gt.while_loop(
+            lambda i, ys: i < 1, lambda i, ys: (i + 1, list(case.run(*xs))), (0, zeros)
+        )[1]
+
+    traced = _traced(case, run, "nothing")
+    yield from _pairs(case, case.orders(*case.xs, run=traced), "traced while_loop, ")
+
+
+def recomputed(case: Case) -> Pairs:
+    """Computed again on the way back, eager and in a trace."""
+    _stateless(case)
+    run = gt.recompute_grad(case.run)
+    yield from _pairs(case, case.orders(*case.xs, run=run), "recompute_grad, ")
+    traced = _traced(case, lambda *xs: tuple(case.orders(*xs, run=run)), "nothing")
+    yield from _pairs(case, traced(*case.xs), "traced recompute_grad, ")
+
+
+#: From the simplest on.
+MODES: dict[str, Callable[[Case], Pairs]] = {
+    "persistent tapes": again,
+    "asked inside": inside,
+    "transforms": transforms,
+    "jacobians": jacobians,
+    "recompute_grad": recomputed,
+    "vmap": batches,
+    "traced": traces("nothing"),
+    "unknown sizes": traces("sizes"),
+    "unknown rank": traces("rank"),
+    "cond": in_branch,
+    "scan": in_scan,
+    "while_loop": in_while,
+    "saved": saved,
+}
+#: What any trace may say of a program that picks elements by their values.
+UNKNOWN = "unknown in this trace"
+#: Errors by which a mode may refuse a program, beside ``Refused``.
+REFUSALS: dict[str, tuple[type[Exception], ...]] = {
+    "unknown rank": (TypeError, ValueError),
+    "unknown sizes": (TypeError, ValueError),
+    "saved": (gt.errors.TraceError, TypeError, ValueError),
+    "vmap": (gt.errors.TraceError,),
+}
+
+
+def _size(weights: list[Array], values: Any) -> float:
+    parts = zip(weights, values, strict=False)
+    return float(sum(np.sum(np.abs(w) * np.abs(np.asarray(y.numpy()))) for w, y in parts))
+
+
+def off(case: Case, mode: str) -> tuple[str | None, bool]:
+    """Return what a mode gives other than the eager run, if anything, and whether it ran."""
+    case.reset()
+    try:
+        ran = False
+        for what, got, want in MODES[mode](case):
+            ran = True
+            said = _different(case, what, got, want)
+            if said:
+                return said, True
+    except Refused:
+        return None, False
+    except Exception as error:
+        if isinstance(error, REFUSALS.get(mode, ())) or UNKNOWN in str(error):
+            return None, False
+        return f"{type(error).__name__}: {error}", True
+    return None, ran
+
+
+def _different(case: Case, what: str, got: Any, want: Any) -> str | None:
+    scale = 0.0
+    if isinstance(want, tuple):
+        want, scale = want
+    mine, right = np.asarray(got.numpy()), np.asarray(want.numpy())
+    if mine.shape != right.shape or mine.dtype != right.dtype:
+        return f"{what}: {mine.dtype}{list(mine.shape)} for {right.dtype}{list(right.shape)}"
+    if not right.size:
+        return None
+    finite = np.abs(right[np.isfinite(right)])
+    scale = max(scale, float(finite.max()) if finite.size else 0.0, 1e-3)
+    if np.allclose(mine, right, rtol=0.0, atol=SAME * scale, equal_nan=True):
+        return None
+    if np.allclose(mine, right, rtol=0.0, atol=SAME * scale + _unsteady(case), equal_nan=True):
+        return None
+    return f"{what} is {mine.tolist()}, of the eager run {right.tolist()}"
+
+
+def _unsteady(case: Case) -> float:
+    """Return by how much rounding of the inputs alone changes what an eager run gives."""
+    case.reset()
+    near = [gt.constant(np.asarray(x.numpy()) * (1.0 + 1e-12)) for x in case.xs]
+    got = case.orders(*near)
+    case.reset()
+    changes = [np.abs(a.numpy() - b.numpy()).max(initial=0.0) for a, b in zip(got, case.want)]
+    return 10.0 * float(np.nan_to_num(np.max(changes, initial=0.0)))

@@ -1,0 +1,185 @@
+"""Random programs as text: lines of ops over named values, which can be run, frozen and printed."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import gradtape as gt
+
+__all__ = ["PRELUDE", "Line", "Program"]
+
+Array = NDArray[Any]
+
+#: Functions that programs may name, as they stand in what is printed.
+PRELUDE = {
+    "cubed": """@gt.custom_gradient
+def cubed(x):
+    return x * x * x, lambda g: 3.0 * g * x * x""",
+    "paired": """@gt.custom_gradient
+def paired(x, y):
+    z = x * y
+    return (gt.tanh(z), x - y), lambda a, b: (
+        a * y * (1.0 - gt.tanh(z) ** 2) + b, a * x * (1.0 - gt.tanh(z) ** 2) - b
+    )""",
+    "nested_rule": """@gt.custom_gradient
+def nested_rule(x):
+    return cubed(gt.sin(x)), lambda g: 3.0 * g * gt.sin(x) ** 2 * gt.cos(x)""",
+}
+
+_NAME = re.compile(r"\b[vwx]\d+\b")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: ``name = text``, with ``{0}``, ``{1}`` for the names of its operands.
+
+    A line whose ``assigns`` is a variable calls its method; ``stops`` marks ``stop_gradient``.
+    """
+
+    name: str
+    text: str
+    operands: tuple[str, ...] = ()
+    assigns: str | None = None
+    stops: bool = False
+
+    @property
+    def code(self) -> str:
+        """The expression, with the names of its operands."""
+        return self.text.format(*self.operands)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Inputs, variables and lines; what it returns are the values of ``outputs``."""
+
+    inputs: dict[str, Array]
+    variables: dict[str, Array]
+    lines: tuple[Line, ...]
+    outputs: tuple[str, ...]
+    seed: int = 0
+    #: values of the lines, as they were when the program was drawn
+    values: dict[str, Array] = field(default_factory=dict, compare=False)
+
+    @property
+    def stateful(self) -> bool:
+        """Whether some line assigns to a variable."""
+        return any(line.assigns for line in self.lines)
+
+    def source(self) -> str:
+        """Return the program as a function of its inputs, which finds its variables outside."""
+        body = [
+            f"    {line.code}" if line.assigns else f"    {line.name} = {line.code}"
+            for line in self.lines
+        ]
+        head = f"def program({', '.join(self.inputs)}):"
+        return "\n".join([head, *body, f"    return {', '.join(self.outputs)},"])
+
+    def frozen_source(self) -> str:
+        """Return it as a function of inputs and variables; what no gradient passes is given.
+
+        ``F`` holds the values behind ``stop_gradient`` and those that were assigned: a read after
+        an assignment follows the variable, and nothing of what was put in.
+        """
+        body = []
+        for line in self.lines:
+            if line.assigns:
+                v = line.assigns
+                body.append(f"    {v} = F[{line.name!r}] + (given_{v} - F[{v!r}])")
+            elif line.stops:
+                body.append(f"    {line.name} = F[{line.name!r}]")
+            else:
+                body.append(f"    {line.name} = {line.code.replace('.value', '')}")
+        head = f"def program({', '.join([*self.inputs, *self.variables])}):"
+        first = [f"    given_{v} = {v}" for v in self.variables]
+        return "\n".join([head, *first, *body, f"    return {', '.join(self.outputs)},"])
+
+    def prelude(self) -> list[str]:
+        """Return the definitions that its text needs."""
+        text = " ".join(line.text for line in self.lines)
+        needed = [name for name in PRELUDE if name in text]
+        if "nested_rule" in needed and "cubed" not in needed:
+            needed.insert(0, "cubed")
+        return [PRELUDE[name] for name in needed]
+
+    def function(self, variables: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
+        """Return it as a callable, closed over ``variables``."""
+        return _defined(self.source(), variables)
+
+    def frozen(self) -> Callable[..., tuple[Any, ...]]:
+        """Return it as a callable of inputs and variables that assigns nothing."""
+        made = {v: gt.Variable(x) for v, x in self.variables.items()}
+        given: dict[str, Any] = {v: gt.constant(x) for v, x in self.variables.items()}
+        if any(line.assigns or line.stops for line in self.lines):
+            scope = dict(_helpers(), **made, **{n: gt.constant(x) for n, x in self.inputs.items()})
+            for line in self.lines:
+                value = eval(line.code, scope)
+                if line.assigns:
+                    given[line.name] = gt.constant(made[line.assigns].numpy())
+                else:
+                    scope[line.name] = value
+                    if line.stops:
+                        given[line.name] = gt.constant(value.numpy())
+        return _defined(self.frozen_source(), {"F": given})
+
+    def pruned(self) -> Program:
+        """Return it without the lines, inputs and variables that nothing depends on."""
+        needed, kept = set(self.outputs), []
+        for line in reversed(self.lines):
+            if line.name in needed or (line.assigns in needed):
+                needed.update(_NAME.findall(line.code))
+                kept.append(line)
+        return replace(
+            self,
+            lines=tuple(reversed(kept)),
+            inputs={k: x for k, x in self.inputs.items() if k in needed} or self.inputs,
+            variables={k: x for k, x in self.variables.items() if k in needed},
+        )
+
+    def setup(self) -> Iterator[str]:
+        """Give the lines of text that define inputs, variables and the program."""
+        yield "import numpy as np\nimport gradtape as gt\n"
+        for name, x in self.inputs.items():
+            yield f"{name} = gt.constant({literal(x)})"
+        for name, x in self.variables.items():
+            yield f"{name} = gt.Variable({literal(x)})"
+        yield "\n"
+        for text in self.prelude():
+            yield text + "\n\n"
+        yield self.source() + "\n"
+
+
+def literal(x: Array) -> str:
+    """Return an array as the text that makes it."""
+    if x.size == 0:
+        return f"np.zeros({x.shape}, {x.dtype.name!r})"
+    return f"np.array({x.tolist()!r}, {x.dtype.name!r})".replace("nan", "np.nan").replace(
+        "inf", "np.inf"
+    )
+
+
+def _helpers() -> dict[str, Any]:
+    """Return a fresh namespace for programs."""
+    scope: dict[str, Any] = {"np": np, "gt": gt}
+    for text in PRELUDE.values():
+        exec(_code(text), scope)
+    return scope
+
+
+@functools.lru_cache(maxsize=256)
+def _code(source: str) -> CodeType:
+    return compile(source, "<program>", "exec")
+
+
+def _defined(source: str, extra: dict[str, Any]) -> Callable[..., tuple[Any, ...]]:
+    scope = dict(_helpers(), **extra)
+    exec(_code(source), scope)
+    made: Callable[..., tuple[Any, ...]] = scope["program"]
+    return made

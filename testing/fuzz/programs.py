@@ -1,0 +1,127 @@
+"""``programs``: random programs of 3 to 25 ops, against differences and in every mode.
+
+Each is run eagerly, and its gradients of first and second order are held against finite
+differences; then every mode of ``modes.MODES`` must give what the eager run gives. What differs is
+reduced to the smallest program that still differs, in the simplest mode, and printed to be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .commands import Clock
+from .drawing import drawn
+from .measuring import Case, slopes_off
+from .modes import MODES, off
+from .program import Array, Program, literal
+from .shrinking import reduced
+
+__all__ = ["add_arguments", "run", "shown", "wrong"]
+
+DIFFERENCES = "differences"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add this fuzzer's own options to its parser."""
+    parser.add_argument("--programs", metavar="N", type=int, help="stop after so many programs")
+    parser.add_argument(
+        "--mode", action="append", choices=[DIFFERENCES, *MODES], help="these alone (all of them)"
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="look at all programs before it ends"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run programs until the time is over; return 1 if one of them is wrong."""
+    clock, ran, failures = Clock(options.seconds, options.programs), Counter[str](), 0
+    modes = options.mode or [DIFFERENCES, *MODES]
+    done = 0
+    while clock.runs(done):
+        program = drawn(options.seed + done)
+        done += 1
+        for mode, said in wrong(program, modes, ran):
+            failures += 1
+            print(f"\n# seed {program.seed}, {mode}: {said}"[:600])
+            print(shown(_smallest(program, mode), mode), flush=True)
+            if not options.keep_going:
+                break
+        if failures and not options.keep_going:
+            break
+    print(
+        f"programs: {done} in {clock.elapsed:.0f} s, from seed {options.seed}; ran: "
+        + ", ".join(f"{mode} {ran[mode]}" for mode in modes)
+        + f"; unexplained: {failures}"
+    )
+    return 1 if failures else 0
+
+
+def wrong(
+    program: Program, modes: Sequence[str], ran: Counter[str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Give the modes in which a program is wrong, and how; count those that ran."""
+    ran = Counter() if ran is None else ran
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            case = Case(program)
+            said, told = slopes_off(case) if DIFFERENCES in modes else (None, False)
+        except Exception as error:
+            yield DIFFERENCES, f"{type(error).__name__}: {error}"
+            return
+        ran[DIFFERENCES] += told
+        if said:
+            yield DIFFERENCES, said
+        for mode in modes:
+            if mode != DIFFERENCES:
+                said, took_part = off(case, mode)
+                ran[mode] += took_part
+                if said:
+                    yield mode, said
+
+
+def _smallest(program: Program, mode: str) -> Program:
+    """Return the program reduced, wrong in the same mode and way."""
+    kind = _kind(next((said for _, said in wrong(program, [mode])), ""))
+    return reduced(
+        program, lambda other: any(_kind(said) == kind for _, said in wrong(other, [mode]))
+    )
+
+
+def _kind(said: str) -> str:
+    """Return what stays of a message while numbers and names change."""
+    return said.split(":")[0].split(" is ")[0]
+
+
+def shown(program: Program, mode: str) -> str:
+    """Return a program that shows what is wrong."""
+    names = [*program.inputs]
+    tensors = f"[{', '.join(names)}]"
+    lines = [*program.setup()]
+    if mode == DIFFERENCES:
+        lines.append(f"gt.testing.check_gradients(program, *{tensors})")
+    else:
+        lines.append("from gradtape.testing.fuzz.measuring import Case")
+        lines.append("from gradtape.testing.fuzz.modes import off")
+        lines.append("from gradtape.testing.fuzz.program import Line, Program\n")
+        lines.append(f"print(program(*{tensors}))")
+        lines.append(f"same = {program_text(program)}")
+        lines.append(f"print(off(Case(same), {mode!r})[0])")
+    return "\n".join(lines)
+
+
+def program_text(program: Program) -> str:
+    """Return the text of the program as it is drawn, for another run."""
+
+    def arrays(given: dict[str, Array]) -> str:
+        return "{" + ", ".join(f"{n!r}: {literal(x)}" for n, x in given.items()) + "}"
+
+    return (
+        f"Program({arrays(program.inputs)}, {arrays(program.variables)}, {program.lines!r}, "
+        f"{program.outputs!r}, {program.seed})"
+    )

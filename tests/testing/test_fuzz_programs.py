@@ -1,0 +1,70 @@
+"""The fuzzer of programs: a short run of it, and that it finds and reduces what is wrong."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.testing.fuzz import drawing, program, programs
+from gradtape.testing.fuzz.commands import main
+from gradtape.testing.fuzz.modes import MODES
+from gradtape.testing.fuzz.shrinking import reduced
+
+ALL = [programs.DIFFERENCES, *MODES]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_random_program_is_right_in_every_mode(seed: int) -> None:
+    assert list(programs.wrong(drawing.drawn(seed), ALL)) == []
+
+
+def test_the_same_seed_draws_the_same_program() -> None:
+    assert drawing.drawn(7).source() == drawing.drawn(7).source()
+    assert drawing.drawn(7).source() != drawing.drawn(8).source()
+
+
+def test_every_template_makes_a_line() -> None:
+    made = set()
+    rng = random.Random(0)
+    known = {
+        **{f"x{i}": np.sin(np.arange(3.0) + i) for i in range(3)},
+        **{f"x{i}": np.cos(np.arange(9.0) * (i - 2)).reshape(3, 3) + 2 * np.eye(3) for i in (3, 4)},
+        "x5": np.array([0.4 + 0.3j, 0.2 - 0.7j, 1.0j]),
+        "x6": np.array([1.4]),
+        "x7": np.array(0.6),
+        "x8": np.array([[0.7]]),
+    }
+    scope = dict(program._helpers(), **{n: gt.constant(x) for n, x in known.items()})
+    for number, (template, _) in enumerate(drawing.TEMPLATES):
+        for _ in range(60):
+            line = drawing._op_line(rng, known, 0, template)
+            if line is not None and drawing._run(line, scope) is not None:
+                made.add(number)
+                break
+    missing = [t for i, (t, _) in enumerate(drawing.TEMPLATES) if i not in made]
+    assert missing == []
+
+
+def test_a_wrong_rule_is_found_reduced_and_printed(monkeypatch, capsys) -> None:
+    wrong = program.PRELUDE["cubed"].replace("3.0 * g", "2.0 * g")
+    monkeypatch.setitem(program.PRELUDE, "cubed", wrong)
+    seed = next(s for s in range(300) if "cubed(" in drawing.drawn(s).source())
+    arguments = ["programs", "--seed", str(seed), "--programs", "1", "--mode", "differences"]
+    assert main(arguments) == 1
+    said = capsys.readouterr().out
+    assert said.count(" = cubed(") == 1
+    assert said.count("    v") == 1  # one line is left
+    assert "unexplained: 1" in said
+    shown = said[said.index("import numpy") : said.index("programs: 1")]
+    with pytest.raises(AssertionError, match="the tape says"):
+        exec(shown, {})
+
+
+def test_reducing_keeps_what_fails() -> None:
+    drawn = next(p for p in map(drawing.drawn, range(300)) if "gt.sin(" in p.source())
+    small = reduced(drawn, lambda other: "gt.sin(" in other.source())
+    assert len(small.lines) == 1
+    assert all(x.size == 1 for x in small.inputs.values())
