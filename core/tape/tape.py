@@ -197,7 +197,9 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If a non-persistent tape is asked a second time.
+            If the tape was never entered, or a non-persistent one is asked a second time.
+        GradientError
+            If the tape is strict, and a path is broken.
         TypeError
             If the target is ``None`` or not a tensor.
         ValueError
@@ -206,6 +208,9 @@ class GradientTape(RecordingTape):
         Notes
         -----
         The gradient of a complex target is TensorFlow's: the conjugate of the derivative.
+
+        A persistent tape that is asked inside its own block records the gradient, for derivatives
+        of higher orders; :meth:`stop_recording` saves that where they are not needed.
 
         Examples
         --------
@@ -281,7 +286,8 @@ class GradientTape(RecordingTape):
             proportional to it. By default as many as take 1 GiB, by an estimate from the largest
             tensor on the tape.
         experimental_use_pfor
-            If false, the rows go back one by one, without batching rules.
+            If false, the rows go back one by one, without batching rules; outside traces the tape
+            must be persistent then.
 
         Returns
         -------
@@ -292,7 +298,10 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If a non-persistent tape is asked a second time.
+            If the tape was never entered, or a non-persistent one is asked a second time, or for
+            its rows one by one.
+        GradientError
+            If the tape is strict, and a path is broken.
         TypeError
             If the target is no tensor; in a trace, if its shape is not fully known.
         ValueError
@@ -359,9 +368,12 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If a non-persistent tape is asked a second time.
+            As for :meth:`jacobian`.
+        GradientError
+            If the tape is strict, and a path is broken.
         ValueError
-            If the numbers of examples differ; with ``check``, if examples are not independent.
+            If target or source has fewer than two axes, or the numbers of examples differ; with
+            ``check``, if examples are not independent.
 
         Examples
         --------
@@ -427,7 +439,8 @@ class GradientTape(RecordingTape):
             others = tuple(map(OuterTape.of, others))
         raw = not others
         ended = after_batches.set(True) if self.batched else None
-        strict = [t for t in (getattr(x, "root", x) for x in others) if getattr(t, "_strict", None)]
+        roots: list[Any] = [getattr(x, "root", x) for x in others]
+        strict = [x for x in roots if getattr(x, "_strict", False)]
         for tape in strict:  # a rule may round, as that of remainder does
             tape._strict = False
         asked = strictness.set(True) if self._strict else None
