@@ -17,7 +17,7 @@ from ..base.spec import unsure
 from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
-from ..ops.dispatch import check_alive
+from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
@@ -232,7 +232,8 @@ class GradientTape(RecordingTape):
         seeds = _seeds(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
-        check_strict(self, targets, handles)
+        if self._strict:
+            check_strict(self, targets, handles)
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
@@ -439,8 +440,7 @@ class GradientTape(RecordingTape):
             others = tuple(map(OuterTape.of, others))
         raw = not others
         ended = after_batches.set(True) if self.batched else None
-        roots: list[Any] = [getattr(x, "root", x) for x in others]
-        strict = [x for x in roots if getattr(x, "_strict", False)]
+        strict = _strict_ones(others) if others else []
         for tape in strict:  # a rule may round, as that of remainder does
             tape._strict = False
         asked = strictness.set(True) if self._strict else None
@@ -498,6 +498,11 @@ class GradientTape(RecordingTape):
         return explain(self, _handle(target, "target"), _handle(source, "source"), source)
 
 
+def _strict_ones(recorders: tuple[Any, ...]) -> list[Any]:
+    roots = [getattr(x, "root", x) for x in recorders]
+    return [x for x in roots if getattr(x, "_strict", False)]
+
+
 def _check_rows(parallel_iterations: int | None, name: str) -> None:
     if parallel_iterations is None:
         return
@@ -514,7 +519,8 @@ def _check_rows(parallel_iterations: int | None, name: str) -> None:
 def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     """Return the tensor that stands for a target or source; a variable is not watched by this."""
     if type(leaf) is Tensor:
-        check_alive(leaf.array)
+        if is_transformed(leaf.array):
+            check_alive(leaf.array)
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()
