@@ -90,12 +90,16 @@ class Batched(ArrayOperators):
         array: Any = self
         while type(array) is Batched:
             if array.level not in running_levels and not after_batches.get():
-                return (
-                    f"{self!r} was made inside a vmap and is used after it; return it from the "
-                    "function instead"
-                )
+                return self.used_after()
             array = array.array
         return None
+
+    def used_after(self) -> str:
+        """Say that it is used after its batch."""
+        return (
+            f"{self!r} was made inside a vmap and is used after it; return it from the function "
+            "instead"
+        )
 
     def why_unknown(self) -> str:
         gone = self.gone()

@@ -15,7 +15,7 @@ from ..base.dtypes import SCALARS
 from ..base.spec import TensorSpec
 from ..base.unknown import user_line
 from ..errors import TraceError
-from ..ops.dispatch import check_alive, is_transformed, register_array_type
+from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
 from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written
 from .text import graph_text
@@ -130,7 +130,8 @@ class Graph(BaseGraph):
             return array
         if type(array) is Symbol or (self.level and is_transformed(array)):
             if array not in self._captured:
-                check_alive(array)
+                if self.parent is None:
+                    raise TraceError(f"{user_line()}: {array.used_after()}")
                 self.captures.append(self.parent.adopt(array))
                 name = getattr(array, "name", None)
                 self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, name))
@@ -350,8 +351,8 @@ def _trace(op: Op) -> Any:
     def append(*arrays: Any, **params: Any) -> Any:
         graph = active_graph.get()
         if graph is None:
-            for x in arrays:
-                check_alive(x)
+            symbol = next(x for x in arrays if type(x) is Symbol)
+            raise TraceError(f"{user_line()}: {symbol.used_after()}")
         return graph.add(op, arrays, params)
 
     return append

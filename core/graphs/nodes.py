@@ -70,8 +70,10 @@ class Symbol(ArrayOperators):
         graph: Any = active_graph.get()
         while graph is not None and graph is not self.graph:
             graph = graph.parent
-        if graph is not None:
-            return None
+        return self.used_after() if graph is None else None
+
+    def used_after(self) -> str:
+        """Say that it is used after its trace."""
         return (
             f"{self!r} was made while {self.graph.name!r} was traced and is used after it; return "
             "it from the function instead"

@@ -55,7 +55,7 @@ class RecordingTape(Recorder):
         self._may_lack = False
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
-        self._thread: Tensor | None = None
+        self._thread: int | None = None
         # the levels of the batches in which the tape was opened, and whether it has seen others
         self.levels: frozenset[int] = frozenset()
         self.batched = False

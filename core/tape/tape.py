@@ -17,7 +17,7 @@ from ..base.spec import unsure
 from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
-from ..ops.dispatch import check_alive
+from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
@@ -197,7 +197,9 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If a non-persistent tape is asked a second time.
+            If the tape was never entered, or a non-persistent one is asked a second time.
+        GradientError
+            If the tape is strict, and a path is broken.
         TypeError
             If the target is ``None`` or not a tensor.
         ValueError
@@ -206,6 +208,9 @@ class GradientTape(RecordingTape):
         Notes
         -----
         The gradient of a complex target is TensorFlow's: the conjugate of the derivative.
+
+        A persistent tape that is asked inside its own block records the gradient, for derivatives
+        of higher orders; :meth:`stop_recording` saves that where they are not needed.
 
         Examples
         --------
@@ -227,7 +232,8 @@ class GradientTape(RecordingTape):
         seeds = _seeds(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
-        check_strict(self, targets, handles)
+        if self._strict:
+            check_strict(self, targets, handles)
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
@@ -281,7 +287,8 @@ class GradientTape(RecordingTape):
             proportional to it. By default as many as take 1 GiB, by an estimate from the largest
             tensor on the tape.
         experimental_use_pfor
-            If false, the rows go back one by one, without batching rules.
+            If false, the rows go back one by one, without batching rules; outside traces the tape
+            must be persistent then.
 
         Returns
         -------
@@ -292,7 +299,10 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If a non-persistent tape is asked a second time.
+            If the tape was never entered, or a non-persistent one is asked a second time, or for
+            its rows one by one.
+        GradientError
+            If the tape is strict, and a path is broken.
         TypeError
             If the target is no tensor; in a trace, if its shape is not fully known.
         ValueError
@@ -359,9 +369,12 @@ class GradientTape(RecordingTape):
         Raises
         ------
         RuntimeError
-            If a non-persistent tape is asked a second time.
+            As for :meth:`jacobian`.
+        GradientError
+            If the tape is strict, and a path is broken.
         ValueError
-            If the numbers of examples differ; with ``check``, if examples are not independent.
+            If target or source has fewer than two axes, or the numbers of examples differ; with
+            ``check``, if examples are not independent.
 
         Examples
         --------
@@ -427,7 +440,7 @@ class GradientTape(RecordingTape):
             others = tuple(map(OuterTape.of, others))
         raw = not others
         ended = after_batches.set(True) if self.batched else None
-        strict = [t for t in (getattr(x, "root", x) for x in others) if getattr(t, "_strict", None)]
+        strict = _strict_ones(others) if others else []
         for tape in strict:  # a rule may round, as that of remainder does
             tape._strict = False
         asked = strictness.set(True) if self._strict else None
@@ -485,6 +498,11 @@ class GradientTape(RecordingTape):
         return explain(self, _handle(target, "target"), _handle(source, "source"), source)
 
 
+def _strict_ones(recorders: tuple[Any, ...]) -> list[Any]:
+    roots = [getattr(x, "root", x) for x in recorders]
+    return [x for x in roots if getattr(x, "_strict", False)]
+
+
 def _check_rows(parallel_iterations: int | None, name: str) -> None:
     if parallel_iterations is None:
         return
@@ -501,7 +519,8 @@ def _check_rows(parallel_iterations: int | None, name: str) -> None:
 def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     """Return the tensor that stands for a target or source; a variable is not watched by this."""
     if type(leaf) is Tensor:
-        check_alive(leaf.array)
+        if is_transformed(leaf.array):
+            check_alive(leaf.array)
         return leaf
     if isinstance(leaf, Variable):
         return leaf.handle()

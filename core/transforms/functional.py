@@ -167,7 +167,7 @@ def tape_of(persistent: bool = False, strict: bool = False) -> GradientTape:
 def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
     """Warn if derivatives of results lack a part; a strict tape raises when it is asked."""
     if tape._may_lack and not tape._strict:
-        targets = [leaf for leaf in results if isinstance(leaf, (Tensor, Variable))]
+        targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
         tell(severed(tape, targets, sources), False)
 
 
