@@ -15,13 +15,14 @@ from ..core.extend import (
     Variable,
     as_tensor,
     backend_of,
+    calling_in,
     ops,
     to_numpy,
 )
 from ..layers.sequential import takes_training
 from . import losses, optimizers
 from . import metrics as known_metrics
-from .checks import FirstLook, check_labels, whats_not_finite
+from .checks import FirstLook, check_labels, check_restored, whats_not_finite
 from .data import Examples, as_dataset, as_part
 from .epochs import Session
 from .losses.kinds import kind_of
@@ -62,6 +63,8 @@ class Trainer(Session):
         self.metrics = known_metrics.get(metrics, self.kind)
         self.names = ("loss", *self.metrics)
         self.with_training = takes_training(model)
+        if method == "fit":
+            check_restored(model)
         self.variables: list[Variable] = []
         self.method = method
         self._seen = 0  # the size of the batch that was looked at
@@ -70,10 +73,9 @@ class Trainer(Session):
         self._snapshot: list[tuple[Variable, Any]] | None = None
 
     def call(self, x: Tensor, training: bool) -> Tensor:
-        """Return the model's predictions."""
-        if self.with_training:
-            return self.model(x, training=training)
-        return self.model(x)
+        """Return the model's predictions, the mode handed on if it does not take it."""
+        with calling_in(training):
+            return self.model(x, training=training) if self.with_training else self.model(x)
 
     def check(self, y: Tensor, what: str) -> None:
         """Raise if labels are outside what the loss can mean."""

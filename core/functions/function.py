@@ -9,7 +9,13 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from ..base.context import active_batches, active_graph, tracing_into
+from ..base.context import (
+    active_batches,
+    active_graph,
+    calling_in,
+    tracing_into,
+    training_mode,
+)
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
@@ -129,7 +135,12 @@ class Function(Generic[P, R]):
         if not named and not any(type(x) is not Tensor for x in given):
             quick = tuple([(x.array.shape, x.array.dtype) for x in given])
             known = self._quick.get(quick)
-            if known is not None and active_graph.get() is None and not active_batches.get():
+            if (
+                known is not None
+                and active_graph.get() is None
+                and not active_batches.get()
+                and not (known.trained and known.outdated)
+            ):
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
         if active_graph.get() is not None or active_batches.get():  # a part of what is around it
@@ -138,10 +149,11 @@ class Function(Generic[P, R]):
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             return self.python_function(*given, **named)
-        concrete = self._concrete.get(key)
+        concrete = self._known(key)
         if concrete is None:
-            concrete = self._concrete[key] = self._trace(given, named)
-        if quick is not None and len(quick) == len(tensors):
+            concrete = self._trace(given, named)
+            self._concrete[_mode_key(key) if concrete.while_training else key] = concrete
+        if quick is not None and len(quick) == len(tensors) and not concrete.asks_mode:
             self._quick[quick] = concrete
         return concrete.call_flat(tensors)
 
@@ -170,9 +182,19 @@ class Function(Generic[P, R]):
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
         args, kwargs, _, key = self._canonical(args, kwargs)
-        if key not in self._concrete:
-            self._concrete[key] = self._trace(args, kwargs)
-        return self._concrete[key]
+        concrete = self._known(key)
+        if concrete is None:
+            concrete = self._trace(args, kwargs)
+            self._concrete[_mode_key(key) if concrete.while_training else key] = concrete
+        return concrete
+
+    def _known(self, key: Any) -> ConcreteFunction | None:
+        """Return the trace of a key, if there is one for what is frozen and what trains now."""
+        found = self._concrete.get(key)
+        mode = training_mode.get()
+        if mode is not None and mode.training and (found is None or found.asks_mode):
+            found = self._concrete.get(_mode_key(key))
+        return None if found is None or (found.trained and found.outdated) else found
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
@@ -238,7 +260,11 @@ class Function(Generic[P, R]):
         graph = Graph(self.name)
         closure = Closure(graph)
         names = self._positional
-        with tracing_into(graph, closure):
+        around = training_mode.get()
+        with (
+            calling_in(None if around is None else around.training) as mode,
+            tracing_into(graph, closure),
+        ):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):
                 if isinstance(leaf, TensorSpec):
@@ -250,10 +276,20 @@ class Function(Generic[P, R]):
             results = map_structure(lambda leaf: _output(leaf, closure), returned)
         if closure.tensors:
             graph.closure = closure
-        return ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+        concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+        concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
+        if closure.watched or graph.updates:
+            concrete.trained = tuple((v, v.trainable) for v in concrete.graph.variables)
+        return concrete
 
     def __repr__(self) -> str:
         return f"<function {self.name}, {len(self._concrete)} traces>"
+
+
+def _mode_key(key: Any) -> Any:
+    """Return the key of a trace in which modules were told to train by a call around it."""
+    tree, leaves = key
+    return (tree, "training"), leaves
 
 
 def _output(leaf: Any, closure: Closure) -> Any:

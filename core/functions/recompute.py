@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..base.context import active_tapes, recording_to
+from ..base.context import active_tapes, calling_in, recording_to, training_mode
 from ..base.recorder import Recorder
 from ..base.tree import flatten, pack_like
 from ..tape.tape import GradientTape
@@ -64,6 +64,7 @@ def recompute_grad(f: Fn) -> Fn:
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         returned: list[Any] = []
+        mode = training_mode.get()
 
         @custom_gradient
         @functools.wraps(f)
@@ -75,7 +76,8 @@ def recompute_grad(f: Fn) -> Fn:
                 sources = [leaf for leaf in flatten(args) if type(leaf) is Tensor]
                 with GradientTape(watch_accessed_variables=False) as tape:
                     tape.watch([*sources, *variables])
-                    repeated = f(*args, **kwargs)
+                    with calling_in(None if mode is None else mode.training):
+                        repeated = f(*args, **kwargs)
                 targets = _tensors(repeated)
                 grads, of_variables = tape.gradient(
                     targets, (sources, list(variables)), output_gradients=list(upstream)
