@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .base.context import calling_in, training_mode
+from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
 from .base.spec import TensorSpec
 from .base.tree import map_structure
@@ -389,18 +389,19 @@ def _handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         training = args[place] if len(args) > place else kwargs.get("training")
         mode = training_mode.get()
-        if mode is not None:
-            if training is None:
+        if training is None:
+            if mode is not None:
                 mode.asked = True
                 if len(args) <= place and mode.training is not None:
                     kwargs["training"] = mode.training
-                return call(self, *args, **kwargs)
-            if mode.training is training:
-                return call(self, *args, **kwargs)
-        elif training is None:
             return call(self, *args, **kwargs)
-        with calling_in(training):
+        if mode is not None and mode.training is training:
             return call(self, *args, **kwargs)
+        token = training_mode.set(Mode(training))  # without the cost of a context manager
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            training_mode.reset(token)
 
     return wrapper
 

@@ -58,8 +58,8 @@ class Optimizer(Module):
     Raises
     ------
     ValueError
-        If the learning rate is negative or not finite, or gradients are to be clipped in two ways or
-        to nothing.
+        If the learning rate is negative or not finite, or gradients are to be clipped in two ways
+        or to nothing.
 
     Examples
     --------

@@ -140,6 +140,7 @@ class Function(Generic[P, R]):
                 and active_graph.get() is None
                 and not active_batches.get()
                 and not (known.trained and known.outdated)
+                and not (known.asks_mode and _told_to_train())
             ):
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
@@ -153,7 +154,7 @@ class Function(Generic[P, R]):
         if concrete is None:
             concrete = self._trace(given, named)
             self._concrete[_mode_key(key) if concrete.while_training else key] = concrete
-        if quick is not None and len(quick) == len(tensors) and not concrete.asks_mode:
+        if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
             self._quick[quick] = concrete
         return concrete.call_flat(tensors)
 
@@ -191,8 +192,7 @@ class Function(Generic[P, R]):
     def _known(self, key: Any) -> ConcreteFunction | None:
         """Return the trace of a key, if there is one for what is frozen and what trains now."""
         found = self._concrete.get(key)
-        mode = training_mode.get()
-        if mode is not None and mode.training and (found is None or found.asks_mode):
+        if (found is None or found.asks_mode) and _told_to_train():
             found = self._concrete.get(_mode_key(key))
         return None if found is None or (found.trained and found.outdated) else found
 
@@ -284,6 +284,12 @@ class Function(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<function {self.name}, {len(self._concrete)} traces>"
+
+
+def _told_to_train() -> bool:
+    """Return whether the call around tells modules to train."""
+    mode = training_mode.get()
+    return mode is not None and bool(mode.training)
 
 
 def _mode_key(key: Any) -> Any:

@@ -92,7 +92,7 @@ class _FunctionLoss(Loss):
     """A loss that is one of the functions, with settings."""
 
     function: ClassVar[Callable[..., Any]]
-    #: Whether a vector and a column count the same examples; where classes have an axis, they do not.
+    #: Whether a vector and a column count the same examples: not where classes have an axis.
     columns: ClassVar[bool] = True
 
     def __init__(self, reduction: str | None, name: str | None, **settings: Any) -> None:

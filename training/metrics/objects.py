@@ -132,7 +132,7 @@ class MeanOf(Metric):
     """The mean of a function with a value per example, with settings."""
 
     function: ClassVar[Callable[..., Any]]
-    #: Whether a vector and a column count the same examples; where classes have an axis, they do not.
+    #: Whether a vector and a column count the same examples: not where classes have an axis.
     columns: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:
