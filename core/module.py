@@ -35,7 +35,8 @@ class Module:
 
     Assign variables and modules to attributes (also inside lists, tuples and dicts); they are
     found by looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved
-    as graphs.
+    as graphs. A call with ``training=True`` or ``False`` says so to all modules called inside it
+    that take ``training`` and are not given it.
 
     A class that a plugin provides says the name that files know it by:
     ``class Dense(Layer, saved_as="layers.Dense")``. It then needs ``get_config()``, and a
