@@ -16,6 +16,7 @@ from ..core.extend import (
     as_tensor,
     backend_of,
     calling_in,
+    frozen_variables,
     ops,
     to_numpy,
 )
@@ -103,10 +104,28 @@ class Trainer(Session):
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
             raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
-        self.optimizer.build(self.variables)
+        self.optimizer.build(self._claimants())
         # arrays are never written, so holding on to them is enough
         held = (*self.model.variables, *self.optimizer.variables)
         self._snapshot = [(variable, variable.array) for variable in held]
+
+    def _claimants(self) -> list[Variable]:
+        """Return the variables in the order of the state that a file brought for the optimizer.
+
+        Of a model that was frozen since, in part, these are more than train.
+        """
+        held = self.optimizer.unclaimed
+        if held in (0, len(self.variables)):
+            return self.variables
+        modules = (self.model, *self.model.submodules)
+        frozen = {v for module in modules for v in frozen_variables(module)}
+        both = [v for v in self.model.variables if v.trainable or v in frozen]
+        if len(both) != held:
+            raise ValueError(
+                f"fit: the optimizer was saved with the state of {held} variables, and the model "
+                f"trains {len(self.variables)}; freeze what was frozen then, or begin another"
+            )
+        return both
 
     def restore(self) -> None:
         """Go back to the state in which the epoch began."""

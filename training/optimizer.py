@@ -252,6 +252,12 @@ class Optimizer(Module):
                     getattr(self, slot).append(_zeros_for(variable, slot))
         return places
 
+    @property
+    def unclaimed(self) -> int:
+        """How many variables' state a file brought, until the first of them are given."""
+        held = max((len(getattr(self, slot)) for slot in self.slots), default=0)
+        return 0 if self._gradtape_places else held
+
     def _check_slots(self, variable: Variable, place: int) -> None:
         """Check what a saved file brought against the variable that it is now for."""
         for slot in self.slots:
