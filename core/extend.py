@@ -9,6 +9,7 @@ from ..public import publish
 from .base.context import (
     active_graph,
     active_tapes,
+    calling_in,
     init_scope,
     loop_limit,
     recording_to,
@@ -130,6 +131,7 @@ __all__ = [
     "batched_graph",
     "beside",
     "broadcast_shapes",
+    "calling_in",
     "check_randomness",
     "check_same_backend",
     "compiled",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
 from .base.spec import TensorSpec
 from .base.tree import map_structure
@@ -33,7 +35,8 @@ class Module:
 
     Assign variables and modules to attributes (also inside lists, tuples and dicts); they are
     found by looking, in a stable order. Methods decorated with :func:`gradtape.function` are saved
-    as graphs.
+    as graphs. A call with ``training=True`` or ``False`` says so to all modules called inside it
+    that take ``training`` and are not given it.
 
     A class that a plugin provides says the name that files know it by:
     ``class Dense(Layer, saved_as="layers.Dense")``. It then needs ``get_config()``, and a
@@ -83,7 +86,7 @@ class Module:
         cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
         call = cls.__dict__.get("__call__")
         if call is not None and not isinstance(call, Function):
-            cls.__call__ = _noting(call)  # type: ignore[assignment, method-assign, unused-ignore]
+            cls.__call__ = _noting(_handing_on(call))  # type: ignore[assignment, method-assign, unused-ignore]
 
     @property
     def name(self) -> str:
@@ -372,6 +375,38 @@ def _leaves(
                 yield f"{path}/{key}", item
             elif type(item) not in _PLAIN:
                 yield from _leaves(f"{path}/{key}", item, inside)
+
+
+def _handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a ``__call__`` that takes ``training``, so that calls inside it hear of it.
+
+    Where it is not given, it is what the call around says. As in Keras; PyTorch has one mode for
+    all.
+    """
+    names = list(inspect.signature(call).parameters)
+    if "training" not in names:
+        return call
+    place = names.index("training") - 1
+
+    @functools.wraps(call)
+    def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
+        training = args[place] if len(args) > place else kwargs.get("training")
+        mode = training_mode.get()
+        if training is None:
+            if mode is not None:
+                mode.asked = True
+                if len(args) <= place and mode.training is not None:
+                    kwargs["training"] = mode.training
+            return call(self, *args, **kwargs)
+        if mode is not None and mode.training is training:
+            return call(self, *args, **kwargs)
+        token = training_mode.set(Mode(training))  # without the cost of a context manager
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            training_mode.reset(token)
+
+    return wrapper
 
 
 def _noting(call: Callable[..., Any]) -> Callable[..., Any]:

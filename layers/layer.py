@@ -19,6 +19,7 @@ from ..core.extend import (
     as_tensor,
     backend,
     backend_of,
+    calling_in,
     current_backend,
     current_device,
     default_dtype,
@@ -210,8 +211,9 @@ def _building(call: Any) -> Callable[..., Any]:
             inputs = _as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
-        if kwargs and indifferent:
-            kwargs.pop("training", None)
+        if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
+            with calling_in(training):
+                return wrapper(self, inputs, *args, **kwargs)
         if traced:
             return call.__get__(self)(inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)

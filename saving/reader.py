@@ -267,9 +267,7 @@ def _module(record: Any, function: Any, where: str) -> Module:
     return module
 
 
-def _freeze(
-    module: Module, numbers: list[Any], variables: Sequence[Variable], where: str
-) -> None:
+def _freeze(module: Module, numbers: list[Any], variables: Sequence[Variable], where: str) -> None:
     """Freeze a module as it was when it was saved."""
     for number in numbers:
         if type(number) is not int or not 0 <= number < len(variables):

@@ -45,7 +45,8 @@ def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[
     for name, function in module.functions().items():
         if isinstance(function, Function) and function.input_signature is not None:
             _guarded(f"{where}.{name}", function.get_concrete_function)
-        concrete = function.concrete_functions
+        # a trace in which a call around told layers to train is not what these arguments mean
+        concrete = [x for x in function.concrete_functions if not x.while_training]
         if concrete:
             found.append(SavedFunction(name, function.signature, concrete, function))
         else:

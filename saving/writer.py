@@ -278,7 +278,7 @@ class _Contents:
                 f"signatures: {name!r} must be a gradtape.function that has an input_signature or "
                 "has been called"
             )
-        concrete = function.concrete_functions
+        concrete = [x for x in function.concrete_functions if not x.while_training]
         return self._function(SavedFunction(name, function.signature, concrete, function))
 
     def _function(self, function: SavedFunction) -> int:

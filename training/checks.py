@@ -8,10 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Everything, Recorder, Tensor, active_tapes, recording_to, to_numpy
+from ..core.extend import (
+    Everything,
+    Module,
+    Recorder,
+    RestoredFunction,
+    Tensor,
+    active_tapes,
+    is_frozen,
+    recording_to,
+    to_numpy,
+)
+from ..layers.sequential import Sequential, takes_training
 from .losses.kinds import Kind
 
-__all__ = ["FirstLook", "check_labels", "whats_not_finite"]
+__all__ = ["FirstLook", "check_labels", "check_restored", "whats_not_finite"]
 
 #: The activations that end in probabilities.
 _SQUASHING = ("sigmoid", "softmax")
@@ -43,6 +54,29 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
     if low < 0 or (high > 1 and kind.classes == "binary"):
         wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
         raise ValueError(f"{what}: the labels of {kind.name} are {wanted}, got {low} to {high}")
+
+
+def check_restored(model: Module) -> None:
+    """Raise if a model from a file holds layers that train, and only what they do at inference.
+
+    Raises
+    ------
+    ValueError
+        If a module in it that is not frozen was saved by a class whose ``__call__`` lacks
+        ``training``.
+    """
+    for module in (model, *model.submodules):
+        call = vars(module).get("__call__")
+        if not isinstance(call, RestoredFunction) or takes_training(module) or is_frozen(module):
+            continue
+        for layer in module.submodules:
+            if takes_training(layer) and not isinstance(layer, Sequential):
+                raise ValueError(
+                    f"fit: module {module.name!r} was loaded, and its file holds its call at "
+                    f"inference only, but {type(layer).__name__} {layer.name!r} in it does another "
+                    "thing while training; save it from a class with def __call__(self, x, "
+                    "training=False), or freeze it: module.trainable = False"
+                )
 
 
 def whats_not_finite(x: Tensor, y: Tensor) -> str:

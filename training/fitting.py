@@ -37,7 +37,8 @@ def fit(
     Parameters
     ----------
     model
-        A module that is called with a batch, and with ``training=True`` if it takes that.
+        A module that is called with a batch, and with ``training=True`` if it takes that. The
+        layers in it that are called without ``training`` train either way.
     data
         A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches.
     epochs

@@ -15,13 +15,15 @@ from ..core.extend import (
     Variable,
     as_tensor,
     backend_of,
+    calling_in,
+    frozen_variables,
     ops,
     to_numpy,
 )
 from ..layers.sequential import takes_training
 from . import losses, optimizers
 from . import metrics as known_metrics
-from .checks import FirstLook, check_labels, whats_not_finite
+from .checks import FirstLook, check_labels, check_restored, whats_not_finite
 from .data import Examples, as_dataset, as_part
 from .epochs import Session
 from .losses.kinds import kind_of
@@ -62,6 +64,8 @@ class Trainer(Session):
         self.metrics = known_metrics.get(metrics, self.kind)
         self.names = ("loss", *self.metrics)
         self.with_training = takes_training(model)
+        if method == "fit":
+            check_restored(model)
         self.variables: list[Variable] = []
         self.method = method
         self._seen = 0  # the size of the batch that was looked at
@@ -70,10 +74,9 @@ class Trainer(Session):
         self._snapshot: list[tuple[Variable, Any]] | None = None
 
     def call(self, x: Tensor, training: bool) -> Tensor:
-        """Return the model's predictions."""
-        if self.with_training:
-            return self.model(x, training=training)
-        return self.model(x)
+        """Return the model's predictions, the mode handed on if it does not take it."""
+        with calling_in(training):
+            return self.model(x, training=training) if self.with_training else self.model(x)
 
     def check(self, y: Tensor, what: str) -> None:
         """Raise if labels are outside what the loss can mean."""
@@ -101,10 +104,28 @@ class Trainer(Session):
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
             raise ValueError(f"fit: {self.model!r} has no trainable variables{frozen}")
-        self.optimizer.build(self.variables)
+        self.optimizer.build(self._claimants())
         # arrays are never written, so holding on to them is enough
         held = (*self.model.variables, *self.optimizer.variables)
         self._snapshot = [(variable, variable.array) for variable in held]
+
+    def _claimants(self) -> list[Variable]:
+        """Return the variables in the order of the state that a file brought for the optimizer.
+
+        Of a model that was frozen since, in part, these are more than train.
+        """
+        held = self.optimizer.unclaimed
+        if held in (0, len(self.variables)):
+            return self.variables
+        modules = (self.model, *self.model.submodules)
+        frozen = {v for module in modules for v in frozen_variables(module)}
+        both = [v for v in self.model.variables if v.trainable or v in frozen]
+        if len(both) != held:
+            raise ValueError(
+                f"fit: the optimizer was saved with the state of {held} variables, and the model "
+                f"trains {len(self.variables)}; freeze what was frozen then, or begin another"
+            )
+        return both
 
     def restore(self) -> None:
         """Go back to the state in which the epoch began."""

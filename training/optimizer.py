@@ -60,8 +60,8 @@ class Optimizer(Module):
     Raises
     ------
     ValueError
-        If the learning rate is negative or not finite, or gradients are to be clipped in two ways or
-        to nothing.
+        If the learning rate is negative or not finite, or gradients are to be clipped in two ways
+        or to nothing.
 
     Examples
     --------
@@ -264,6 +264,12 @@ class Optimizer(Module):
                 if len(getattr(self, slot)) == place:
                     getattr(self, slot).append(_zeros_for(variable, slot))
         return places
+
+    @property
+    def unclaimed(self) -> int:
+        """How many variables' state a file brought, until the first of them are given."""
+        held = max((len(getattr(self, slot)) for slot in self.slots), default=0)
+        return 0 if self._gradtape_places else held
 
     def _check_slots(self, variable: Variable, place: int) -> None:
         """Check what a saved file brought against the variable that it is now for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..graphs.graph import Graph
@@ -48,6 +48,31 @@ class BackwardPass:
 
     def __init__(self) -> None:
         self.output = 0
+
+
+class Mode:
+    """Whether modules called without ``training`` train, and whether one of them has asked."""
+
+    __slots__ = ("asked", "training")
+
+    def __init__(self, training: Any) -> None:
+        self.training = training
+        self.asked = False
+
+
+#: What a call with ``training=...`` hands on to the modules that are called inside it.
+training_mode: ContextVar[Mode | None] = ContextVar("gradtape_training", default=None)
+
+
+@contextmanager
+def calling_in(training: Any) -> Iterator[Mode]:
+    """Run a block whose modules are to train, or not, where they are called without a word."""
+    mode = Mode(training)
+    token = training_mode.set(mode)
+    try:
+        yield mode
+    finally:
+        training_mode.reset(token)
 
 
 #: The backward passes on tensors, and the graphs run op by op, around the running code: messages

@@ -16,6 +16,7 @@ from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
 
 __all__ = ["ConcreteFunction", "Output", "RestoredFunction", "as_declared", "fit", "same_value"]
 
@@ -50,6 +51,11 @@ class ConcreteFunction:
 
     #: Whether a function called it again since it last looked for a trace to drop.
     called_again = False
+    #: Whether a module in it was called without ``training``, and what it was told then.
+    asks_mode = False
+    while_training = False
+    #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.
+    trained: tuple[tuple[Variable, bool], ...] = ()
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
         self.name = name
@@ -96,6 +102,11 @@ class ConcreteFunction:
             elif not same_value(leaf, spec):
                 raise TypeError(f"{self.name}: argument {i} was traced as {spec!r}, got {leaf!r}")
         return tensors
+
+    @property
+    def outdated(self) -> bool:
+        """Whether one of its variables was frozen or thawed since."""
+        return any(variable.trainable is not flag for variable, flag in self.trained)
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
         """Run on the flat list of input tensors.

@@ -9,7 +9,13 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from ..base.context import active_batches, active_graph, tracing_into
+from ..base.context import (
+    active_batches,
+    active_graph,
+    calling_in,
+    tracing_into,
+    training_mode,
+)
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
@@ -135,7 +141,13 @@ class Function(Generic[P, R]):
         if not named and not any(type(x) is not Tensor for x in given):
             quick = tuple([(x.array.shape, x.array.dtype) for x in given])
             known = self._traces.quick.get(quick)
-            if known is not None and active_graph.get() is None and not active_batches.get():
+            if (
+                known is not None
+                and active_graph.get() is None
+                and not active_batches.get()
+                and not (known.trained and known.outdated)
+                and not (known.asks_mode and _told_to_train())
+            ):
                 known.called_again = True
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
@@ -145,13 +157,14 @@ class Function(Generic[P, R]):
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             return self.python_function(*given, **named)
-        concrete = self._traces.by_key.get(key)
+        concrete = self._known(key)
         if concrete is None:
             concrete = self._trace(given, named)
-            self._traces.add(key, concrete, (given, named), self._positional)
+            kept_as = _mode_key(key) if concrete.while_training else key
+            self._traces.add(kept_as, concrete, (given, named), self._positional)
         else:
             concrete.called_again = True
-        if quick is not None and len(quick) == len(tensors):
+        if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
             self._traces.remember(quick, concrete)
         return concrete.call_flat(tensors)
 
@@ -180,9 +193,18 @@ class Function(Generic[P, R]):
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
         args, kwargs, _, key = self._canonical(args, kwargs)
-        concrete = self._traces.by_key.get(key) or self._trace(args, kwargs)
-        self._traces.ask_for(key, concrete)
+        concrete = self._known(key)
+        if concrete is None:
+            concrete = self._trace(args, kwargs)
+        self._traces.ask_for(_mode_key(key) if concrete.while_training else key, concrete)
         return concrete
+
+    def _known(self, key: Any) -> ConcreteFunction | None:
+        """Return the trace of a key, if there is one for what is frozen and what trains now."""
+        found = self._traces.by_key.get(key)
+        if (found is None or found.asks_mode) and _told_to_train():
+            found = self._traces.by_key.get(_mode_key(key))
+        return None if found is None or (found.trained and found.outdated) else found
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
@@ -248,7 +270,11 @@ class Function(Generic[P, R]):
         graph = Graph(self.name)
         closure = Closure(graph)
         names = self._positional
-        with tracing_into(graph, closure):
+        around = training_mode.get()
+        with (
+            calling_in(None if around is None else around.training) as mode,
+            tracing_into(graph, closure),
+        ):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):
                 if isinstance(leaf, TensorSpec):
@@ -260,10 +286,26 @@ class Function(Generic[P, R]):
             results = map_structure(lambda leaf: _output(leaf, closure), returned)
         if closure.tensors:
             graph.closure = closure
-        return ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+        concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+        concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
+        if closure.watched or graph.updates:
+            concrete.trained = tuple((v, v.trainable) for v in concrete.graph.variables)
+        return concrete
 
     def __repr__(self) -> str:
         return f"<function {self.name}, {len(self._traces.by_key)} traces>"
+
+
+def _told_to_train() -> bool:
+    """Return whether the call around tells modules to train."""
+    mode = training_mode.get()
+    return mode is not None and bool(mode.training)
+
+
+def _mode_key(key: Any) -> Any:
+    """Return the key of a trace in which modules were told to train by a call around it."""
+    tree, leaves = key
+    return (tree, "training"), leaves
 
 
 def _output(leaf: Any, closure: Closure) -> Any:

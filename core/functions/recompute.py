@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.context import active_tapes, recording_to, strictness
+from ..base.context import active_tapes, calling_in, recording_to, strictness, training_mode
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
@@ -98,6 +98,7 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        mode = training_mode.get()
         outside = _Outside(active_tapes.get())
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
@@ -118,7 +119,8 @@ def recompute_grad(f: Fn) -> Fn:
                 strict = strictness.get()
                 with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
-                    repeated = f(*places, **kwargs)
+                    with calling_in(None if mode is None else mode.training):
+                        repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)
                 if not strict:
                     tell(severed(tape, targets, [*sources, *variables]), False)

@@ -187,7 +187,7 @@ def test_batches_come_in_tuples_or_lists_of_arrays() -> None:
 def test_predict_takes_one_array_and_gives_one() -> None:
     with pytest.raises(TypeError, match="x is a tuple of 2 arrays"):
         predict(model(), (X, CLASSES))
-    with pytest.raises(TypeError, match="a model returns one tensor, .* got tuple"):
+    with pytest.raises(TypeError, match=r"a model returns one tensor, .* got tuple"):
         predict(gt.layers.Activation(lambda x: (x, x)), X)
     with pytest.raises(TypeError, match=r"a model returns one tensor, .* got \(\)"):
         predict(gt.layers.Activation(gt.sum), X)
@@ -248,7 +248,7 @@ def softmax_by_hand(x: Any) -> Any:
 def test_probabilities_are_not_taken_for_logits(net: Any) -> None:
     made = net()
     for use in (run, evaluate):
-        with pytest.raises(ValueError, match="the model returns probabilities.*from_logits=False"):
+        with pytest.raises(ValueError, match=r"the model returns probabilities.*from_logits=False"):
             use(made, (X, CLASSES))
     right = losses.SparseCategoricalCrossentropy(from_logits=False)
     history = run(made, (X, CLASSES), loss=right, epochs=10, optimizer=Adam(0.1))

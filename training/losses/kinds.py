@@ -53,9 +53,9 @@ def kind_of(loss: Any) -> Kind | None:
         if isinstance(loss, functools.partial):
             settings = {**loss.keywords, **settings}
             loss = loss.func
-        elif isinstance(loss, Loss) and hasattr(type(loss), "function"):
+        elif isinstance(loss, Loss) and hasattr(loss, "function"):
             settings = {**vars(loss).get("settings", {}), **settings}
-            loss = type(loss).function
+            loss = loss.function
         elif hasattr(loss, "__wrapped__"):
             loss = loss.__wrapped__
         else:

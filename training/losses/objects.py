@@ -92,8 +92,8 @@ class _FunctionLoss(Loss):
     """A loss that is one of the functions, with settings."""
 
     function: ClassVar[Callable[..., Any]]
-    #: Whether a vector and a column count the same examples; where classes have an axis, they do not.
-    columns: ClassVar[bool] = True
+    #: Whether a vector and a column count the same examples: not where classes have an axis.
+    _columns: ClassVar[bool] = True
 
     def __init__(self, reduction: str | None, name: str | None, **settings: Any) -> None:
         super().__init__(reduction, name or type(self).function.__name__)
@@ -101,7 +101,7 @@ class _FunctionLoss(Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return a value per example."""
-        if self.columns:
+        if self._columns:
             y_true, y_pred = of_one_rank(y_true, y_pred)
         return type(self).function(y_true, y_pred, **self.settings)
 
@@ -219,7 +219,7 @@ class KLDivergence(_PlainLoss):
     """
 
     function = staticmethod(errors.kl_divergence)
-    columns = False
+    _columns = False
 
 
 class LogCosh(_PlainLoss):
@@ -258,7 +258,7 @@ class CosineSimilarity(_FunctionLoss):
     """
 
     function = staticmethod(errors.cosine_similarity)
-    columns = False
+    _columns = False
 
     def __init__(
         self,
@@ -306,7 +306,7 @@ class CategoricalCrossentropy(_FunctionLoss):
     """
 
     function = staticmethod(crossentropies.categorical_crossentropy)
-    columns = False
+    _columns = False
 
     def __init__(
         self,
@@ -340,7 +340,7 @@ class SparseCategoricalCrossentropy(_FunctionLoss):
     """
 
     function = staticmethod(crossentropies.sparse_categorical_crossentropy)
-    columns = False
+    _columns = False
 
     def __init__(
         self,

@@ -49,11 +49,11 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
     TypeError
         If it is an object that is no mean over examples, such as a root of one; or no metric.
     """
-    name = getattr(metric, "__name__", metric)
-    if kind is not None and kind.classes == "binary" and name in tuple(_BINARY):
-        if metric is name or metric is _BINARY[name]:
-            threshold = 0.0 if kind.from_logits else 0.5
-            return called(objects.BinaryAccuracy(threshold).per_example, name)
+    if kind is not None and kind.classes == "binary":
+        for name, known in _BINARY.items():
+            if metric is known or (isinstance(metric, str) and metric == name):
+                threshold = 0.0 if kind.from_logits else 0.5
+                return called(objects.BinaryAccuracy(threshold).per_example, name)
     if isinstance(metric, str):
         function = _FUNCTIONS.get(metric) or losses.function_named(metric)
         if function is None:

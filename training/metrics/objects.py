@@ -132,8 +132,8 @@ class MeanOf(Metric):
     """The mean of a function with a value per example, with settings."""
 
     function: ClassVar[Callable[..., Any]]
-    #: Whether a vector and a column count the same examples; where classes have an axis, they do not.
-    columns: ClassVar[bool] = False
+    #: Whether a vector and a column count the same examples: not where classes have an axis.
+    _columns: ClassVar[bool] = False
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:
         super().__init__(name or type(self).function.__name__)
@@ -141,7 +141,7 @@ class MeanOf(Metric):
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:
         """Return the value of each example."""
-        if self.columns:
+        if self._columns:
             y_true, y_pred = of_one_rank(y_true, y_pred)
         return type(self).function(y_true, y_pred, **self.settings)
 
@@ -192,7 +192,7 @@ class Accuracy(MeanOf, saved_as="training.metrics.Accuracy"):
     """
 
     function = staticmethod(_equal)
-    columns = True
+    _columns = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name or "accuracy")
@@ -246,7 +246,7 @@ class BinaryAccuracy(MeanOf, saved_as="training.metrics.BinaryAccuracy"):
     """
 
     function = staticmethod(functions.binary_accuracy)
-    columns = True
+    _columns = True
 
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
@@ -281,7 +281,7 @@ class MeanSquaredError(MeanOf, saved_as="training.metrics.MeanSquaredError"):
     """
 
     function = staticmethod(losses.mean_squared_error)
-    columns = True
+    _columns = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -314,7 +314,7 @@ class MeanAbsoluteError(MeanOf, saved_as="training.metrics.MeanAbsoluteError"):
     """
 
     function = staticmethod(losses.mean_absolute_error)
-    columns = True
+    _columns = True
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__(name)
@@ -352,7 +352,7 @@ class BinaryCrossentropy(MeanOf, saved_as="training.metrics.BinaryCrossentropy")
     """
 
     function = staticmethod(losses.binary_crossentropy)
-    columns = True
+    _columns = True
 
     def __init__(
         self, from_logits: bool = True, label_smoothing: float = 0.0, name: str | None = None

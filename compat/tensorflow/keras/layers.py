@@ -1,19 +1,17 @@
 """``tf.keras.layers``: gradtape's layers with the constructors and conventions of Keras 3.
 
-Other than gradtape's, these compute in float32 whatever they are given, hand ``training`` on to the
-layers that they call, and can be frozen by ``trainable = False``.
+Other than gradtape's, these compute in float32 whatever they are given.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 import gradtape
 
-from ....core.extend import map_structure
+from ....core.extend import calling_in, map_structure
 from ....layers.layer import are_several
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
@@ -29,12 +27,9 @@ __all__ = [
     "Layer",
 ]
 
-#: What ``training`` is for layers that are called inside another layer's call.
-_training: ContextVar[bool | None] = ContextVar("gradtape_keras_training", default=None)
-
 
 def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return Keras' ``__call__`` over gradtape's: it casts inputs, and passes ``training`` on."""
+    """Return Keras' ``__call__`` over gradtape's: it casts inputs, and takes ``training``."""
     takes_training = "training" in inspect.signature(call).parameters
 
     def __call__(
@@ -49,14 +44,11 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
         if self.dtype is not None:
             inputs = map_structure(lambda x: _cast(x, self.dtype), inputs)
         if training is None:
-            training = _training.get()
-        if takes_training and training is not None and not args:
-            kwargs["training"] = training
-        token = _training.set(training)
-        try:
             return call(self, inputs, *args, **kwargs)
-        finally:
-            _training.reset(token)
+        if takes_training and not args:
+            return call(self, inputs, *args, training=training, **kwargs)
+        with calling_in(training):
+            return call(self, inputs, *args, **kwargs)
 
     __call__.adapted = True  # type: ignore[attr-defined]
     return __call__
