@@ -19,7 +19,7 @@ from ..ops.backend import shape_witness
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
-from .records import ELSEWHERE, Break, MultiOutputRecord
+from .records import ELSEWHERE, Break, MultiOutputRecord, Read
 
 __all__ = ["RecordingTape"]
 
@@ -44,6 +44,8 @@ class RecordingTape(Recorder):
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
+        # the tensor that was read last, by id, as a witness of its shape
+        self._read_last: dict[int, Any] = {}
         # the levels of the batches in which the tape was opened, and whether it has seen others
         self.levels: frozenset[int] = frozenset()
         self.batched = False
@@ -230,6 +232,16 @@ class RecordingTape(Recorder):
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
         live = self.records
+        together = op.together
+        if together is not None:
+            x = inputs[0]
+            if x.id in live:
+                settings = params if len(params) == len(op.defaults) else {**op.defaults, **params}
+                if self._read_last.get(x.id) is None:  # rows are read one after the other
+                    self._read_last = {x.id: shape_witness(x)}
+                values = (self._read_last[x.id], *inputs[1:])
+                live[outputs[0].id] = Read(x.id, op.name, together, values, settings)
+            return
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
         if not any(ids):
             return

@@ -26,6 +26,7 @@ from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
+from .reads import gradients_together
 
 __all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
 
@@ -60,6 +61,8 @@ def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None 
 
 
 def _take_index(axis: int) -> tuple[Any, ...]:
+    if axis < 0:
+        return ("...", ("array", 0), *(EVERYTHING,) * (-axis - 1))
     return (*(EVERYTHING,) * axis, ("array", 0))
 
 
@@ -100,13 +103,30 @@ def take_adjoint_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[s
     return result if whole is like else F.reshape_like(result, like)
 
 
+def _take_together(gs: list[Any], inputs: list[Any], params: list[dict[str, Any]]) -> Any:
+    x = inputs[0][0]
+    if len(gs) == 1:
+        return F.take_adjoint(gs[0], inputs[0][1], x, axis=params[0]["axis"])
+    total = None
+    for flat in (False, True):
+        calls = [i for i, settings in enumerate(params) if (settings["axis"] is None) is flat]
+        if not calls:
+            continue
+        part = gradients_together(
+            [gs[i] for i in calls],
+            F.reshape(x, shape=(-1,)) if flat else x,
+            [_take_index(params[i]["axis"] or 0) for i in calls],
+            [inputs[i][1:] for i in calls],
+        )
+        part = F.reshape_like(part, x) if flat else part
+        total = part if total is None else total + part
+    return total
+
+
 _take = op(
     "take",
     _take_kernel,
-    gradients={
-        "x": lambda g, indices, x_like, axis: F.take_adjoint(g, indices, x_like, axis=axis),
-        "indices": NONDIFF,
-    },
+    together=_take_together,
     infer=_take_spec,
     holomorphic=True,
     batch=take_rule,

@@ -45,6 +45,7 @@ KERNELS = [
     ("split", (M,), {"sections": (1, 2), "axis": 0}),
     ("getitem", (M,), ROWS),
     ("index_add_like", (M[1:], M), ROWS),
+    ("index_add_all_like", (M, M[0], M[1:]), {"indices": ((0,), ROWS["index"])}),
     ("getitem", (M, I, I), PICKS),
     ("index_add_like", (V[:3], M, I, I), PICKS),
     ("getitem", (M, M > 0), MASK),
