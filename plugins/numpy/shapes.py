@@ -104,11 +104,16 @@ def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
     return x.take(indices, axis)
 
 
+def _isin(x: Array, values: Array) -> Array:
+    return np.isin(x, values)
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "concatenate": _concatenate,
     "expand_dims": _expand_dims,
     "getitem": _getitem,
+    "isin": _isin,
     "ones_like": _ones_like,
     "reshape": _reshape,
     "reshape_like": _reshape_like,

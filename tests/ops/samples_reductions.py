@@ -58,6 +58,13 @@ SAMPLES = {
         Sample(A, q=0.3),
         *(Sample(A, q=(0.2, 0.7), method=way) for way in ("linear", "lower", "midpoint")),
     ],
+    "isin": [
+        Sample(np.array([[3, 1], [7, 3]]), np.array([7, 3, 9])),
+        Sample(np.array([0.5, np.nan, 2.0]), np.array([np.nan, 2.0])),
+        Sample(np.array([True, False]), np.array([True])),
+        Sample(np.array([1j, 2.0]), np.array([1j])),
+        Sample(np.array([1.0, 9.0]), np.array([])),
+    ],
     "searchsorted": [
         Sample(np.sort(A[0]), X),
         Sample(np.sort(A[0]), A[0], side="right").without("float32", reason=SINGLE),

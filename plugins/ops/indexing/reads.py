@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Op, Shared, as_batched, decode_index, row_of
+from ..common.axes import reduced_axes
 from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, scatter_add
 from .batched_index import batched_index
 
-__all__ = ["gradients_together"]
+__all__ = ["gradients_together", "take_kernel"]
 
 Index = tuple[Any, ...]
 
@@ -50,6 +51,25 @@ def _parts(values: Sequence[Any], indices: Sequence[Index]) -> Iterator[tuple[An
         start = end
 
 
+def take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    """Return entries along an axis, by integers of any shape."""
+    if axis is None:
+        x, axis = xp.reshape(x, (-1,)), 0
+    (along,) = reduced_axes(axis, x.ndim, "take")
+    picked = xp.take(x, xp.reshape(indices, (-1,)), axis=along)
+    return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
+
+
+def _picker(xp: Any, where: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
+    """Return how libraries pick that do not index by an array among slices; None where they do."""
+    others = [part for part in where if not any(part is array for array in arrays)]
+    if len(arrays) != 1 or any(part not in (..., slice(None)) for part in others):
+        return None
+    place = next(i for i, part in enumerate(where) if part is arrays[0])
+    axis = place - len(where) if where[0] is Ellipsis else place
+    return lambda x: take_kernel(xp, x, arrays[0], axis=axis)
+
+
 def _index_add_all(xp: Any, like: Any, *values: Any, indices: tuple[Index, ...]) -> Any:
     parts = list(_parts(values, indices))
     out = xp.zeros(like.shape, dtype=xp.result_type(*[g for g, _, _ in parts]))
@@ -58,7 +78,7 @@ def _index_add_all(xp: Any, like: Any, *values: Any, indices: tuple[Index, ...])
         if all(kind_of(array.dtype) == "b" for array in arrays):
             out[where if arrays else complete(where)] += g  # they name no element twice
         else:
-            out = scatter_add(xp, out, where, g)
+            out = scatter_add(xp, out, where, g, _picker(xp, where, arrays))
     return out
 
 

@@ -26,17 +26,9 @@ from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
-from .reads import gradients_together
+from .reads import gradients_together, take_kernel
 
 __all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
-
-
-def _take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
-    (along,) = reduced_axes(axis, x.ndim, "take")
-    picked = xp.take(x, xp.reshape(indices, (-1,)), axis=along)
-    return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
 
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
@@ -55,7 +47,7 @@ def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None 
     where = (*(slice(None),) * along, indices)
 
     def pick(x: Any) -> Any:
-        return _take_kernel(xp, x, indices, axis=along)
+        return take_kernel(xp, x, indices, axis=along)
 
     return xp.reshape(scatter_add(xp, out, where, g, pick), like.shape)
 
@@ -125,7 +117,7 @@ def _take_together(gs: list[Any], inputs: list[Any], params: list[dict[str, Any]
 
 _take = op(
     "take",
-    _take_kernel,
+    take_kernel,
     together=_take_together,
     infer=_take_spec,
     holomorphic=True,
