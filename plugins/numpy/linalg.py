@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ops.linalg import matmul
+from ..ops.linalg import determinants, matmul
 
 __all__ = ["KERNELS"]
 
@@ -40,8 +40,52 @@ def _matmul_adjoint_y(g: Array, x: Array, like: Array) -> Array:
     return matmul.adjoint_y_kernel(np, g, x, like)
 
 
+def _cofactor(x: Array) -> Array:
+    """Return the cofactors from minors or an inverse; singular values only where these fail."""
+    size = x.shape[-1]
+    if size < 2 or x.ndim < 2 or x.shape[-2] != size or x.dtype.char not in "fdFD":
+        portable: Array = determinants.cofactor_kernel(np, x)
+        return portable
+    if size < 4:
+        return _minors(x)
+    matrices = x.reshape(-1, size, size)
+    det = np.linalg.det(matrices)
+    sound = np.isfinite(det) & (det != 0)
+    result: Array = np.empty_like(matrices)
+    inverse = np.linalg.inv(matrices[sound])
+    condition = _norm(matrices[sound]) * _norm(inverse)
+    steady = condition < np.finfo(x.dtype).eps ** -0.3
+    sound[sound] = steady
+    result[sound] = det[sound, None, None] * inverse[steady].swapaxes(1, 2)
+    if not sound.all():
+        result[~sound] = determinants.cofactor_kernel(np, matrices[~sound])
+    return result.reshape(x.shape)
+
+
+def _norm(x: Array) -> Any:
+    return np.abs(x).sum(-1).max(-1)
+
+
+def _minors(x: Array) -> Array:
+    result: Array = np.empty_like(x)
+    if x.shape[-1] == 2:
+        result[...] = x[..., ::-1, ::-1]
+        result[..., 0, 1] *= -1
+        result[..., 1, 0] *= -1
+        return result
+    for i in range(3):
+        # the signs are right because rows and columns go round
+        first, second = x[..., i - 2, :], x[..., i - 1, :]
+        for j in range(3):
+            minor = first[..., j - 2] * second[..., j - 1]
+            minor -= first[..., j - 1] * second[..., j - 2]
+            result[..., i, j] = minor
+    return result
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
+    "cofactor": _cofactor,
     "matmul": _matmul,
     "matmul_adjoint_x": _matmul_adjoint_x,
     "matmul_adjoint_y": _matmul_adjoint_y,

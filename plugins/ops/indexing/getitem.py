@@ -28,7 +28,7 @@ from ..common.scattering import complete, scatter_add
 from .batched_index import batched_index
 from .reads import gradients_together
 
-__all__: list[str] = []
+__all__ = ["index_add_kernel"]
 
 
 def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
@@ -130,7 +130,7 @@ op(
 )
 
 
-def _index_add(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
+def index_add_kernel(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
     if all(kind_of(array.dtype) == "b" for array in arrays):
@@ -159,7 +159,7 @@ def put_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
 
 op(
     "index_add_like",
-    _index_add,
+    index_add_kernel,
     vjp=lambda gs, inputs, outputs, needed, index: [
         F.getitem(gs[0], *inputs[2:], index=index),
         *[None] * (len(inputs) - 1),

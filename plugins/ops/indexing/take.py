@@ -28,7 +28,7 @@ from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
 from .reads import gradients_together, take_kernel
 
-__all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
+__all__ = ["along_axis_adjoint", "gather", "put_along_axis", "take", "take_along_axis"]
 
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
@@ -269,7 +269,7 @@ def _along_axis_spec(x: TensorSpec, indices: TensorSpec, *, axis: int) -> tuple[
     return broadcast_shapes(other, indices.shape, op="take_along_axis"), x.dtype
 
 
-def _along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -> Any:
+def along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
     return scatter_add(xp, out, index_along_axis(xp, like.shape, indices, axis), g)
 
@@ -291,7 +291,7 @@ _take_along_axis = op(
 )
 op(
     "take_along_axis_adjoint",
-    _along_axis_adjoint,
+    along_axis_adjoint,
     gradients={
         "g": lambda g, indices, axis: F.take_along_axis(g, indices, axis=axis),
         "indices": NONDIFF,

@@ -14,7 +14,7 @@ from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square_shape, transposed
 
-__all__ = ["det", "slogdet", "trace"]
+__all__ = ["cofactor_kernel", "det", "slogdet", "trace"]
 
 
 @named
@@ -78,7 +78,7 @@ def _factors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
     return sign[..., None, None], u, s, xp.matrix_transpose(vh), others
 
 
-def _cofactor_kernel(xp: Any, x: Any) -> Any:
+def cofactor_kernel(xp: Any, x: Any) -> Any:
     """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
     if x.shape[-1] == 0:
         return x
@@ -153,7 +153,7 @@ _det = op(
 )
 op(
     "cofactor",
-    _cofactor_kernel,
+    cofactor_kernel,
     gradients={"x": lambda g, x: F.cofactor_adjoint(g, x)},
     infer=lambda x: (square_shape(x, "cofactor"), x.dtype),
     holomorphic=True,
