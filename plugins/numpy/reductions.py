@@ -21,6 +21,8 @@ __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
 
+#: From how many elements on it pays to look at all products first.
+_MANY = 1024
 #: A recurrence goes step by step if it is this short, or has so many lines side by side.
 _SHORT, _WIDE = 64, 512
 
@@ -100,6 +102,9 @@ def _scan(name: str) -> Callable[..., Any]:
     return kernel
 
 
+_cumprod = _scan("cumprod")
+
+
 def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array:
     if type(axis) is not int or not x.size:
         return cumulative.shift(np, x, axis=axis, fill=fill, reverse=reverse)
@@ -113,8 +118,9 @@ def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array
 
 
 def _product_of_others(x: Array, *, axis: Axis) -> Array:
-    if x.dtype.char not in "fdFD" or not x.size:
-        found: Array = cumulative.product_of_others(np, x, axis=axis)
+    if x.dtype.char not in "fdFD" or x.size < _MANY:
+        found: Array = _cumprod(_shift(x, axis=axis, fill=1), axis=axis)
+        found *= _cumprod(_shift(x, axis=axis, fill=1, reverse=True), axis=axis, reverse=True)
         return found
     lines, back = cumulative.lines_of(np, x, axis, "prod")
     tiny = np.finfo(x.dtype).tiny
@@ -173,7 +179,7 @@ def _along(x: Array, axis: int, part: slice) -> tuple[slice, ...]:
 
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
-    "cumprod": _scan("cumprod"),
+    "cumprod": _cumprod,
     "cumsum": _scan("cumsum"),
     "max": _reduction(np.maximum),
     "mean": _mean,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import decode_index
 from ..ops.indexing.getitem import index_add_kernel
-from ..ops.indexing.take import along_axis_adjoint
+from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
 
 __all__ = ["KERNELS"]
 
@@ -86,7 +86,7 @@ def _index_add_like(g: Array, like: Array, *arrays: Array, index: tuple[Any, ...
             out[np.flatnonzero(arrays[0])] = g
             return out.reshape(like.shape)
         rows = index[-1] == ("array", 0) and all(part == _WHOLE for part in index[:-1])
-        if rows and arrays[0].dtype.char != "?":
+        if rows and g.size >= _MANY and arrays[0].dtype.char != "?":
             return _take_adjoint(g, arrays[0], like, axis=len(index) - 1)
     found: Array = index_add_kernel(np, g, like, *arrays, index=index)
     return found
@@ -97,6 +97,9 @@ def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
 
 
 def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:
+    if g.size < _MANY and indices.size != 1:
+        portable: Array = take_adjoint_kernel(np, g, indices, like, axis=axis)
+        return portable
     shape = like.shape if axis is not None else (like.size,)
     axis = 0 if axis is None else axis % len(shape)
     size, after = shape[axis], prod(shape[axis + 1 :])
@@ -121,7 +124,7 @@ def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = N
 def _places(shape: tuple[int, ...], indices: Array, axis: int) -> Array | None:
     """Return where ``take_along_axis`` picks from the flattened array; None if it is an error."""
     rank, size = len(shape), shape[axis] if -len(shape) <= axis < len(shape) else 0
-    if indices.ndim != rank or not indices.size or indices.dtype.kind not in "iu":
+    if indices.ndim != rank or indices.dtype.kind not in "iu":
         return None
     low = int(indices.min())
     if low < -size or int(indices.max()) >= size:
@@ -141,14 +144,14 @@ def _places(shape: tuple[int, ...], indices: Array, axis: int) -> Array | None:
 
 
 def _take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
-    places = _places(x.shape, indices, axis)
+    places = None if indices.size < _MANY else _places(x.shape, indices, axis)
     if places is None:
         return np.take_along_axis(x, indices, axis=axis)
     return x.reshape(-1).take(places)
 
 
 def _take_along_axis_adjoint(g: Array, indices: Array, like: Array, *, axis: int) -> Array:
-    places = _places(like.shape, indices, axis)
+    places = None if indices.size < _MANY else _places(like.shape, indices, axis)
     if places is None:
         portable: Array = along_axis_adjoint(np, g, indices, like, axis=axis)
         return portable
@@ -161,6 +164,24 @@ def _isin(x: Array, values: Array) -> Array:
     return np.isin(x, values)
 
 
+def _unique(x: Array, *, axis: int | None = None, equal_nan: bool = True) -> tuple[Array, ...]:
+    if axis is None and x.size and x.dtype.kind in "fiu":
+        flat = x.reshape(-1)
+        order = flat.argsort()  # NumPy's is stable, and takes several times as long
+        ordered = flat[order]
+        if ordered[-1] == ordered[-1]:  # there is no nan
+            new = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+            starts = np.flatnonzero(new)
+            first = np.minimum.reduceat(order, starts)
+            inverse = np.empty(x.size, np.intp)
+            inverse[order] = np.cumsum(new) - 1
+            counts = np.diff(starts, append=x.size)
+            return flat[first], first, inverse.reshape(x.shape), counts
+    values, first, inverse, counts = np.unique(x, True, True, True, axis, equal_nan=equal_nan)
+    shape = x.shape if axis is None else (x.shape[axis],)
+    return values, first, inverse.reshape(shape), counts
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "getitem": _getitem,
@@ -170,5 +191,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "take_adjoint": _take_adjoint,
     "take_along_axis": _take_along_axis,
     "take_along_axis_adjoint": _take_along_axis_adjoint,
+    "unique": _unique,
     "where": _where,
 }

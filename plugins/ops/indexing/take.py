@@ -28,7 +28,14 @@ from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
 from .reads import gradients_together, take_kernel
 
-__all__ = ["along_axis_adjoint", "gather", "put_along_axis", "take", "take_along_axis"]
+__all__ = [
+    "along_axis_adjoint",
+    "gather",
+    "put_along_axis",
+    "take",
+    "take_adjoint_kernel",
+    "take_along_axis",
+]
 
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
@@ -40,7 +47,9 @@ def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple
     return (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype
 
 
-def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None) -> Any:
+def take_adjoint_kernel(
+    xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None
+) -> Any:
     shape = like.shape if axis is not None else (prod(like.shape),)
     along = 0 if axis is None else axis % len(shape)
     out = xp.zeros(shape, dtype=g.dtype)
@@ -127,7 +136,7 @@ _take = op(
 )
 op(
     "take_adjoint",
-    _take_adjoint,
+    take_adjoint_kernel,
     gradients={
         "g": lambda g, indices, axis: F.take(g, indices, axis=axis),
         "indices": NONDIFF,

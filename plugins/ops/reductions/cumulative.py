@@ -132,7 +132,7 @@ op(
     infer=lambda x, axis: (x.shape, x.dtype),
     holomorphic=True,
     batch=along("axis"),
-    doc="Return the product of all others for each element, without a division: zeros do no harm.",
+    doc="Return, for each element, the product of all others; zeros do no harm.",
 )
 op(
     "shift",

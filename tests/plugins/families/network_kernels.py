@@ -76,6 +76,8 @@ KERNELS = [
     ("inv", (S,), {}),
     ("det", (S,), {}),
     ("cofactor", (S,), {}),
+    ("unique", (I,), {}),
+    ("isin", (M, V), {}),
     ("cofactor", (S + 1j,), {}),
     ("slogdet", (S,), {}),
     ("cholesky", (S @ S.T,), {}),
