@@ -138,7 +138,9 @@ def _product_of_others(x: Array, *, axis: Axis) -> Array:
 
 def _recurrence(a: Array, b: Array, *, axis: Axis, reverse: bool = False) -> Array:
     """Solve it block by block: within all blocks at once, then from each block to the next."""
-    if type(axis) is not int or a.shape != b.shape or b.dtype.char not in "fdFD" or not b.size:
+    # of few elements, a few rounds over all of them take less than many steps
+    few = b.ndim > 0 and b.size < 4 * _MANY and max(b.shape) > _SHORT // 4
+    if few or type(axis) is not int or a.shape != b.shape or b.dtype.char not in "fdFD":
         return cumulative.recurrence(np, a, b, axis=axis, reverse=reverse)
     steps = slice(None, None, -1 if reverse else 1)
     dtype = np.result_type(a, b)

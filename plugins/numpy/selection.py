@@ -23,7 +23,7 @@ Array = NDArray[Any]
 
 #: From how many elements on a second pass costs less than the branches.
 _MANY = 1024
-_BITS = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
+_BITS: dict[str, np.dtype[Any]] = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
 _WHOLE = ("slice", None, None, None)
 
 

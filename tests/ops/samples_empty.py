@@ -29,6 +29,7 @@ SAMPLES = {
         for name in ("cumsum", "cumprod")
     },
     **one("shift", ROWLESS, axis=0, fill=1),
+    **one("product_of_others", ROWLESS, axis=0),
     **one("recurrence", ROWLESS, ROWLESS, axis=0),
     **one("sort", ROWLESS, axis=0),
     **one("argsort", ROWLESS, axis=0),

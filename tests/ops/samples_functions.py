@@ -149,7 +149,6 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     **{name: [counted(N)] for name in ("unique_all", "unique_counts", "unique_inverse")},
     "unique_values": [counted(N)],
-    "isin": [Sample(N, np.array([3, 4])), Sample(X, X[0], invert=True)],
     "union1d": [counted(N, np.array([3, 9]))],
     "intersect1d": [counted(N, np.array([3, 9, 1])), counted(N, N[0], return_indices=True)],
     "setdiff1d": [counted(N, np.array([3, 9]))],

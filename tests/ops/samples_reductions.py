@@ -43,6 +43,13 @@ SAMPLES = {
         params=({"axis": 0}, {"axis": 1, "reverse": True}, {"axis": (0, 1)}),
     ),
     "shift": [Sample(A, axis=0, fill=1), Sample(Z, axis=1, fill=0, reverse=True)],
+    "product_of_others": [
+        Sample(A, axis=1),
+        Sample(A, axis=None),
+        Sample(A - A[:1], axis=1),
+        Sample(A * (A.min() < A), axis=(0, 1)),
+        Sample(Z, axis=0),
+    ],
     "recurrence": [Sample(A, X, axis=1), Sample(Z, Z[::-1], axis=0, reverse=True)],
     "difference": [Sample(A, axis=1), Sample(Z, axis=0)],
     "difference_adjoint": [Sample(A[:, 1:], A, axis=1), Sample(Z[1:], Z, axis=0)],

@@ -226,9 +226,10 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     if not times:
         return p
     left = max(size - times, 0)
-    kind = np.float64 if p.dtype.kind in "fc" else np.int64
-    powers = np.arange(size - 1, size - 1 - left, -1, kind)
-    factors = np.ones(left, kind)
+    powers = np.arange(size - 1, size - 1 - left, -1)
+    if p.dtype.kind in "fc":
+        powers = powers.astype(np.float64)
+    factors = np.ones_like(powers)
     for turn in range(times):
         factors *= powers - turn
     return p[:left] * _factors(factors, p)
