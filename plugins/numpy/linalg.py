@@ -48,15 +48,16 @@ def _cofactor(x: Array) -> Array:
         return portable
     if size < 4:
         return _minors(x)
-    matrices = x.reshape(-1, size, size)
-    det = np.linalg.det(matrices)
-    sound = np.isfinite(det) & (det != 0)
-    result: Array = np.empty_like(matrices)
-    inverse = np.linalg.inv(matrices[sound])
-    condition = _norm(matrices[sound]) * _norm(inverse)
-    steady = condition < np.finfo(x.dtype).eps ** -0.3
-    sound[sound] = steady
-    result[sound] = det[sound, None, None] * inverse[steady].swapaxes(1, 2)
+    matrices, limits = x.reshape(-1, size, size), np.finfo(x.dtype)
+    with np.errstate(all="ignore"):
+        det = np.linalg.det(matrices)
+        sound = np.isfinite(det) & (np.abs(det) > limits.tiny)
+        regular = matrices
+        if not sound.all():
+            regular = np.where(sound[:, None, None], matrices, np.eye(size, dtype=x.dtype))
+        inverse = np.linalg.inv(regular)
+        sound &= _norm(regular) * _norm(inverse) < limits.eps**-0.3
+        result: Array = det[:, None, None] * inverse.swapaxes(1, 2)
     if not sound.all():
         result[~sound] = determinants.cofactor_kernel(np, matrices[~sound])
     return result.reshape(x.shape)
