@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -148,3 +149,56 @@ def test_reads_in_a_traced_gradient_are_one_node_and_are_saved(tmp_path):
     expected = module.slope(gt.constant(X)).numpy()
     loaded = gt.load(tmp_path / "rows.h5")
     np.testing.assert_array_equal(loaded.slope(gt.constant(X)).numpy(), expected)
+
+
+def test_reads_in_a_trace_of_unknown_rank():
+    slope = gt.grad(lambda x: gt.sum(x[0] * x[1]) + gt.sum(gt.take(x, 1, -1) * gt.take(x, 0, -1)))
+    traced = gt.function(slope, input_signature=[gt.TensorSpec(None, "float64")])
+    for x in (X, X[:2], np.stack([X, X + 1])):
+        np.testing.assert_allclose(traced(x).numpy(), slope(gt.constant(x)).numpy())
+
+
+def row_op(together):
+    return gt.core.extend.Op(
+        "example::row", lambda xp, x, *, number=0: x[number], together=together
+    )
+
+
+@pytest.fixture
+def plugin():
+    def register(op):
+        gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [op])), "rows")
+        return op
+
+    yield register
+    gt.unregister_plugin("rows")
+
+
+def test_a_plugin_may_have_ops_that_pick(plugin):
+    calls = []
+
+    def together(gs, inputs, params):
+        calls.append(len(gs))
+        found = gt.core.extend.F.zeros_like(inputs[0][0])
+        for g, settings in zip(gs, params, strict=True):
+            found[settings["number"]] += g
+        return found
+
+    row = plugin(row_op(together))
+    gradient = gt.grad(lambda x: gt.sum(row(x, number=1) * row(x, number=4)) + gt.sum(row(x)))
+    found = gradient(gt.constant(X)).numpy()
+    np.testing.assert_allclose(found[[0, 1, 4]], [np.ones(4), X[4], X[1]])
+    assert calls == [3]
+
+
+def test_its_gradient_is_checked_and_can_be_replaced(plugin):
+    row = plugin(row_op(lambda gs, inputs, params: gs[0]))
+    with pytest.raises(gt.errors.GradientError, match=r"example::row.*shape"):
+        gt.grad(lambda x: gt.sum(row(x)))(gt.constant(X))
+
+    @gt.register_gradient("example::row", override=True)
+    def other(g, x):
+        return 3.0 * x
+
+    found = gt.grad(lambda x: gt.sum(row(x)))(gt.constant(X))
+    np.testing.assert_allclose(found.numpy(), 3 * X)
