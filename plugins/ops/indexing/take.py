@@ -28,14 +28,7 @@ from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
 from .reads import gradients_together, take_kernel
 
-__all__ = [
-    "along_axis_adjoint",
-    "gather",
-    "put_along_axis",
-    "take",
-    "take_adjoint_kernel",
-    "take_along_axis",
-]
+__all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
 
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:

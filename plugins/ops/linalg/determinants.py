@@ -14,7 +14,7 @@ from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square_shape, transposed
 
-__all__ = ["cofactor_kernel", "det", "slogdet", "trace"]
+__all__ = ["det", "slogdet", "trace"]
 
 
 @named
