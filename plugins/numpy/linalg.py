@@ -56,14 +56,14 @@ def _cofactor(x: Array) -> Array:
         if not sound.all():
             regular = np.where(sound[:, None, None], matrices, np.eye(size, dtype=x.dtype))
         inverse = np.linalg.inv(regular)
-        sound &= _norm(regular) * _norm(inverse) < limits.eps**-0.3
+        sound &= _row_sum(regular) * _row_sum(inverse) < limits.eps**-0.3
         result: Array = det[:, None, None] * inverse.swapaxes(1, 2)
     if not sound.all():
         result[~sound] = determinants.cofactor_kernel(np, matrices[~sound])
     return result.reshape(x.shape)
 
 
-def _norm(x: Array) -> Any:
+def _row_sum(x: Array) -> Any:
     return np.abs(x).sum(-1).max(-1)
 
 
