@@ -23,7 +23,10 @@ def check_rules(op: Primitive) -> None:
         if rule is not None and not rule.checked:
             _check_rule(op, name, rule)
     op.rules = op.rules  # the quick paths look at them again
-    if op.vjp is not None and not hasattr(op.vjp, "checks"):
+    if op.together is not None:
+        if not hasattr(op.together, "checks"):
+            op.pick_by(_checked_together(op, op.together))
+    elif op.vjp is not None and not hasattr(op.vjp, "checks"):
         op.replace_vjp(_checked_vjp(op, op.vjp))
 
 
@@ -63,6 +66,16 @@ def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
         return gradients
 
     checked.checks = vjp  # type: ignore[attr-defined]
+    return checked
+
+
+def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(gs: Any, inputs: Sequence[Any], params: Any) -> Any:
+        gradient = together(gs, inputs, params)
+        _check(op, op.inputs[0], gradient, inputs[0][0])
+        return gradient
+
+    checked.checks = together  # type: ignore[attr-defined]
     return checked
 
 

@@ -61,6 +61,7 @@ class Primitive:
         "_kernels",
         "_rules",
         "_shapes_only",
+        "_together",
         "batch",
         "broadcasts",
         "defaults",
@@ -87,6 +88,7 @@ class Primitive:
         gradients: Mapping[str, Callable[..., Any] | None] | None = None,
         vjp: Callable[..., Any] | None = None,
         shapes_only: Sequence[str] = (),
+        together: Callable[..., Any] | None = None,
         infer: Callable[..., Any] | None = None,
         params: Mapping[str, Any] | None = None,
         broadcasts: bool = False,
@@ -101,6 +103,9 @@ class Primitive:
         self.variadic = any(name.startswith("*") for name in self.inputs)
         self.vjp = vjp
         self._shapes_only = (vjp, frozenset(shapes_only))  # another's rule may read values
+        self._together: tuple[Any, Any] = (None, None)
+        if together is not None:
+            self.pick_by(together)
         self.infer = infer
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
@@ -165,6 +170,24 @@ class Primitive:
         known, names = self._shapes_only
         self._shapes_only = (vjp if known is self.vjp else known, names)
         self.vjp = vjp
+
+    def pick_by(self, together: Callable[..., Any]) -> None:
+        """Take the gradient rule of an op that picks elements of its first input.
+
+        Parameters
+        ----------
+        together
+            The rule, which serves many picks at once; see :class:`Op`.
+        """
+        self.vjp = _one_by_one(together)
+        self._shapes_only = (self.vjp, frozenset((self.inputs[0], "out")))
+        self._together = (self.vjp, together)
+
+    @property
+    def together(self) -> Callable[..., Any] | None:
+        """The rule of many picks at once, of an op that picks elements of its first input."""
+        vjp, together = self._together
+        return together if vjp is self.vjp else None  # another's rule may be in its place
 
     @property
     def rules(self) -> tuple[Rule | None, ...] | None:
@@ -340,6 +363,15 @@ class Primitive:
 
 
 Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
+
+
+def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the ``vjp`` of an op that picks elements, from its rule of many picks."""
+
+    def vjp(gs: Any, inputs: Sequence[Any], outputs: Any, needed: Any, **params: Any) -> list[Any]:
+        return [together(gs, [inputs], [params]), *[None] * (len(inputs) - 1)]
+
+    return vjp
 
 
 def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.context import BackwardPass, active_tapes, running
 from ..base.table import F
 from ..tensors.tensor import Tensor, arrays_of
-from .records import MultiOutputRecord
+from .records import MultiOutputRecord, Pick, Picks
 
 __all__ = ["run_backward"]
 
@@ -85,8 +85,8 @@ def _walk(
             continue
         if record is None:
             continue
-        if kind is MultiOutputRecord:
-            _run_multi_output(record, grads, wanted, useful)
+        if kind is not list:
+            _run_rare(output, record, records, grads, wanted, raw, useful)
             continue
         g = take(output, None) if output not in wanted else known_of(output)
         if g is None:
@@ -104,6 +104,33 @@ def _walk(
                 gx = unbroadcast(gx, like.array if raw else like)
             known = known_of(id)
             grads[id] = gx if known is None else known + gx
+
+
+def _run_rare(
+    output: int,
+    record: MultiOutputRecord | Pick | Picks,
+    records: dict[int, Any],
+    grads: dict[int, Any],
+    wanted: set[int],
+    raw: bool,
+    useful: set[int] | None,
+) -> None:
+    if type(record) is MultiOutputRecord:
+        _run_multi_output(record, grads, wanted, useful)
+    elif type(record) is Pick:
+        g = grads.get(output) if output in wanted else grads.pop(output, None)
+        tensor = record.input
+        if g is not None and (useful is None or tensor in useful):
+            # nothing else of the tensor's size comes of it until the pass gets there
+            picks = records[tensor]
+            if type(picks) is not Picks:
+                picks = records[tensor] = Picks(picks)
+            picks.add(g, record)
+    elif type(record) is Picks:
+        for gx in record.gradients(raw):
+            known = grads.get(output)
+            grads[output] = gx if known is None else known + gx
+        records[output] = record.record  # the next to be walked
 
 
 def _run_multi_output(

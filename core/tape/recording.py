@@ -21,7 +21,7 @@ from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
 from .broken import lost_inputs
-from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, is_read, read_of
+from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
 
 __all__ = ["RecordingTape"]
 
@@ -56,6 +56,8 @@ class RecordingTape(Recorder):
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
+        # the tensor picked from last, by id, as a witness of its shape
+        self._picked_last: dict[int, Any] = {}
         # the levels of the batches in which the tape was opened, and whether it has seen others
         self.levels: frozenset[int] = frozenset()
         self.batched = False
@@ -278,6 +280,16 @@ class RecordingTape(Recorder):
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
         live = self.records
+        together = op.together
+        if together is not None:
+            x = inputs[0]
+            if x.id in live and (not self.wants_ops or is_differentiable(x.dtype)):
+                settings = params if len(params) == len(op.defaults) else {**op.defaults, **params}
+                if self._picked_last.get(x.id) is None:  # rows are picked one after the other
+                    self._picked_last = {x.id: shape_witness(x)}
+                values = (self._picked_last[x.id], *inputs[1:])
+                live[outputs[0].id] = Pick(x.id, op.name, together, values, settings)
+            return
         ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
         if self.wants_ops:  # a strict tape's: integers that are followed select, here
             ids = tuple(

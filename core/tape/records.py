@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from ..ops.rule import op_of
 from ..tensors.op import Op
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Tensor, arrays_of
 
 __all__ = [
     "ELSEWHERE",
@@ -20,6 +20,8 @@ __all__ = [
     "Edge",
     "Lost",
     "MultiOutputRecord",
+    "Pick",
+    "Picks",
     "Record",
     "SingleRecord",
     "edges",
@@ -39,7 +41,7 @@ SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | None]"
 #: None stands for a tensor that is watched, and for the further outputs of the
 #: :class:`MultiOutputRecord` before it. A list holds the fields of an :class:`Edge` per input; with
 #: ``keywords`` None, the one value that the rule reads (or None) stands in the place of ``values``.
-Record: TypeAlias = "SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | None"
+Record: TypeAlias = "SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | Pick | None"
 
 
 class Edge(NamedTuple):
@@ -84,6 +86,45 @@ class Lost:
 def is_lost(record: Any) -> bool:
     """Return whether no gradient passes a record."""
     return type(record) is MultiOutputRecord and type(record.backward) is Lost
+
+
+class Pick(NamedTuple):
+    """A record of an op that picked elements of its first input, the only one with a gradient."""
+
+    input: int
+    name: str
+    #: The op's rule for many picks at once.
+    together: Callable[..., Any]
+    #: The op's inputs, a witness of the first one's shape in its place.
+    values: tuple[Any, ...]
+    params: dict[str, Any]
+
+
+class Picks:
+    """Stands in a record's place while a backward pass comes closer, if its tensor was picked from.
+
+    Each gradient of a pick is zero nearly everywhere. Added one by one, those of n rows would take
+    n² time; so they wait here, and go into one array when the pass gets to the tensor.
+    """
+
+    __slots__ = ("_waiting", "record")
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._waiting: dict[Callable[..., Any], list[tuple[Any, Pick]]] = {}
+
+    def add(self, g: Any, pick: Pick) -> None:
+        """Let the gradient of a pick wait."""
+        self._waiting.setdefault(pick.together, []).append((g, pick))
+
+    def gradients(self, raw: bool) -> Iterator[Any]:
+        """Yield gradients of the tensor's shape, one for all picks by the same op."""
+        for together, waiting in self._waiting.items():
+            yield together(
+                [g for g, _ in waiting],
+                [arrays_of(read.values) if raw else read.values for _, read in waiting],
+                [read.params for _, read in waiting],
+            )
 
 
 #: Stands for the outputs of what no tape sees; no tensor has this id.
@@ -133,6 +174,8 @@ def edges(record: Record) -> Iterator[Edge]:
     elif type(record) is list:
         for fields in record:
             yield _edge(*fields)
+    elif type(record) is Pick:
+        yield Edge(record.input, _gradient_of(record), record.values, {}, None)
 
 
 def _edge(
@@ -141,6 +184,16 @@ def _edge(
     if keywords is not None:
         return Edge(input, rule, value, keywords, like)
     return Edge(input, rule, () if value is None else (value,), None, like)
+
+
+def _gradient_of(read: Pick) -> Callable[..., Any]:
+    """Return the rule of one pick."""
+
+    def rule(g: Any, *values: Any) -> Any:
+        return read.together([g], [values], [read.params])
+
+    rule.__qualname__ = read.name
+    return rule
 
 
 def of_edges(found: Sequence[Edge]) -> Record:
@@ -168,10 +221,11 @@ def reachable(records: dict[int, Any], sources: set[int], lost: bool = True) -> 
     """
     reached = set(sources)
     for output, record in records.items():
-        if type(record) is tuple:  # by hand, since this runs over whole tapes
+        kind = type(record)
+        if kind is tuple or kind is Pick:  # by hand, since this runs over whole tapes
             if record[0] in reached:
                 reached.add(output)
-        elif type(record) is MultiOutputRecord:
+        elif kind is MultiOutputRecord:
             if not reached.isdisjoint(record.inputs) and (lost or not is_lost(record)):
                 reached.update(record.outputs)
         elif record is not None:

@@ -41,6 +41,10 @@ class Op(Primitive):
     shapes_only
         The inputs (and ``"out"``) of which ``vjp`` reads shape and dtype alone: tapes then do not
         keep their values alive.
+    together
+        Instead of ``gradients``, the rule of an op that picks elements of its first input, for many
+        picks at once: ``together(gs, inputs, params)``, lists with an item per call on that same
+        input, returns the sum of the gradients. It reads the input's shape and dtype alone.
     infer
         The shape rule: ``infer(*specs, **params)`` returns ``(shape, dtype)``, or a list of them.
         A weak Python scalar comes as itself.

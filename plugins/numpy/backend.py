@@ -12,7 +12,7 @@ from ...core.extend import Backend, hookimpl
 
 # as a whole, before its parts: threads that began with different parts would wait for each other
 from .. import ops  # noqa: F401
-from . import convolution, elementwise, linalg, network, reductions, shapes
+from . import convolution, elementwise, linalg, network, reductions, selection, shapes
 
 _ZERO = bytes(16)
 
@@ -63,5 +63,5 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are quicker on NumPy than the portable ones."""
-    rooms = (convolution, elementwise, linalg, network, reductions, shapes)
+    rooms = (convolution, elementwise, linalg, network, reductions, selection, shapes)
     return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis
-from ..ops.linalg import matmul, norms
+from ..ops.linalg import determinants, matmul, norms
 from .reductions import SMALLEST_SQUARE
 
 __all__ = ["KERNELS"]
@@ -54,8 +54,53 @@ def _norm(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return norms.norm_kernel(np, x, axis=axis, keepdims=keepdims)
 
 
+def _cofactor(x: Array) -> Array:
+    """Return the cofactors from minors or an inverse; singular values only where these fail."""
+    size = x.shape[-1]
+    if size < 2 or x.ndim < 2 or x.shape[-2] != size or x.dtype.char not in "fdFD":
+        portable: Array = determinants.cofactor_kernel(np, x)
+        return portable
+    if size < 4:
+        return _minors(x)
+    matrices, limits = x.reshape(-1, size, size), np.finfo(x.dtype)
+    with np.errstate(all="ignore"):
+        det = np.linalg.det(matrices)
+        sound = np.isfinite(det) & (np.abs(det) > limits.tiny)
+        regular = matrices
+        if not sound.all():
+            regular = np.where(sound[:, None, None], matrices, np.eye(size, dtype=x.dtype))
+        inverse = np.linalg.inv(regular)
+        sound &= _row_sum(regular) * _row_sum(inverse) < limits.eps**-0.3
+        result: Array = det[:, None, None] * inverse.swapaxes(1, 2)
+    if not sound.all():
+        result[~sound] = determinants.cofactor_kernel(np, matrices[~sound])
+    return result.reshape(x.shape)
+
+
+def _row_sum(x: Array) -> Any:
+    return np.abs(x).sum(-1).max(-1)
+
+
+def _minors(x: Array) -> Array:
+    result: Array = np.empty_like(x)
+    if x.shape[-1] == 2:
+        result[...] = x[..., ::-1, ::-1]
+        result[..., 0, 1] *= -1
+        result[..., 1, 0] *= -1
+        return result
+    for i in range(3):
+        # the signs are right because rows and columns go round
+        first, second = x[..., i - 2, :], x[..., i - 1, :]
+        for j in range(3):
+            minor = first[..., j - 2] * second[..., j - 1]
+            minor -= first[..., j - 1] * second[..., j - 2]
+            result[..., i, j] = minor
+    return result
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
+    "cofactor": _cofactor,
     "matmul": _matmul,
     "matmul_adjoint_x": _matmul_adjoint_x,
     "matmul_adjoint_y": _matmul_adjoint_y,

@@ -7,7 +7,7 @@ work. These kernels give the same results, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import isqrt, prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,11 @@ from ..ops.shapes.adjoints import size_over
 __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
+
+#: From how many elements on it pays to look at all products first.
+_MANY = 1024
+#: A recurrence goes step by step if it is this short, or has so many lines side by side.
+_SHORT, _WIDE = 64, 512
 
 
 # NumPy's stubs know neither positional keepdims nor an axis that may be anything
@@ -111,6 +116,9 @@ def _scan(name: str) -> Callable[..., Any]:
     return kernel
 
 
+_cumprod = _scan("cumprod")
+
+
 def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array:
     if type(axis) is not int or not x.size:
         return cumulative.shift(np, x, axis=axis, fill=fill, reverse=reverse)
@@ -123,6 +131,63 @@ def _shift(x: Array, *, axis: Axis, fill: float, reverse: bool = False) -> Array
     return result
 
 
+def _product_of_others(x: Array, *, axis: Axis) -> Array:
+    if x.dtype.char not in "fdFD" or x.size < _MANY:
+        found: Array = _cumprod(_shift(x, axis=axis, fill=1), axis=axis)
+        found *= _cumprod(_shift(x, axis=axis, fill=1, reverse=True), axis=axis, reverse=True)
+        return found
+    lines, back = cumulative.lines_of(np, x, axis, "prod")
+    tiny = np.finfo(x.dtype).tiny
+    with np.errstate(all="ignore"):
+        whole = np.multiply.reduce(lines, -1, keepdims=True)
+        size = np.abs(whole[..., 0])
+        # of a line with a zero, or a product that left the range, there is nothing to divide
+        divides = (tiny < size) & (size < 1 / tiny)
+        others = np.asarray(whole / lines)
+    if not divides.all():
+        others[~divides] = cumulative.product_of_others(np, lines[~divides], axis=-1)
+    result: Array = back(others)
+    return result
+
+
+def _recurrence(a: Array, b: Array, *, axis: Axis, reverse: bool = False) -> Array:
+    """Solve it block by block: within all blocks at once, then from each block to the next."""
+    # of few elements, a few rounds over all of them take less than many steps
+    few = b.ndim > 0 and b.size < 4 * _MANY and max(b.shape) > _SHORT // 4
+    if few or type(axis) is not int or a.shape != b.shape or b.dtype.char not in "fdFD":
+        return cumulative.recurrence(np, a, b, axis=axis, reverse=reverse)
+    steps = slice(None, None, -1 if reverse else 1)
+    dtype = np.result_type(a, b)
+    a, b = (np.moveaxis(x.astype(dtype, copy=False), axis, 0)[steps] for x in (a, b))
+    found: Array = np.moveaxis(_solved(a, b)[steps], 0, axis)
+    return found
+
+
+def _solved(a: Array, b: Array) -> Array:
+    length = len(b)
+    if length <= _SHORT or b.size > length * _WIDE:
+        out: Array = np.empty(b.shape, b.dtype)
+        out[:1] = b[:1]
+        for k in range(1, length):
+            here = slice(k, k + 1)
+            np.multiply(a[here], out[k - 1 : k], out=out[here])
+            out[here] += b[here]
+        return out
+    block = min(isqrt(length), _SHORT)
+    count = -(-length // block)
+    missing = ((0, count * block - length), *((0, 0),) * (b.ndim - 1))
+    shape = (count, block, *b.shape[1:])
+    # with the steps of a block first, so that each is made for all blocks together
+    a, b = (np.pad(x, missing).reshape(shape).swapaxes(0, 1).copy() for x in (a, b))
+    for k in range(1, block):
+        b[k] += a[k] * b[k - 1]
+        a[k] *= a[k - 1]
+    ends = _solved(a[-1], b[-1])  # at the end of each block
+    b[:, 1:] += a[:, 1:] * ends[:-1]
+    result: Array = b.swapaxes(0, 1).reshape(count * block, *shape[2:])[:length]
+    return result
+
+
 def _along(x: Array, axis: int, part: slice) -> tuple[slice, ...]:
     """Return the index that takes ``part`` of an axis, and all of the others."""
     return (slice(None),) * (axis % x.ndim) + (part,)
@@ -130,12 +195,14 @@ def _along(x: Array, axis: int, part: slice) -> tuple[slice, ...]:
 
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
-    "cumprod": _scan("cumprod"),
+    "cumprod": _cumprod,
     "cumsum": _scan("cumsum"),
     "max": _reduction(np.maximum),
     "mean": _mean,
     "min": _reduction(np.minimum),
     "prod": _reduction(np.multiply),
+    "product_of_others": _product_of_others,
+    "recurrence": _recurrence,
     "shift": _shift,
     "size_over": _size_over,
     "std": _std,

@@ -1,4 +1,4 @@
-"""Shapes and indices that are quicker on NumPy than the portable kernels: methods and strides.
+"""Shapes that are quicker on NumPy than the portable kernels: methods and strides.
 
 They avoid NumPy's Python wrappers, such as ``np.broadcast_to``.
 """
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import decode_index
 from ..ops.common.axes import Axis, reduced_axes
 from ..ops.common.kernels import cast_to
 from .reductions import add_reduce
@@ -93,26 +92,13 @@ def _concatenate(*arrays: Array, axis: int = 0) -> Array:
     return np.concatenate(arrays, axis)
 
 
-# -- indices ---------------------------------------------------------------------------------------
-
-
-def _getitem(x: Array, *arrays: Array, index: tuple[Any, ...]) -> Array:
-    return x[decode_index(index, arrays)]
-
-
-def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
-    return x.take(indices, axis)
-
-
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "concatenate": _concatenate,
     "expand_dims": _expand_dims,
-    "getitem": _getitem,
     "ones_like": _ones_like,
     "reshape": _reshape,
     "reshape_like": _reshape_like,
-    "take": _take,
     "transpose": _transpose,
     "unbroadcast_like": _unbroadcast_like,
     "unreduce_like": _unreduce_like,

@@ -23,7 +23,7 @@ MODULES = {
         "powers rounding special trigonometry"
     ),
     "fourier": "frequencies multi_dimensional one_dimensional primitives",
-    "indexing": "batched_index duplicate_indices getitem selection sets sorting take",
+    "indexing": "batched_index duplicate_indices getitem reads selection sets sorting take",
     "linalg": (
         "decompositions determinants eigenvalues einsum least_squares linear_systems "
         "matmul matrices matrix_diagonals matrix_functions norms products tensordot"

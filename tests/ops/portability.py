@@ -14,7 +14,7 @@ NOT_PORTABLE = {
     **dict.fromkeys(("digamma", "erf", "erfc", "lgamma", "polygamma"), _NO_FUNCTION),
     "gelu": "the exact form needs erfc, which the standard has not; approximate=True is portable",
     **dict.fromkeys(("logical_and", "logical_not", "logical_or", "logical_xor"), _TRUTH),
-    **dict.fromkeys(("getitem", "index_add_like", "index_set"), _INDEX),
+    **dict.fromkeys(("getitem", "index_add_all_like", "index_add_like", "index_set"), _INDEX),
     "unique": "not along an axis: the standard has that of elements only",
     "power": "not for a floating base and integer exponents: the standard does not promote these",
     **dict.fromkeys(("hard_sigmoid", "hard_tanh", "relu", "relu6"), _STEPS),

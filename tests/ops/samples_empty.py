@@ -29,6 +29,7 @@ SAMPLES = {
         for name in ("cumsum", "cumprod")
     },
     **one("shift", ROWLESS, axis=0, fill=1),
+    **one("product_of_others", ROWLESS, axis=0),
     **one("recurrence", ROWLESS, ROWLESS, axis=0),
     **one("sort", ROWLESS, axis=0),
     **one("argsort", ROWLESS, axis=0),
@@ -63,6 +64,7 @@ SAMPLES = {
     **one("unstack", CUBE, axis=0, num=2),
     **one("getitem", WIDE, NOWHERE, index=(("array", 0),)),
     **one("index_add_like", np.zeros((0, 4)), WIDE, NOWHERE, index=(("array", 0),)),
+    **one("index_add_all_like", WIDE, np.zeros((0, 4)), NOWHERE, indices=((("array", 0),),)),
     **one("index_set", WIDE, np.zeros((0, 4)), NOWHERE, index=(("array", 0),)),
     **one("take", WIDE, NOWHERE, axis=1),
     **one("take_adjoint", np.zeros((3, 0)), NOWHERE, WIDE, axis=1),

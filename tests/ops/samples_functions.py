@@ -156,7 +156,6 @@ SAMPLES: dict[str, list[Sample]] = {
         f"unique_{what}": [counted(N), counted(APART)]
         for what in ("all", "counts", "inverse", "values")
     },
-    "isin": [Sample(N, np.array([3, 4])), Sample(X, X[0], invert=True)],
     "union1d": [counted(N, np.array([3, 9])), counted(APART, -APART[0])],
     "intersect1d": [
         counted(N, np.array([3, 9, 1])),

@@ -43,6 +43,13 @@ SAMPLES = {
         params=({"axis": 0}, {"axis": 1, "reverse": True}, {"axis": (0, 1)}),
     ),
     "shift": [Sample(A, axis=0, fill=1), Sample(Z, axis=1, fill=0, reverse=True)],
+    "product_of_others": [
+        Sample(A, axis=1),
+        Sample(A, axis=None),
+        Sample(A - A[:1], axis=1),
+        Sample(A * (A.min() < A), axis=(0, 1)),
+        Sample(Z, axis=0),
+    ],
     "recurrence": [Sample(A, X, axis=1), Sample(Z, Z[::-1], axis=0, reverse=True)],
     "difference": [Sample(A, axis=1), Sample(Z, axis=0)],
     "difference_adjoint": [Sample(A[:, 1:], A, axis=1), Sample(Z[1:], Z, axis=0)],
@@ -57,6 +64,13 @@ SAMPLES = {
     "quantile_rank": [
         Sample(A, q=0.3),
         *(Sample(A, q=(0.2, 0.7), method=way) for way in ("linear", "lower", "midpoint")),
+    ],
+    "isin": [
+        Sample(np.array([[3, 1], [7, 3]]), np.array([7, 3, 9])),
+        Sample(np.array([0.5, np.nan, 2.0]), np.array([np.nan, 2.0])),
+        Sample(np.array([True, False]), np.array([True])),
+        Sample(np.array([1j, 2.0]), np.array([1j])),
+        Sample(np.array([1.0, 9.0]), np.array([])),
     ],
     "searchsorted": [
         Sample(np.sort(A[0]), X),

@@ -104,6 +104,11 @@ SAMPLES = {
         Sample(WIDE[WIDE > 0], WIDE, WIDE > 0, **MASK),
         Sample(Z[1:], Z, **ROWS),
     ],
+    "index_add_all_like": [
+        Sample(WIDE, WIDE[0], WIDE[1:], indices=((0,), *ROWS.values())),
+        Sample(WIDE, V, I, I[::-1].copy(), WIDE[1:], indices=(*PICKS.values(), *ROWS.values())),
+        Sample(Z, Z[1:], Z[0], indices=(*ROWS.values(), (0,))),
+    ],
     "index_set": [
         Sample(WIDE, real(2, 4), **ROWS),
         Sample(Z, complexes(1, 3), **ROWS),

@@ -35,6 +35,9 @@ SAMPLES = [
     ("size_over", (M.astype("int32"),), {"axis": 1}),
     *((name, (M,), p) for name in ("cumsum", "cumprod") for p in SCAN),
     *(("shift", (M,), {**p, "fill": 3}) for p in SCAN),
+    ("where", (M, M, M + 1.0), {}),
+    *(("recurrence", (M, M + 1.0), p) for p in SCAN),
+    *(("product_of_others", (M,), {"axis": axis}) for axis in (None, 0, -1, (0, 1))),
     ("shift", (M[:0],), {"axis": 0, "fill": 1}),
     ("arccosh", (M + 2.0,), {}),
     ("arctan2", (M, M[::-1]), {}),
@@ -87,7 +90,7 @@ def test_they_agree_with_the_portable_kernels(sample, dtype):
             want = kernel(np, *arrays, **params)
     assert have.dtype == want.dtype
     assert have.shape == want.shape
-    rtol = {2: 2e-3, 4: 2e-6}.get(have.dtype.itemsize, 1e-7)
+    rtol = {"e": 2e-3, "f": 2e-6, "F": 2e-6}.get(have.dtype.char, 1e-7)
     np.testing.assert_allclose(have, want, rtol=rtol)
 
 
@@ -95,6 +98,8 @@ def test_they_agree_with_the_portable_kernels(sample, dtype):
 @pytest.mark.parametrize("sample", NETWORK, ids=ids)
 def test_those_of_networks_agree_and_leave_their_inputs(sample, dtype):
     name, arrays, params = sample
+    if name == "cofactor" and dtype == "float16":
+        pytest.skip("LAPACK knows no float16")
     arrays = [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
     given = [x.copy() for x in arrays]
     tolerance = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}[dtype]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -227,8 +226,12 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     if not times:
         return p
     left = max(size - times, 0)
-    powers = range(size - 1, size - 1 - left, -1)
-    factors = np.array([prod(range(n - times + 1, n + 1)) for n in powers], np.int64)
+    powers = np.arange(size - 1, size - 1 - left, -1)
+    if p.dtype.kind in "fc":
+        powers = powers.astype(np.float64)
+    factors = np.ones_like(powers)
+    for turn in range(times):
+        factors *= powers - turn
     return p[:left] * _factors(factors, p)
 
 

@@ -27,8 +27,9 @@ from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, scatter_add
 from .batched_index import batched_index
+from .reads import gradients_together
 
-__all__: list[str] = []
+__all__ = ["index_add_kernel"]
 
 
 def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
@@ -103,9 +104,11 @@ def _getitem_kernel(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
     return x[where if arrays else complete(where)]
 
 
-def _getitem_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: Any) -> list[Any]:
-    gx = F.index_add_like(gs[0], *inputs, index=index)
-    return [gx, *[None] * (len(inputs) - 1)]
+def _getitem_together(gs: list[Any], inputs: list[Any], params: list[dict[str, Any]]) -> Any:
+    indices = [settings["index"] for settings in params]
+    if len(gs) == 1:
+        return F.index_add_like(gs[0], *inputs[0], index=indices[0])
+    return gradients_together(gs, inputs[0][0], indices, [arrays for _, *arrays in inputs])
 
 
 def getitem_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -120,8 +123,7 @@ def getitem_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, A
 op(
     "getitem",
     _getitem_kernel,
-    vjp=_getitem_vjp,
-    shapes_only=("x", "out"),
+    together=_getitem_together,
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
     batch=getitem_rule,
     jvp="linear",
@@ -129,7 +131,7 @@ op(
 )
 
 
-def _index_add(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
+def index_add_kernel(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
     if all(kind_of(array.dtype) == "b" for array in arrays):
@@ -158,7 +160,7 @@ def put_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
 
 op(
     "index_add_like",
-    _index_add,
+    index_add_kernel,
     vjp=lambda gs, inputs, outputs, needed, index: [
         F.getitem(gs[0], *inputs[2:], index=index),
         *[None] * (len(inputs) - 1),

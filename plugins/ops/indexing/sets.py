@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....core.extend import F, Tensor, among, beside, ops
+import numpy as np
+
+from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, ops, rank_of
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import refused
 from ..common.kernels import kind_of
@@ -286,6 +288,39 @@ def unique_values(x: Any) -> Tensor:
     return unique_all(x).values
 
 
+def _isin_kernel(xp: Any, x: Any, values: Any) -> Any:
+    if not values.shape[0]:
+        return xp.zeros(x.shape, dtype=xp.bool)
+    common = xp.result_type(x, values)
+    if kind_of(common) in "bc":  # the standard does not sort these
+        return xp.any(xp.expand_dims(x, axis=-1) == values, axis=-1)
+    ordered = xp.sort(xp.astype(values, common))
+    flat = xp.reshape(xp.astype(x, common), (-1,))
+    places = xp.searchsorted(ordered, flat)
+    places = xp.where(places == ordered.shape[0], 0, places)
+    return xp.reshape(xp.take(ordered, places, axis=0) == flat, x.shape)
+
+
+def isin_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``isin``."""
+    x, values = xs
+    if not batched[1]:
+        return op.raw(x, values)
+    x = x if batched[0] else as_batched(x, values)
+    apart = F.expand_dims(values, axis=tuple(range(1, rank_of(x, op))))
+    return F.any(F.equal(F.expand_dims(x, axis=-1), apart), axis=-1)
+
+
+_isin = op(
+    "isin",
+    _isin_kernel,
+    gradients={"x": NONDIFF, "values": NONDIFF},
+    infer=lambda x, values: (x.shape, np.dtype(bool)),
+    batch=isin_rule,
+    doc="Return whether each element is among the elements of a vector.",
+)
+
+
 @named
 def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     """Return whether each element is among some values; it has no gradient.
@@ -310,7 +345,6 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
 
     Notes
     -----
-    Every element is compared with every value, in a tensor of ``x.size * values.size`` booleans.
     nan is among no values.
 
     Examples
@@ -319,8 +353,7 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     [False, True, True]
     """
     x, values = among((x, values))
-    values = ops["reshape"](beside(values, x), shape=(-1,))
-    found = ops["any"](ops["equal"](ops["expand_dims"](x, axis=-1), values), axis=-1)
+    found = _isin(x, ops["reshape"](beside(values, x), shape=(-1,)))
     return ops["logical_not"](found) if invert else found
 
 

@@ -26,16 +26,9 @@ from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
+from .reads import gradients_together, take_kernel
 
 __all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
-
-
-def _take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
-    if axis is None:
-        x, axis = xp.reshape(x, (-1,)), 0
-    (along,) = reduced_axes(axis, x.ndim, "take")
-    picked = xp.take(x, xp.reshape(indices, (-1,)), axis=along)
-    return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
 
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
@@ -47,19 +40,23 @@ def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple
     return (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype
 
 
-def _take_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None) -> Any:
+def take_adjoint_kernel(
+    xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None
+) -> Any:
     shape = like.shape if axis is not None else (prod(like.shape),)
     along = 0 if axis is None else axis % len(shape)
     out = xp.zeros(shape, dtype=g.dtype)
     where = (*(slice(None),) * along, indices)
 
     def pick(x: Any) -> Any:
-        return _take_kernel(xp, x, indices, axis=along)
+        return take_kernel(xp, x, indices, axis=along)
 
     return xp.reshape(scatter_add(xp, out, where, g, pick), like.shape)
 
 
 def _take_index(axis: int) -> tuple[Any, ...]:
+    if axis < 0:
+        return ("...", ("array", 0), *(EVERYTHING,) * (-axis - 1))
     return (*(EVERYTHING,) * axis, ("array", 0))
 
 
@@ -100,13 +97,30 @@ def take_adjoint_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[s
     return result if whole is like else F.reshape_like(result, like)
 
 
+def _take_together(gs: list[Any], inputs: list[Any], params: list[dict[str, Any]]) -> Any:
+    x = inputs[0][0]
+    if len(gs) == 1:
+        return F.take_adjoint(gs[0], inputs[0][1], x, axis=params[0]["axis"])
+    total = None
+    for flat in (False, True):
+        calls = [i for i, settings in enumerate(params) if (settings["axis"] is None) is flat]
+        if not calls:
+            continue
+        part = gradients_together(
+            [gs[i] for i in calls],
+            F.reshape(x, shape=(-1,)) if flat else x,
+            [_take_index(params[i]["axis"] or 0) for i in calls],
+            [inputs[i][1:] for i in calls],
+        )
+        part = F.reshape_like(part, x) if flat else part
+        total = part if total is None else total + part
+    return total
+
+
 _take = op(
     "take",
-    _take_kernel,
-    gradients={
-        "x": lambda g, indices, x_like, axis: F.take_adjoint(g, indices, x_like, axis=axis),
-        "indices": NONDIFF,
-    },
+    take_kernel,
+    together=_take_together,
     infer=_take_spec,
     holomorphic=True,
     batch=take_rule,
@@ -115,7 +129,7 @@ _take = op(
 )
 op(
     "take_adjoint",
-    _take_adjoint,
+    take_adjoint_kernel,
     gradients={
         "g": lambda g, indices, axis: F.take(g, indices, axis=axis),
         "indices": NONDIFF,
@@ -257,7 +271,7 @@ def _along_axis_spec(x: TensorSpec, indices: TensorSpec, *, axis: int) -> tuple[
     return broadcast_shapes(other, indices.shape, op="take_along_axis"), x.dtype
 
 
-def _along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -> Any:
+def along_axis_adjoint(xp: Any, g: Any, indices: Any, like: Any, *, axis: int) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
     return scatter_add(xp, out, index_along_axis(xp, like.shape, indices, axis), g)
 
@@ -279,7 +293,7 @@ _take_along_axis = op(
 )
 op(
     "take_along_axis_adjoint",
-    _along_axis_adjoint,
+    along_axis_adjoint,
     gradients={
         "g": lambda g, indices, axis: F.take_along_axis(g, indices, axis=axis),
         "indices": NONDIFF,

@@ -45,8 +45,8 @@ def _cholesky_rule(g: Any, out: Any) -> Any:
     # Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10
     product = F.matmul(adjoint(out), g)
     halved = (F.tril(product, k=0) + F.tril(product, k=-1)) * 0.5
-    left = F.solve(adjoint(out), halved)
-    both = adjoint(F.solve(adjoint(out), adjoint(left)))
+    inverse = F.inv(out)
+    both = F.matmul(F.matmul(adjoint(inverse), halved), inverse)
     return (both + adjoint(both)) * 0.5
 
 

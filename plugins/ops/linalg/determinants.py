@@ -79,7 +79,7 @@ def _factors(xp: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
     return sign[..., None, None], u, s, xp.matrix_transpose(vh), others
 
 
-def _cofactor_kernel(xp: Any, x: Any) -> Any:
+def cofactor_kernel(xp: Any, x: Any) -> Any:
     """Return ``det(x) * inv(x).T`` from the singular values, so for singular ``x`` too."""
     if x.shape[-1] == 0:
         return x
@@ -154,7 +154,7 @@ _det = op(
 )
 op(
     "cofactor",
-    _cofactor_kernel,
+    cofactor_kernel,
     gradients={"x": lambda g, x: F.cofactor_adjoint(g, x)},
     infer=lambda x: (square_shape(x, "cofactor"), x.dtype),
     holomorphic=True,

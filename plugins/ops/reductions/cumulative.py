@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def _lines(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
+def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
     """Return ``x`` with the axes of a scan as its last one, and what puts a result back."""
     axes = reduced_axes(axis, x.ndim, name)
     order = tuple(i for i in range(x.ndim) if i not in axes) + axes
@@ -55,7 +55,7 @@ def scan(name: str) -> Callable[..., Any]:
     """Return the kernel of NumPy's function ``name`` (the standard spells it out), either way."""
 
     def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
-        lines, back = _lines(xp, x, axis, name)
+        lines, back = lines_of(xp, x, axis, name)
         run = standard(xp, name.replace("cum", "cumulative_"), name)
         if reverse:
             return back(xp.flip(run(xp.flip(lines, axis=-1), axis=-1), axis=-1))
@@ -68,15 +68,16 @@ def shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) ->
     """Move elements on by one place: the kernel of the op ``shift``."""
     if 0 in x.shape:
         return x  # there is no edge to cut off
-    lines, back = _lines(xp, x, axis)
+    lines, back = lines_of(xp, x, axis)
     edge = xp.full_like(lines[..., :1], fill)
     parts = [lines[..., 1:], edge] if reverse else [edge, lines[..., :-1]]
     return back(standard(xp, "concat", "concatenate")(parts, axis=-1))
 
 
-def _recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
-    a, back = _lines(xp, a, axis)
-    b, _ = _lines(xp, b, axis)
+def recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
+    """Solve a linear recurrence: the kernel of the op of this name."""
+    a, back = lines_of(xp, a, axis)
+    b, _ = lines_of(xp, b, axis)
     if reverse:
         a, b = xp.flip(a, axis=-1), xp.flip(b, axis=-1)
     concat = standard(xp, "concat", "concatenate")
@@ -110,6 +111,34 @@ def _recurrence_factor_rule(g: Any, a: Any, out: Any, axis: Axis, reverse: bool)
     return as_like(_recurrence_back(g, a, axis, reverse) * previous, a)
 
 
+def product_of_others(xp: Any, x: Any, *, axis: Axis) -> Any:
+    """Multiply all elements but one, for each of them: the kernel of the op of this name."""
+    running = scan("cumprod")
+    before = running(xp, shift(xp, x, axis=axis, fill=1), axis=axis)
+    after = shift(xp, x, axis=axis, fill=1, reverse=True)
+    return before * running(xp, after, axis=axis, reverse=True)
+
+
+def _others_rule(g: Any, x: Any, axis: Axis) -> Any:
+    gx: Any = 0
+    for reverse in (False, True):
+        there = F.shift(x, axis=axis, fill=1, reverse=reverse)
+        back = F.shift(x, axis=axis, fill=1, reverse=not reverse)
+        upstream = g * F.cumprod(back, axis=axis, reverse=not reverse)
+        slope = _cumprod_rule(upstream, there, axis, reverse)
+        gx = gx + F.shift(slope, axis=axis, fill=0, reverse=not reverse)
+    return gx
+
+
+op(
+    "product_of_others",
+    product_of_others,
+    gradients={"x": _others_rule},
+    infer=lambda x, axis: (x.shape, x.dtype),
+    holomorphic=True,
+    batch=along("axis"),
+    doc="Return, for each element, the product of all others; zeros do no harm.",
+)
 op(
     "shift",
     shift,
@@ -122,7 +151,7 @@ op(
 )
 op(
     "recurrence",
-    _recurrence,
+    recurrence,
     gradients={"a": _recurrence_factor_rule, "b": _recurrence_rule},
     infer=lambda a, b, axis, reverse: (b.shape, np.result_type(a.dtype, b.dtype)),
     holomorphic=True,
@@ -247,7 +276,7 @@ def _running(xp: Any, best: Callable[[Any, Any], Any], x: Any) -> Any:
 
 
 def _running_place_kernel(xp: Any, x: Any, *, axis: int, lowest: bool = False) -> Any:
-    lines, back = _lines(xp, reals(x), axis, "running_place")
+    lines, back = lines_of(xp, reals(x), axis, "running_place")
     best = _running(xp, xp.minimum if lowest else xp.maximum, lines)
     before = best[..., :-1]
     # nan is never better, but comes once, and stays

@@ -142,10 +142,7 @@ def mean(
 
 
 def _prod_rule(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
-    # all others: the product of those before times that of those after, so that zeros do no harm
-    before = F.cumprod(F.shift(x, axis=axis, fill=1), axis=axis)
-    after = F.shift(x, axis=axis, fill=1, reverse=True)
-    others = before * F.cumprod(after, axis=axis, reverse=True)
+    others = F.product_of_others(x, axis=axis)
     return F.unreduce_like(g, x, axis=axis, keepdims=keepdims) * others
 
 

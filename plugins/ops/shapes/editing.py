@@ -46,6 +46,21 @@ def _on_host(obj: Any, name: str) -> Any:
     return index
 
 
+def _cut(x: Any, along: int, end: int, start: int) -> list[Any]:
+    """Return what stands before ``end`` along an axis, and from ``start`` on."""
+    before = (slice(None),) * along
+    return [x[(*before, slice(None, end))], x[(*before, slice(start, None))]]
+
+
+def _count(index: Any, size: int) -> int:
+    """Return how many places an index has."""
+    if isinstance(index, slice):
+        return len(range(*index.indices(size)))
+    if np.ndim(index) == 0:
+        return 1
+    return int(np.count_nonzero(index)) if index.dtype.kind == "b" else len(index)
+
+
 def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
     """Return what NumPy makes of the elements' numbers, its errors with our name."""
     try:
@@ -120,6 +135,9 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     """
     x, along, size = _lines(as_tensor(x), axis, "delete")
     index = _on_host(obj, "delete")
+    if type(index) is int and -size <= index < size:
+        index %= size
+        return ops["concatenate"](*_cut(x, along, index, index + 1), axis=along)
     kept = _placed(lambda: np.delete(np.arange(size), index), "delete")
     return ops["take"](x, beside(kept, x), axis=along)
 
@@ -167,11 +185,9 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     index = _on_host(obj, "insert")
     if not isinstance(index, slice) and np.ndim(index) == 0:
         new = moveaxis(new, 0, along)  # as NumPy: for one place, the first axis counts the entries
-    numbers = np.arange(size)
-    # how many places there are; an index of one takes any number of entries
-    count = len(_placed(lambda: np.insert(numbers, index, 0), "insert")) - size
-    if not isinstance(index, slice) and np.size(index) == 1:
-        count = new.shape[along]
+    # an index of one place takes any number of entries
+    one = not isinstance(index, slice) and np.size(index) == 1
+    count = new.shape[along] if one else _count(index, size)
     shape = tuple(count if i == along else n for i, n in enumerate(x.shape))
     try:
         new = ops["broadcast_to"](new, shape=shape)
@@ -180,7 +196,12 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
             f"insert: values of shape {new.shape} do not fit {count} entries along axis {along} "
             f"of shape {x.shape}"
         ) from None
-    order = _placed(lambda: np.insert(numbers, index, size + np.arange(count)), "insert")
+    if type(index) is int and -size <= index <= size:
+        index += size if index < 0 else 0
+        before, after = _cut(x, along, index, index)
+        return ops["concatenate"](before, new, after, axis=along)
+    added = size + np.arange(count)
+    order = _placed(lambda: np.insert(np.arange(size), index, added), "insert")
     joined = ops["concatenate"](x, new, axis=along)
     return ops["take"](joined, beside(order, x), axis=along)
 
@@ -220,8 +241,10 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     wanted = int(np.prod(shape))
     if not size:
         return ops["broadcast_to"](ops["sum"](flat, axis=None), shape=shape)
-    if wanted != size:
-        flat = ops["take"](flat, beside(np.arange(wanted) % size, flat), axis=0)
+    if wanted > size:
+        flat = ops["tile"](flat, reps=(-(-wanted // size),))
+    if flat.shape[0] != wanted:
+        flat = flat[:wanted]
     return ops["reshape"](flat, shape=shape)
 
 

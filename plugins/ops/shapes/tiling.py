@@ -125,7 +125,15 @@ def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> 
     shape = like.shape if axis is not None else (prod(like.shape),)
     along = axis % len(shape) if axis is not None else 0
     blocks = (*shape[: along + 1], repeats, *shape[along + 1 :])
-    return xp.reshape(xp.sum(xp.reshape(x, blocks), axis=along + 1, dtype=x.dtype), like.shape)
+    x = xp.reshape(x, blocks)
+    if 0 < repeats <= 8:  # a sum over so short an axis costs more than its additions
+        before = (slice(None),) * (along + 1)
+        total = x[(*before, 0, ...)]
+        for k in range(1, repeats):
+            total = total + x[(*before, k, ...)]
+    else:
+        total = xp.sum(x, axis=along + 1, dtype=x.dtype)
+    return xp.reshape(total, like.shape)
 
 
 def repeated(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

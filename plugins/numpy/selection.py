@@ -1,0 +1,196 @@
+"""Choosing and picking elements that is quicker on NumPy than the portable kernels.
+
+NumPy's loops over masks and over rows branch at each element, which a processor cannot foresee;
+those here do the same work on every one. Small arrays go NumPy's way, which costs less to begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.extend import decode_index
+from ..ops.indexing.getitem import index_add_kernel
+from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
+
+__all__ = ["KERNELS"]
+
+Array = NDArray[Any]
+
+#: From how many elements on a second pass costs less than the branches.
+_MANY = 1024
+_BITS: dict[str, np.dtype[Any]] = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
+_WHOLE = ("slice", None, None, None)
+
+
+def _where(condition: Array, x: Any, y: Any) -> Any:
+    if type(condition) is np.ndarray and condition.size >= _MANY and condition.dtype.char == "?":
+        chosen = _by_bits(condition, x, y)
+        if chosen is not None:
+            return chosen
+    return np.where(condition, x, y)
+
+
+def _by_bits(condition: Array, x: Any, y: Any) -> Array | None:
+    """Return ``where(condition, x, y)`` of floats alike, or beside the number 0."""
+    array, other = (x, y) if type(x) is np.ndarray else (y, x)
+    bits = _BITS.get(array.dtype.char) if type(array) is np.ndarray else None
+    if bits is None or not _is_like(array, condition):
+        return None
+    if type(other) is np.ndarray:
+        if other.dtype is not array.dtype or not _is_like(other, condition):
+            return None
+    elif type(other) not in (int, float) or other != 0 or np.signbit(other):
+        return None
+    yes = condition if array is x else ~condition
+    found: Array = np.negative(yes.view(np.int8), dtype=bits)  # all bits or none
+    if type(other) is not np.ndarray:
+        found &= array.view(bits)
+    else:
+        theirs = other.view(bits)
+        found &= array.view(bits) ^ theirs
+        found ^= theirs
+    return found.view(array.dtype)
+
+
+def _is_like(array: Array, condition: Array) -> bool:
+    return (
+        array.shape == condition.shape and array.flags.c_contiguous and condition.flags.c_contiguous
+    )
+
+
+def _is_mask(arrays: tuple[Array, ...], index: tuple[Any, ...], x: Array) -> bool:
+    """Return whether an index is one large mask of all elements."""
+    return (
+        len(arrays) == 1 == len(index)
+        and arrays[0].dtype.char == "?"
+        and arrays[0].size >= _MANY
+        and arrays[0].shape == x.shape
+    )
+
+
+def _getitem(x: Array, *arrays: Array, index: tuple[Any, ...]) -> Array:
+    if arrays and _is_mask(arrays, index, x):
+        return x.reshape(-1).take(np.flatnonzero(arrays[0]))
+    return x[decode_index(index, arrays)]
+
+
+def _index_add_like(g: Array, like: Array, *arrays: Array, index: tuple[Any, ...]) -> Array:
+    if arrays:
+        if _is_mask(arrays, index, like):
+            out = np.zeros(like.size, g.dtype)
+            out[np.flatnonzero(arrays[0])] = g
+            return out.reshape(like.shape)
+        rows = index[-1] == ("array", 0) and all(part == _WHOLE for part in index[:-1])
+        if rows and g.size >= _MANY and arrays[0].dtype.char != "?":
+            return _take_adjoint(g, arrays[0], like, axis=len(index) - 1)
+    found: Array = index_add_kernel(np, g, like, *arrays, index=index)
+    return found
+
+
+def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
+    return x.take(indices, axis)
+
+
+def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:
+    if g.size < _MANY and indices.size != 1:
+        portable: Array = take_adjoint_kernel(np, g, indices, like, axis=axis)
+        return portable
+    shape = like.shape if axis is not None else (like.size,)
+    axis = 0 if axis is None else axis % len(shape)
+    size, after = shape[axis], prod(shape[axis + 1 :])
+    out = np.zeros(shape, g.dtype)
+    if indices.size == 1:
+        out[(slice(None),) * axis + (indices.reshape(-1),)] = g.reshape(
+            (*shape[:axis], 1, *shape[axis + 1 :])
+        )
+        return out.reshape(like.shape)
+    numbers = indices.reshape(-1).astype(np.int64, copy=False)
+    if numbers.size and numbers.min() < 0:
+        numbers = numbers % size
+    # as one vector, which NumPy adds to several times as quickly as to rows
+    if axis:
+        numbers = np.arange(prod(shape[:axis]))[:, None] * size + numbers
+    if after > 1:
+        numbers = numbers.reshape(-1, 1) * after + np.arange(after)
+    np.add.at(out.reshape(-1), numbers.reshape(-1), g.reshape(-1))
+    return out.reshape(like.shape)
+
+
+def _places(shape: tuple[int, ...], indices: Array, axis: int) -> Array | None:
+    """Return where ``take_along_axis`` picks from the flattened array; None if it is an error."""
+    rank, size = len(shape), shape[axis] if -len(shape) <= axis < len(shape) else 0
+    if indices.ndim != rank or indices.dtype.kind not in "iu":
+        return None
+    low = int(indices.min())
+    if low < -size or int(indices.max()) >= size:
+        return None
+    places = indices.astype(np.int64, copy=False)
+    if low < 0:
+        places = places % size
+    axis %= rank
+    places = places * prod(shape[axis + 1 :])
+    for i, n in enumerate(shape):
+        if i != axis:
+            if indices.shape[i] not in (1, n):
+                return None
+            steps = np.arange(n) * prod(shape[i + 1 :])
+            places = places + steps.reshape((-1,) + (1,) * (rank - i - 1))
+    return places
+
+
+def _take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
+    places = None if indices.size < _MANY else _places(x.shape, indices, axis)
+    if places is None:
+        return np.take_along_axis(x, indices, axis=axis)
+    return x.reshape(-1).take(places)
+
+
+def _take_along_axis_adjoint(g: Array, indices: Array, like: Array, *, axis: int) -> Array:
+    places = None if indices.size < _MANY else _places(like.shape, indices, axis)
+    if places is None:
+        portable: Array = along_axis_adjoint(np, g, indices, like, axis=axis)
+        return portable
+    out = np.zeros(like.size, g.dtype)
+    np.add.at(out, places.reshape(-1), g.reshape(-1))
+    return out.reshape(like.shape)
+
+
+def _isin(x: Array, values: Array) -> Array:
+    return np.isin(x, values)
+
+
+def _unique(x: Array, *, axis: int | None = None, equal_nan: bool = True) -> tuple[Array, ...]:
+    if axis is None and x.size and x.dtype.kind in "fiu":
+        flat = x.reshape(-1)
+        order = flat.argsort()  # NumPy's is stable, and takes several times as long
+        ordered = flat[order]
+        if ordered[-1] == ordered[-1]:  # there is no nan
+            new = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+            starts = np.flatnonzero(new)
+            first = np.minimum.reduceat(order, starts)
+            inverse = np.empty(x.size, np.intp)
+            inverse[order] = np.cumsum(new) - 1
+            counts = np.diff(starts, append=x.size)
+            return flat[first], first, inverse.reshape(x.shape), counts
+    values, first, inverse, counts = np.unique(x, True, True, True, axis, equal_nan=equal_nan)
+    shape = x.shape if axis is None else (x.shape[axis],)
+    return values, first, inverse.reshape(shape), counts
+
+
+#: Kernels by op.
+KERNELS: dict[str, Callable[..., Any]] = {
+    "getitem": _getitem,
+    "index_add_like": _index_add_like,
+    "isin": _isin,
+    "take": _take,
+    "take_adjoint": _take_adjoint,
+    "take_along_axis": _take_along_axis,
+    "take_along_axis_adjoint": _take_along_axis_adjoint,
+    "unique": _unique,
+    "where": _where,
+}
