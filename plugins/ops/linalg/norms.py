@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
@@ -245,12 +247,12 @@ def cond(x: Any, p: Any = None) -> Tensor:
     Returns
     -------
     Tensor
-        Real numbers, of shape ``(...)``.
+        Real numbers, of shape ``(...)``; infinite for singular matrices.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If there are no two axes; for other norms, if a matrix is singular or not square.
+        If there are no two axes, or no elements; for other norms, if a matrix is not square.
     ValueError
         If there is no such norm of matrices.
 
@@ -264,11 +266,25 @@ def cond(x: Any, p: Any = None) -> Tensor:
     2.0
     """
     x = as_inexact(x)
+    if x.shape is not None and 0 in x.shape[-2:]:
+        raise np.linalg.LinAlgError(f"cond: matrices of shape {x.shape} have no elements")
     if p in (None, 2, -2):
         s = ops["svdvals"](x)
-        largest, smallest = s[..., 0], s[..., -1]
-        return smallest / largest if p == -2 else largest / smallest
-    return matrix_norm(x, ord=p) * matrix_norm(ops["inv"](x), ord=p)
+        large, small = s[..., 0], s[..., -1]
+        zero = large == 0
+        large, small = (small, ops["where"](zero, 1.0, large)) if p == -2 else (
+            large, ops["where"](zero, 1.0, small)
+        )
+        found = ops["where"](zero, np.inf, large / small)
+    else:
+        # the identity stands in for matrices that have no inverse
+        singular = ops["slogdet"](ops["stop_gradient"](x))[0] == 0
+        identity = ops["diag"](ops["zeros_like"](x[..., 0]) + 1, k=0)
+        regular = ops["where"](ops["expand_dims"](singular, axis=(-2, -1)), identity, x)
+        found = matrix_norm(regular, ord=p) * matrix_norm(ops["inv"](regular), ord=p)
+        found = ops["where"](singular, np.inf, found)
+    known = ops["logical_not"](ops["any"](ops["isnan"](x), axis=(-2, -1)))
+    return ops["where"](ops["logical_and"](ops["isnan"](found), known), np.inf, found)
 
 
 @named

@@ -9,14 +9,16 @@ import numpy as np
 from ....core.extend import Tensor, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.op_builders import named
+from ..common.ranks import known_rank
 from ..indexing.sorting import sort
 from ..indexing.take import take_along_axis
 from .quantiles import (
+    HALF,
+    Fractions,
     as_lines,
     between,
-    fractions,
-    like_float,
-    places_among,
+    checked,
+    middle,
     quantiles,
     with_kept_axes,
 )
@@ -40,11 +42,11 @@ def _nan_places(q: Any, count: Any, method: str) -> Any:
 
     Hyndman and Fan, "Sample quantiles in statistical packages" (1996), as NumPy reads it.
     """
-    if method == "linear":
-        return ops["maximum"](count - 1, 0) * beside(np.atleast_1d(q).astype(count.dtype), count)
     n, q = ops["cast"](count, dtype="float64"), beside(np.atleast_1d(q), count)
     steps, floor, ceil = (n - 1) * q, ops["floor"], ops["ceil"]
-    if method in _BETWEEN:
+    if method == "linear":
+        place = steps
+    elif method in _BETWEEN:
         alpha, beta = _BETWEEN[method]
         place = n * q + (alpha + q * (1 - alpha - beta)) - 1
     elif method == "lower":
@@ -78,33 +80,40 @@ _BETWEEN = {
 
 
 def _nan_quantiles(
-    x: Any, q: Any, axis: Axis, keepdims: bool, name: str, method: str = "linear"
+    x: Any, q: Fractions, axis: Axis, keepdims: bool, name: str, method: str = "linear"
 ) -> Any:
-    x = as_tensor(x)
-    places_among(1, 0.5, method)  # which knows the methods' names
+    x = checked(x, method, name)
+    if x.shape is not None and 0 in x.shape:
+        return _of_nothing(ops["mean"](x, axis=axis, keepdims=keepdims), q)
     if x.dtype.kind not in "fc":
         return quantiles(x, q, axis, keepdims, name, method)
-    if x.dtype.kind == "c" and name != "nanmedian":
-        raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
-    if q.ndim > 1:
-        rows = [_nan_quantiles(x, row, axis, keepdims, name, method) for row in q]
-        return ops["stack"](*rows, axis=0)
+    dtype = q.result_dtype(x.dtype, method)
     lines, axis = as_lines(x, axis, name)
-    if lines.shape is not None and lines.shape[-1] == 0:
-        if q.ndim:
-            raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
-        return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
-    place = _nan_places(q, count, method)
+    place = _nan_places(q.values.reshape(-1), count, method)
     lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
     below, above = (take_along_axis(lines, i, -1) for i in (lower, upper))
-    result = between(below, above, like_float(place - ops["floor"](place), lines))
-    if q.ndim:
-        result = ops["moveaxis"](result, source=(-1,), destination=(0,))
+    if name == "nanmedian":
+        result = middle(below, above, dtype)
     else:
+        result = between(below, above, place - ops["floor"](place), dtype)
+    if q.ndim == 0:
         result = ops["squeeze"](result, axis=-1)
+    else:
+        result = ops["moveaxis"](result, source=(-1,), destination=(0,))
+    if q.ndim == 2:
+        rows, size = q.values.shape
+        result = ops["stack"](*(result[i * size : (i + 1) * size] for i in range(rows)), axis=0)
     return with_kept_axes(result, x, axis, q.ndim, name) if keepdims else result
+
+
+def _of_nothing(mean: Any, q: Fractions) -> Any:
+    """Return nan, as the mean of nothing is, for each of the fractions."""
+    if not q.ndim:
+        return mean
+    zeros = np.zeros((*q.values.shape, *[1] * known_rank(mean, "nanquantile")), mean.dtype)
+    return mean + beside(zeros, mean)
 
 
 @named
@@ -139,7 +148,7 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> gt.nanmedian(gt.constant([5.0, np.nan, 1.0, 2.0])).item()
     2.0
     """
-    return _nan_quantiles(x, np.asarray(0.5), as_axis(axis, "nanmedian"), keepdims, "nanmedian")
+    return _nan_quantiles(x, HALF, as_axis(axis, "nanmedian"), keepdims, "nanmedian")
 
 
 @named
@@ -163,15 +172,16 @@ def nanquantile(
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
-    nan where all elements are nan.
+    A tensor of the dtype of ``x``, ``float64`` for integers; a ``q`` that is an array, and no
+    number or list, promotes it. The axes of ``q`` come first. It is nan where all elements are nan,
+    or there are none.
 
     Raises
     ------
     ValueError
-        If ``q`` is out of range, the method is unknown, or there are no elements for several ``q``.
+        If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -184,8 +194,8 @@ def nanquantile(
     >>> gt.nanquantile(gt.constant([0.0, np.nan, 2.0, 4.0]), 0.25).item()
     1.0
     """
-    values = fractions(q, "nanquantile")
-    return _nan_quantiles(x, values, as_axis(axis, "nanquantile"), keepdims, "nanquantile", method)
+    along = as_axis(axis, "nanquantile")
+    return _nan_quantiles(x, Fractions(q, "nanquantile"), along, keepdims, "nanquantile", method)
 
 
 @named
@@ -209,15 +219,16 @@ def nanpercentile(
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
-    nan where all elements are nan.
+    A tensor of the dtype of ``x``, ``float64`` for integers; a ``q`` that is an array, and no
+    number or list, promotes it. The axes of ``q`` come first. It is nan where all elements are nan,
+    or there are none.
 
     Raises
     ------
     ValueError
-        If ``q`` is out of range, the method is unknown, or there are no elements for several ``q``.
+        If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -230,6 +241,6 @@ def nanpercentile(
     >>> gt.nanpercentile(gt.constant([0.0, np.nan, 2.0, 4.0]), [50, 100]).tolist()
     [2.0, 4.0]
     """
-    values = fractions(q, "nanpercentile", 100.0)
+    values = Fractions(q, "nanpercentile", 100.0)
     along = as_axis(axis, "nanpercentile")
     return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method)
