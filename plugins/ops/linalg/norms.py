@@ -272,8 +272,10 @@ def cond(x: Any, p: Any = None) -> Tensor:
         s = ops["svdvals"](x)
         large, small = s[..., 0], s[..., -1]
         zero = large == 0
-        large, small = (small, ops["where"](zero, 1.0, large)) if p == -2 else (
-            large, ops["where"](zero, 1.0, small)
+        large, small = (
+            (small, ops["where"](zero, 1.0, large))
+            if p == -2
+            else (large, ops["where"](zero, 1.0, small))
         )
         found = ops["where"](zero, np.inf, large / small)
     else:

@@ -10,12 +10,18 @@ import numpy as np
 from ....core.extend import NONDIFF, Tensor, as_tensor, ops
 from ..common.axes import as_axis, one_axis, reduced_shape
 from ..common.batching import flattened
+from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from .extrema import max as largest
 from .extrema import min as least
 from .nan_sums import skipping_nan
 
 __all__ = ["nanargmax", "nanargmin", "nanmax", "nanmin"]
+
+
+def _extreme_like(x: Any, fill: float) -> float | complex:
+    """Return an infinity that comes before, or after, all numbers of the dtype of ``x``."""
+    return complex(fill, fill) if kind_of(x.dtype) == "c" else fill
 
 
 def _nan_extreme(
@@ -27,7 +33,8 @@ def _nan_extreme(
     initial: Any,
     where: Any,
 ) -> Any:
-    missing, filled = skipping_nan(x, fill)
+    x = as_tensor(x)
+    missing, filled = skipping_nan(x, _extreme_like(x, fill))
     result = extreme(filled, axis, keepdims, initial=initial, where=where)
     if missing is None or initial is not None:  # which is what there is at the least
         return result
@@ -124,7 +131,7 @@ def _nan_position(name: str, fill: float) -> Any:
         missing = xp.isnan(x)
         if xp.any(xp.all(missing, axis=axis)):
             raise ValueError("there are only nan to choose from")
-        filled = xp.where(missing, xp.asarray(fill, dtype=x.dtype), x)
+        filled = xp.where(missing, xp.asarray(_extreme_like(x, fill), dtype=x.dtype), x)
         return xp.asarray(getattr(xp, name)(filled, axis=axis, keepdims=keepdims))
 
     return op(
@@ -151,7 +158,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     Parameters
     ----------
     x
-        A real tensor.
+        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
     axis
         The axis to search along; by default the index is that in the flattened tensor.
     keepdims
@@ -177,7 +184,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     """
     x = as_tensor(x)
     along = None if axis is None else one_axis(axis, "nanargmax")
-    known = ops["argmax"] if x.dtype.kind != "f" else _nanargmax
+    known = ops["argmax"] if x.dtype.kind not in "fc" else _nanargmax
     return known(x, axis=along, keepdims=bool(keepdims))
 
 
@@ -188,7 +195,7 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     Parameters
     ----------
     x
-        A real tensor.
+        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
     axis
         The axis to search along; by default the index is that in the flattened tensor.
     keepdims
@@ -214,5 +221,5 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     """
     x = as_tensor(x)
     along = None if axis is None else one_axis(axis, "nanargmin")
-    known = ops["argmin"] if x.dtype.kind != "f" else _nanargmin
+    known = ops["argmin"] if x.dtype.kind not in "fc" else _nanargmin
     return known(x, axis=along, keepdims=bool(keepdims))

@@ -372,4 +372,4 @@ def nanstd(
     2.0
     """
     variance = nanvar(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean)
-    return root_of_variance(variance)
+    return root_of_variance(variance, "nanstd")

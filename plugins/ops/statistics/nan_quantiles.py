@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, ops
+from ....core.extend import Tensor, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.op_builders import named
 from ..common.ranks import known_rank
