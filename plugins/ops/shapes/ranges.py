@@ -111,7 +111,7 @@ def linspace(
         made = np.linspace(start, stop, count, endpoint, dtype=dtype)
         return _made(made, dtype, start, stop)
     kind = None if dtype is None else as_dtype(dtype)
-    result = _steps(*_ends(start, stop), count, endpoint)
+    result = even_steps(*_ends(start, stop), count, endpoint)
     if kind is not None and kind.kind in "iu":
         result = ops["floor"](result)
     return result if kind is None else ops["cast"](result, dtype=kind.name)
@@ -140,23 +140,23 @@ def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
     return ops["cast"](start, dtype=kind), ops["cast"](stop, dtype=kind)
 
 
-def _steps(start: Any, stop: Any, count: int, endpoint: bool) -> Any:
+def even_steps(start: Any, stop: Any, count: int, endpoint: bool) -> Any:
     """Return evenly spaced numbers along a new first axis, the last one exactly."""
     kind = start.dtype.name
     if kind == "float16":  # in which the distance may be infinite
         start, stop = (ops["cast"](x, dtype="float32") for x in (start, stop))
     way = stop - start
-    result = start + way * _shares(way, count, endpoint)
+    step = way / max(count - 1 if endpoint else count, 1)
+    result = start + _numbered(np.arange(count), way) * step
     if endpoint and count > 1:
         result = _with_row(result, count - 1, stop)
     return ops["cast"](result, dtype=kind)
 
 
-def _shares(like: Any, count: int, endpoint: bool) -> Any:
-    """Return the shares of the way, from 0 on, along a first axis before those of ``like``."""
-    shares = np.arange(count) / max(count - 1 if endpoint else count, 1)
+def _numbered(numbers: Any, like: Any) -> Any:
+    """Return numbers along a first axis before those of ``like``, in its real dtype."""
     ones = [1] * known_rank(like, "linspace")
-    return beside(shares.astype(real_of(like.dtype)).reshape(-1, *ones), like)
+    return beside(numbers.astype(real_of(like.dtype)).reshape(-1, *ones), like)
 
 
 def _with_row(result: Any, row: int, values: Any) -> Any:
@@ -232,7 +232,7 @@ def logspace(
             more = tuple(range(max(rank - most, 0)))
             start, stop = (ops["expand_dims"](x, axis=more) for x in (start + 0 * stop, stop))
             base = ops["expand_dims"](base, axis=0)
-    exponents = _steps(start, stop, count, endpoint)
+    exponents = even_steps(start, stop, count, endpoint)
     return _finished(ops["power"](base, exponents), dtype, axis)
 
 
@@ -289,10 +289,11 @@ def geomspace(
             raise ValueError("geomspace: a geometric progression has no number 0")
     if start.dtype.kind == "c":
         ratio = stop / start
-        return _finished(start * ratio ** _shares(ratio, count, endpoint), dtype, axis)
+        shares = np.arange(count) / max(count - 1 if endpoint else count, 1)
+        return _finished(start * ratio ** _numbered(shares, ratio), dtype, axis)
     kind, sign = start.dtype.name, ops["sign"](start)
     first, last = (ops["log10"](ops["cast"](x / sign, dtype="float64")) for x in (start, stop))
-    result = ops["cast"](ops["power"](10.0, _steps(first, last, count, endpoint)), dtype=kind)
+    result = ops["cast"](ops["power"](10.0, even_steps(first, last, count, endpoint)), dtype=kind)
     result = _with_row(result * sign, 0, start) if count else result * sign
     if endpoint and count > 1:
         result = _with_row(result, count - 1, stop)
