@@ -130,9 +130,7 @@ def test_quantiles_have_gradients_at_promoted_dtypes(dtype: str) -> None:
         batch = gt.constant(np.stack([x, x * 2]))
         want = np.stack([np.quantile(row, q) for row in batch.numpy()])
         np.testing.assert_allclose(gt.vmap(of_fractions(f, q))(batch), want, rtol=1e-6)
-        unknown = gt.function(
-            of_fractions(f, q), input_signature=[gt.TensorSpec([None], dtype)]
-        )
+        unknown = gt.function(of_fractions(f, q), input_signature=[gt.TensorSpec([None], dtype)])
         np.testing.assert_allclose(unknown(gt.constant(x)), want[0], rtol=1e-6)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import shape_only
+from ..common.blending import blended
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.sorting import sort
@@ -172,13 +173,9 @@ def between(below: Any, above: Any, share: Any, dtype: Any) -> Any:
     """
     below, above = (_widened(x, dtype) for x in (below, above))
     if isinstance(share, np.ndarray):
-        share = beside(share, below) if share.ndim else float(share)
-    if not isinstance(share, float):
-        share = ops["cast_like"](share, below)
-    gap = above - below
-    low = ops["logical_and"](below == -np.inf, above != np.inf)
-    stays = ops["logical_or"](ops["isnan"](gap * share), low)
-    return _narrowed(below + ops["where"](stays, 0.0, gap) * share, dtype)
+        share = beside(share, below)
+    share = ops["cast_like"](share, below)
+    return _narrowed(blended(below, above, share), dtype)
 
 
 def _widened(x: Any, dtype: Any) -> Any:
