@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, Tensor, as_tensor, ops
-from ..common.axes import as_axis, one_axis, reduced_shape
+from ..common.axes import axis_over, optional_axis, reduced_shape
 from ..common.batching import flattened
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
@@ -34,11 +34,12 @@ def _nan_extreme(
     where: Any,
 ) -> Any:
     x = as_tensor(x)
+    along = axis_over(x, axis, f"nan{extreme.__name__}")
     missing, filled = skipping_nan(x, _extreme_like(x, fill))
-    result = extreme(filled, axis, keepdims, initial=initial, where=where)
+    result = extreme(filled, along, keepdims, initial=initial, where=where)
     if missing is None or initial is not None:  # which is what there is at the least
         return result
-    nothing = ops["all"](missing, axis=as_axis(axis, f"nan{extreme.__name__}"), keepdims=keepdims)
+    nothing = ops["all"](missing, axis=along, keepdims=keepdims)
     return ops["where"](nothing, float("nan"), result)
 
 
@@ -183,7 +184,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     2
     """
     x = as_tensor(x)
-    along = None if axis is None else one_axis(axis, "nanargmax")
+    along = axis_over(x, optional_axis(axis, "nanargmax"), "nanargmax")
     known = ops["argmax"] if x.dtype.kind not in "fc" else _nanargmax
     return known(x, axis=along, keepdims=bool(keepdims))
 
@@ -220,6 +221,6 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     1
     """
     x = as_tensor(x)
-    along = None if axis is None else one_axis(axis, "nanargmin")
+    along = axis_over(x, optional_axis(axis, "nanargmin"), "nanargmin")
     known = ops["argmin"] if x.dtype.kind not in "fc" else _nanargmin
     return known(x, axis=along, keepdims=bool(keepdims))

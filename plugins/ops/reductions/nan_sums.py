@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import Tensor, as_dtype, as_tensor, ops
-from ..common.axes import as_axis
+from ..common.axes import as_axis, axis_over
 from ..common.op_builders import named
 from .cumulative import cumprod, cumsum
 from .options import kept_by
@@ -251,6 +251,7 @@ def nanmean(
     missing, filled = skipping_nan(x, 0.0)
     if missing is None:
         return mean(filled, axis, keepdims, dtype=dtype, where=where)
+    axis = axis_over(filled, axis, "nanmean")
     _check_inexact(dtype)
     kept = _present(missing, filled, where, "nanmean")
     return mean(filled, axis, keepdims, dtype=dtype, where=kept)
@@ -310,6 +311,7 @@ def nanvar(
     missing, filled = skipping_nan(x, 0.0)
     if missing is None:
         return var(filled, along, ddof, keepdims, where=where, **options)
+    along = axis_over(filled, along, "nanvar")
     _check_inexact(dtype)
     kept = _present(missing, filled, where, "nanvar")
     variance = var(filled, along, ddof, keepdims, where=kept, **options)
