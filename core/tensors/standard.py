@@ -393,12 +393,15 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     ------
     AttributeError
         If ``x`` does not know DLPack.
-    TypeError
-        If no tensor can have its dtype.
+    BufferError, TypeError
+        If DLPack or no tensor can have its dtype.
 
     Examples
     --------
     >>> gt.from_dlpack(np.arange(3)).tolist()
     [0, 1, 2]
     """
-    return asarray(constant(np.from_dlpack(x)), device=device)
+    try:
+        return asarray(constant(np.from_dlpack(x)), device=device)
+    except (AttributeError, BufferError, TypeError) as error:
+        raise type(error)(f"from_dlpack: {error}") from None

@@ -328,3 +328,217 @@ def test_ranges_have_gradients() -> None:
     np.testing.assert_allclose(
         gt.vmap(lambda a, b: gt.linspace(a, b, 3))(low, high), np.linspace(low, high, 3, axis=1)
     )
+
+
+# -- histograms ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint8", "int64", "bool"])
+def test_histograms_have_numpys_edges_and_counts(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for scale, offset in ((1.0, 0.0), (1e3, 5.0), (1e-3, 1e3)):
+        x = (
+            (rng.random(60) * scale + offset).astype(dtype)
+            if dtype != "int8"
+            else rng.integers(-128, 127, 60, dtype="int8")
+        )
+        for bins in (1, 7, 23, [0.0, 0.5, 2.0], [1.0], []):
+            same(lambda x, b=bins: np.histogram(x, b)[0], x)
+            same(lambda x, b=bins: np.histogram_bin_edges(x, b), x) if np.ndim(bins) == 0 else None
+    weights = [rng.integers(0, 5, 60).astype(w) for w in ("int32", "float32", "complex64")]
+    for w in weights:
+        same(lambda x, w: np.histogram(x, 5, weights=w)[0], x, w)
+
+
+def test_a_value_on_a_float32_edge_is_in_numpys_bin() -> None:
+    x = np.linspace(0, 1, 24, dtype="float32")
+    for bins in range(1, 40):
+        same(lambda x, b=bins: np.histogram(x, b)[0], x)
+
+
+@pytest.mark.parametrize("f", [np.histogram, np.histogram_bin_edges], ids=["counts", "edges"])
+def test_histograms_refuse_what_has_no_bins(f: Call) -> None:
+    for values in ([1.0, NAN], [1.0, INF], [1.0, -INF]):
+        same(lambda x: f(x, 3), array(values))
+    for bins in ([[1.0, 2.0]], 0, -1, 2.5, [2.0, 1.0], "best"):
+        same(lambda x, b=bins: f(x, b), array([1.0, 2.0]))
+    same(lambda x: f(x, 50), array([1.0, np.nextafter(1.0, 2.0)]))
+    with pytest.raises(TypeError, match="no order"):
+        f(gt.constant([1j, 2.0]))
+    with pytest.raises(TypeError, match="chooses no bins"):
+        gt.histogram([1.0, 2.0], "auto", weights=[1.0, 2.0])
+
+
+# -- interpolation and differences -----------------------------------------------------------------
+
+
+def test_interpolation_is_exact_where_samples_are_infinite_or_the_same() -> None:
+    x = array([-2, -1, -0.5, 0, 0.5, 1, 2, 2.5, 3, 4, INF, -INF, NAN])
+    grids = [[-1, 0, 2, 3], [0, 0, 1, 1], [-1, 0, 0, 3]]
+    for grid in grids:
+        for samples in ([1, 2, 3, 4], [INF, 1, -INF, 2], [NAN, 1, 2, 3], [1, INF, INF, 2]):
+            same(np.interp, x, array(grid), array(samples))
+            same(lambda x, xp, fp: np.interp(x, xp, fp, -9.0, NAN), x, array(grid), array(samples))
+    same(np.interp, x[:-1], array([1.0]), array([5.0]))  # of nan NumPy gives 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_periodic_interpolation_far_from_0_is_precise(dtype: str) -> None:
+    x = array([-1e6, 123456.0, 0.1, 359.9], dtype)
+    xp, fp = array([10.0, 350.0, 6.3, 200.7], dtype), array([1.0, 2.0, 3.0, 4.0], dtype)
+    found = gt.interp(x, xp, fp, period=360)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.interp(x, xp, fp, period=360), rtol=1e-6)
+    if dtype == "float64":
+        check_gradients(lambda x, fp: gt.interp(x, xp, fp, period=360), x[2:], fp)
+        check_gradients(lambda x: gt.interp(x, np.sort(xp), fp), array([7.0, 99.0, 350.0 - 1e-3]))
+    batch = gt.constant(np.stack([x, x + 1]))
+    found = gt.vmap(lambda x: gt.interp(x, xp, fp, period=360))(batch)
+    want = np.interp(batch.numpy(), xp, fp, period=360)
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_differences_have_numpys_dtypes(dtype: str) -> None:
+    x = array([1, 0, 4, 6], dtype)
+    for other in NUMBERS:
+        y = array([2, 1], other)
+        same(lambda x, y: np.diff(x, prepend=y), x, y)
+        same(lambda x, y: np.diff(x, append=y[0], n=2), x, y)
+        same(lambda x, y: np.ediff1d(x, to_begin=y), x, y)
+        same(lambda x, y: np.ediff1d(x, to_end=y), x, y)
+    if dtype[0] in "iub":
+        same(lambda x: np.diff(x, prepend=3), x)
+    same(lambda x: np.diff(x, n=0, axis=7), x)
+    for period in (2 * np.pi, 4, 5, 7.5, np.float32(3)):
+        for discont in (None, 1, 4):
+            same(lambda x, p=period, d=discont: np.unwrap(x, d, period=p), x)
+
+
+def test_what_an_integer_does_not_hold_is_refused() -> None:
+    for call in (
+        lambda: gt.ediff1d(np.array([1, 2], "int8"), to_end=300),
+        lambda: gt.choose(np.array([0, 1]), [np.array([1, 2], "int8"), 300]),
+        lambda: gt.unwrap(np.array([1, 2], "uint8"), period=5),
+    ):
+        with pytest.raises(OverflowError):
+            call()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "bool"])
+def test_integrals_of_integers_do_not_wrap(dtype: str) -> None:
+    y, x = array([1, 0, 1, 1], dtype), np.array([200, 100, 0, 250], "uint8")
+    want = np.trapezoid(y.astype("float64"), x.astype("float64"))
+    assert gt.trapezoid(y, x).item() == want
+
+
+# -- padding, choices, sizes, powers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("mode", ["mean", "median", "maximum", "linear_ramp", "reflect", "edge"])
+def test_padding_keeps_the_dtype_and_numpys_values(mode: str, dtype: str) -> None:
+    x = array([[3, 0, 1, 7], [1, 1, 0, 2]], dtype)
+    same(lambda x: np.pad(x, ((1, 2), (3, 0)), mode), x)
+    if mode == "linear_ramp":
+        for ends in (1, (3, 0), ((1, 2), (3, 4))):
+            same(lambda x, e=ends: np.pad(x, 3, mode, end_values=e), x)
+    if mode in ("mean", "median", "maximum"):
+        same(lambda x: np.pad(x, 2, mode, stat_length=2), x)
+    if mode == "reflect":
+        same(lambda x: np.pad(x, 1, mode, reflect_type="odd"), x)
+    if mode == "edge":
+        same(lambda x: np.pad(x, 1, mode, stat_length=2), x)
+
+
+def test_ramps_of_padding_have_gradients() -> None:
+    for ends in (0.0, (1.0, -2.0)):
+        check_gradients(
+            lambda x, e=ends: gt.pad(x, 2, "linear_ramp", end_values=e) ** 2, array([[1.0, 3.0]])
+        )
+    traced = gt.function(
+        lambda x: gt.pad(x, 2, "linear_ramp"), input_signature=[gt.TensorSpec([None], "float64")]
+    )
+    np.testing.assert_allclose(traced(array([1.0, 3.0])), np.pad([1.0, 3.0], 2, "linear_ramp"))
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, 0], [True, False, True], 1, [[1], [0]]], ids=str)
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "uint64"])
+def test_choices_promote_as_numpys(numbers: Any, dtype: str) -> None:
+    places = np.asarray(numbers).astype(dtype)
+    for first in ("int8", "uint16", "float32", "complex64"):
+        one = array([3, 4, 5], first)
+        for second in (7, 2, True, array([1, 2, 3], "int16"), array(2, "float64")):
+            same(lambda n, one, s=second: np.choose(n, [one, s]), places, one)
+            same(lambda n, one, s=second: np.choose(n, [one, s], mode="wrap"), places, one)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_an_empty_array_is_resized_in_its_dtype(dtype: str) -> None:
+    for shape in ((2, 2), 3, 0, (), (0, 2)):
+        same(lambda x, s=shape: np.resize(x, s), array([], dtype))
+    if dtype[0] != "c":
+        same(np.frexp, array([0, 1, 3], dtype))
+
+
+def test_powers_of_booleans_are_numpys() -> None:
+    x = array([True, False])
+    for y in (0, 1, 2, 3, array(2, "int8"), array(2, "uint16")):
+        same(lambda x, y=y: np.power(x, y), x)
+
+
+# -- tuples in an index ----------------------------------------------------------------------------
+
+CUBE = np.arange(60.0).reshape(5, 4, 3)
+INDICES: list[Any] = [
+    ((0, 1, 0), (3, 3, 2)),
+    ((0, 1, 0),),
+    ((0, 1, 0), slice(None), (1, 2, 0)),
+    ((0, 1), [3, 2]),
+    (((0, 1), (1, 0)), 0),
+    ((),),
+    (((),),),
+    (..., (0, 1)),
+    (None, (0, 1)),
+    ((True, False, True, False, True),),
+    ((0, 1), (0, 1, 2)),
+    ((0, 9),),
+    ((1.5, 2),),
+    ((None,),),
+    (range(2), (0, 1)),
+    range(3),
+    ((-1, -5), ..., 1),
+]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_a_tuple_within_an_index_is_an_array(index: Any) -> None:
+    same(lambda x: x[index], CUBE)
+    try:
+        want = CUBE.copy()
+        want[index] = 7.0
+    except IndexError:
+        with pytest.raises(IndexError):
+            gt.constant(CUBE).at[index].set(7.0)
+        with pytest.raises(IndexError):
+            gt.function(lambda x: x[index])(gt.constant(CUBE))
+        return
+    np.testing.assert_array_equal(gt.constant(CUBE).at[index].set(7.0), want)
+    for shape in ((5, 4, 3), (None, None, None)):
+        spec = gt.TensorSpec(shape, "float64")
+        traced = gt.function(lambda x: x[index], input_signature=[spec])
+        np.testing.assert_array_equal(traced(gt.constant(CUBE)), CUBE[index])
+    check_gradients(lambda x: x[index] ** 2, CUBE / 60)
+    batch = np.stack([CUBE, CUBE + 1])
+    found = gt.vmap(lambda x: x[index])(batch)
+    np.testing.assert_array_equal(found, np.stack([x[index] for x in batch]))
+
+
+def test_a_tuple_within_an_index_is_saved(tmp_path: Any) -> None:
+    module = gt.Module()
+    module.pick = gt.function(
+        lambda x: x[(0, 1, 0), (3, 3, 2)], input_signature=[gt.TensorSpec([5, 4, 3], "float64")]
+    )
+    gt.save(module, tmp_path / "picked.gt")
+    found = gt.load(tmp_path / "picked.gt").pick(gt.constant(CUBE))
+    np.testing.assert_array_equal(found, CUBE[(0, 1, 0), (3, 3, 2)])

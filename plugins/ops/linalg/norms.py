@@ -148,6 +148,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     """
     x, keepdims = as_inexact(x), bool(keepdims)
     axis = as_axis(axis, "norm")
+    if axis is not None and x.shape is not None:
+        reduced_axes(axis, len(x.shape), "norm")
     if ord is None or ord == "euclidean":
         return _norm(x, axis=axis, keepdims=keepdims)
     if axis is None:
