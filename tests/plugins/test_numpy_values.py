@@ -485,6 +485,7 @@ def test_powers_of_booleans_are_numpys() -> None:
     x = array([True, False])
     for y in (0, 1, 2, 3, array(2, "int8"), array(2, "uint16")):
         same(lambda x, y=y: np.power(x, y), x)
+        same(lambda x, y=y: x**y, x)
 
 
 # -- tuples in an index ----------------------------------------------------------------------------

@@ -529,7 +529,7 @@ class Generator(Module):
                     f"random.choice: p must have shape ({rows},), one for each row, got {given}"
                 )
             refuse(no_weight, p, "choice: a probability must be finite and at least 0")
-        if not rows and prod(sizes):
+        if not rows and 0 not in sizes:
             raise ValueError(f"random.choice: there is nothing to choose from, got {x!r}")
         if not replace and prod(sizes) > rows:
             raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")

@@ -16,7 +16,7 @@ from .variance import root_of_variance, var
 __all__ = ["nancumprod", "nancumsum", "nanmean", "nanprod", "nanstd", "nansum", "nanvar"]
 
 
-def skipping_nan(x: Any, fill: float) -> tuple[Any, Any]:
+def skipping_nan(x: Any, fill: complex) -> tuple[Any, Any]:
     """Return where ``x`` is nan (None if it cannot be), and ``x`` with ``fill`` there."""
     x = as_tensor(x)
     if x.dtype.kind not in "fc":

@@ -64,8 +64,10 @@ class Fractions:
             raise TypeError(f"{name}: q must be a real number or an array of them, got {q!r}")
         self.weak = not hasattr(q, "dtype")
         self.whole = values.dtype.kind != "f" and scale == 1.0 and values.size > 0
-        if values.dtype.kind != "f":
-            values = values.astype(np.float64)
+        if values.dtype.kind == "f":
+            moving = q if isinstance(q, Operators) else None
+        else:
+            values, moving = values.astype(np.float64), None
         values = values if scale == 1.0 else values / values.dtype.type(scale)
         if not ((values >= 0.0) & (values <= 1.0)).all():
             what = "Percentiles" if scale != 1.0 else "Quantiles"
@@ -75,8 +77,7 @@ class Fractions:
         if values.ndim > 2:
             raise ValueError(f"{name}: q must be a number or a vector, got shape {values.shape}")
         self.values = values
-        moving = isinstance(q, Operators) and q.dtype.kind == "f"
-        self.moving = (q if scale == 1.0 else q / scale) if moving else None
+        self.moving: Any = moving if moving is None or scale == 1.0 else moving / scale
 
     @property
     def ndim(self) -> int:
@@ -172,8 +173,8 @@ def between(below: Any, above: Any, share: Any, dtype: Any) -> Any:
     gives nan for some shares. Half precision is exceeded by differences, so that single is used.
     """
     below, above = (_widened(x, dtype) for x in (below, above))
-    if isinstance(share, np.ndarray):
-        share = beside(share, below)
+    if not isinstance(share, Tensor):
+        share = beside(np.asarray(share), below)
     share = ops["cast_like"](share, below)
     return _narrowed(blended(below, above, share), dtype)
 
