@@ -137,7 +137,11 @@ def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
     tensor = as_tensor(start if isinstance(start, Operators) else stop)
     start, stop = beside(start, tensor), beside(stop, tensor)
     kind = inexact(np.result_type(start.dtype, stop.dtype, *dtypes)).name
-    return ops["cast"](start, dtype=kind), ops["cast"](stop, dtype=kind)
+    return _in_dtype(start, kind), _in_dtype(stop, kind)
+
+
+def _in_dtype(x: Any, kind: str) -> Any:
+    return x if x.dtype.name == kind else ops["cast"](x, dtype=kind)
 
 
 def even_steps(start: Any, stop: Any, count: int, endpoint: bool) -> Any:
@@ -150,7 +154,7 @@ def even_steps(start: Any, stop: Any, count: int, endpoint: bool) -> Any:
     result = start + _numbered(np.arange(count), way) * step
     if endpoint and count > 1:
         result = _with_row(result, count - 1, stop)
-    return ops["cast"](result, dtype=kind)
+    return _in_dtype(result, kind)
 
 
 def _numbered(numbers: Any, like: Any) -> Any:
