@@ -347,16 +347,20 @@ class Place:
 
 
 def _index_array(part: Any, beside: Any) -> Tensor:
-    if not isinstance(part, (Tensor, Variable, np.ndarray, np.generic, list, bool)):
+    sequence = isinstance(part, (list, tuple, range))
+    if not sequence and not isinstance(part, (Tensor, Variable, np.ndarray, np.generic, bool)):
         raise IndexError(
             "getitem: an index is an integer, a slice, ..., None, or an integer or boolean array; "
             f"got {type(part).__name__}"
         )
-    if isinstance(part, list) and not part:
-        part = np.zeros(0, np.int64)
-    array = as_tensor(part)
-    if isinstance(part, (list, bool)) and not is_transformed(beside):
-        # a list has no backend of its own: it goes where the indexed array is
+    try:
+        array = as_tensor(list(part) if sequence else part)
+    except TypeError as error:
+        raise IndexError(f"getitem: an index array holds integers or booleans: {error}") from None
+    if sequence and 0 in (array.shape or ()):
+        array = Tensor(np.zeros(array.shape, np.int64))  # no element says what kind they are of
+    if (sequence or isinstance(part, bool)) and not is_transformed(beside):
+        # a sequence has no backend of its own: it goes where the indexed array is
         owner = backend_of(beside)
         array = Tensor(owner.asarray(to_numpy(array.array), device=owner.device(beside)))
     if array.dtype.kind not in "biu":

@@ -434,8 +434,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     ------
     AttributeError
         If ``x`` does not know DLPack.
-    TypeError
-        If no tensor can have its dtype, or it is a masked array.
+    BufferError, TypeError
+        If DLPack or no tensor can have its dtype, or it is a masked array.
 
     Examples
     --------
@@ -443,4 +443,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     [0, 1, 2]
     """
     check_unmasked(x)
-    return asarray(constant(np.from_dlpack(x)), device=device)
+    try:
+        return asarray(constant(np.from_dlpack(x)), device=device)
+    except (AttributeError, BufferError, TypeError) as error:
+        raise type(error)(f"from_dlpack: {error}") from None

@@ -126,11 +126,17 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: ops[op](other, self)
 
 
+def _power(self: Any, other: Any) -> Any:
+    # as NumPy's operator, whose square of booleans has another dtype than their power
+    return ops["square"](self) if type(other) is int and other == 2 else ops["power"](self, other)
+
+
 for _name, _op in UNARY.items():
     setattr(Operators, f"__{_name}__", _unary(_op))
 for _name, _op in BINARY.items():
     setattr(Operators, f"__{_name}__", _binary(_op))
     setattr(Operators, f"__r{_name}__", _reflected(_op))
+Operators.__pow__ = _power  # type: ignore[method-assign]
 for _name, _op in COMPARISONS.items():
     if _name not in ("eq", "ne"):
         setattr(Operators, f"__{_name}__", _binary(_op))

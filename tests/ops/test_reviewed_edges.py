@@ -381,8 +381,8 @@ def test_covariances_with_weights(options: dict[str, Any]) -> None:
 def test_covariances_refuse_what_is_no_weight() -> None:
     x = gt.constant(M[0])
     with pytest.raises(TypeError, match=r"^cov: fweights must be integers"):
-        np.cov(x, fweights=np.ones(4))
-    with pytest.raises(ValueError, match=r"^cov: aweights"):
+        np.cov(x, fweights=np.full(4, 1.5))
+    with pytest.raises(RuntimeError, match=r"^cov: .*aweights"):
         np.cov(x, aweights=np.ones(3))
     with pytest.raises(ValueError, match=r"^cov: fweights must not be negative"):
         np.cov(x, fweights=[1, -1, 1, 1])

@@ -13,6 +13,7 @@ from ..common.batching import along
 from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
+from ..reductions.options import start_of
 from ..shapes.joining import edge_values
 
 __all__ = ["diff", "ediff1d", "gradient", "unwrap"]
@@ -94,8 +95,8 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
     Returns
     -------
-    A tensor of the dtype of ``x``, with ``axis`` shorter by ``n``. Booleans give whether neighbours
-    differ.
+    A tensor of the dtype of ``x``, promoted with those of ``prepend`` and ``append``, with ``axis``
+    shorter by ``n``. Booleans give whether neighbours differ.
 
     Raises
     ------
@@ -114,11 +115,13 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     times = operator.index(n)
     if times < 0:
         raise ValueError(f"diff: n must be at least 0, got {n}")
+    if times == 0:
+        return as_tensor(x)
     x = needs_axes(x, 1, "diff")
     along = axis_of(x, axis, "diff")
     parts = [edge_values(prepend, x, along), x, edge_values(append, x, along)]
     parts = [part for part in parts if part is not None]
-    if len(parts) > 1 and times:
+    if len(parts) > 1:
         x = ops["concatenate"](*parts, axis=along)
     for _ in range(times):
         x = steps_between(x, along)
@@ -139,12 +142,15 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
 
     Returns
     -------
-    A vector of the differences, one less than there are elements, and what was put at the ends.
+    A vector of the differences, one less than there are elements, and what was put at the ends, of
+    the dtype of ``x``.
 
     Raises
     ------
     TypeError
-        If ``x`` is boolean.
+        If ``x`` is boolean, or what is put at the ends is of a higher kind.
+    OverflowError
+        If that is a Python integer that the dtype does not hold.
 
     Examples
     --------
@@ -152,9 +158,23 @@ def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
     [0.0, 3.0, 5.0]
     """
     steps = _difference(ops["reshape"](as_tensor(x), shape=(-1,)), axis=0)
-    ends = [None if y is None else ops["reshape"](y, shape=(-1,)) for y in (to_begin, to_end)]
+    ends = [_end_values(y, steps, name) for y, name in ((to_begin, "to_begin"), (to_end, "to_end"))]
     parts = [part for part in (ends[0], steps, ends[1]) if part is not None]
     return ops["concatenate"](*parts, axis=0) if len(parts) > 1 else steps
+
+
+def _end_values(values: Any, like: Any, name: str) -> Any:
+    """Return what is put at an end as a vector, in the dtype of ``like``."""
+    if values is None:
+        return None
+    if type(values) is int and like.dtype.kind in "iu":
+        values = start_of(values, like, f"ediff1d: {name}")
+    values = beside(values, like)
+    if not np.can_cast(values.dtype, like.dtype, "same_kind"):
+        raise TypeError(
+            f"ediff1d: {name} of dtype {values.dtype} does not fit differences of {like.dtype}"
+        )
+    return ops["reshape"](ops["cast_like"](values, like), shape=(-1,))
 
 
 @named
@@ -295,8 +315,8 @@ def unwrap(
     Parameters
     ----------
     p
-        A real tensor of at least one axis, in radians by default. Integers stay such with an
-        integer period.
+        A real tensor of at least one axis, in radians by default. Integers stay such, of the same
+        dtype, with an integer period.
     discont
         Only jumps larger than this are taken out; half the period if that is more, or none given.
     axis
@@ -313,6 +333,8 @@ def unwrap(
     ------
     TypeError
         If ``p`` is complex.
+    OverflowError
+        If its integers do not hold the period, or are unsigned and do not hold half of it negative.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -327,17 +349,22 @@ def unwrap(
     """
     x = as_tensor(p)
     along = axis_of(x, axis, "unwrap") % x.ndim
-    whole = x.dtype.kind in "biu" and isinstance(period, int)
     if x.dtype.kind == "c":
         raise TypeError(f"unwrap: expected real numbers, got dtype {x.dtype}")
+    step = steps_between(ops["stop_gradient"](x), along)
+    dtype = np.result_type(step.dtype, period)
+    whole = dtype.kind in "iu"
     half = period // 2 if whole else period / 2
-    jump = half if discont is None else discont
-    fixed = ops["stop_gradient"](x)
-    step = ops["difference"](fixed, axis=along)
+    jump = period / 2 if discont is None else discont
+    if whole and not np.iinfo(dtype).min <= -half <= period <= np.iinfo(dtype).max:
+        raise OverflowError(
+            f"unwrap: half the period {period} before 0 is out of bounds for {dtype}"
+        )
     turned = ops["remainder"](step + half, period) - half
     if not (whole and period % 2):  # half a period either way: keep the sign of the step
         turned = ops["where"]((turned == -half) & (step > 0), half, turned)
     change = ops["where"](ops["abs"](step) < jump, 0, turned - step)
-    change = ops["cumsum"](change, axis=along, reverse=False)
-    before = ops["zeros_like"](ops["cast_like"](part_of(x, along, slice(0, 1)), change))
+    change = ops["cast"](ops["cumsum"](change, axis=along, reverse=False), dtype=dtype.name)
+    x = ops["cast"](x, dtype=dtype.name)
+    before = ops["zeros_like"](part_of(x, along, slice(0, 1)))
     return x + ops["concatenate"](before, change, axis=along)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import Tensor, among, beside, broadcast_shapes, ops
 from ..common.axes import axis_of, part_of
-from ..common.dtypes import as_floating
+from ..common.blending import blended
+from ..common.dtypes import as_floating, inexact
 from ..common.op_builders import named
 from ..common.ranks import known_rank, needs_axes
 from ..indexing.sorting import searchsorted
@@ -69,31 +72,47 @@ def interp(
     broadcast_shapes(*shapes, op="interp")
     if None not in shapes and shapes[0] != shapes[1]:
         raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
+    # in double precision: coordinates near to each other, or many periods away, lose it all else
+    dtype = np.result_type(x.dtype, xp.dtype, fp.dtype)
+    x, xp = (ops["cast"](v, dtype="float64") for v in (x, xp))
+    fp = ops["cast"](fp, dtype=np.result_type(fp.dtype, np.float64).name)
     if period is not None:
         if period == 0:
             raise ValueError("interp: the period must not be 0")
-        period = abs(period)
-        x, xp = ops["remainder"](x, period), ops["remainder"](xp, period)
-        order = ops["argsort"](xp, axis=-1)
-        xp, fp = (ops["take"](v, order, axis=0) for v in (xp, fp))
-        ends = [(part_of(v, 0, slice(-1, None)), part_of(v, 0, slice(0, 1))) for v in (xp, fp)]
-        xp = ops["concatenate"](ends[0][0] - period, xp, ends[0][1] + period, axis=0)
-        fp = ops["concatenate"](ends[1][0], fp, ends[1][1], axis=0)
+        x, xp, fp = _unrolled(x, xp, fp, abs(period))
         left = right = None
+    result = _between_samples(x, xp, fp)
+    result = ops["where"](x < xp[0], fp[0] if left is None else left, result)
+    result = ops["where"](x > xp[-1], fp[-1] if right is None else right, result)
+    return ops["cast"](result, dtype=np.result_type(dtype, result.dtype.kind + dtype.str[2:]).name)
+
+
+def _unrolled(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
+    """Return coordinates within a period, and samples in order with one more at each end."""
+    x, xp = ops["remainder"](x, period), ops["remainder"](xp, period)
+    order = ops["argsort"](xp, axis=-1)
+    xp, fp = (ops["take"](v, order, axis=0) for v in (xp, fp))
+    ends = [(part_of(v, 0, slice(-1, None)), part_of(v, 0, slice(0, 1))) for v in (xp, fp)]
+    xp = ops["concatenate"](ends[0][0] - period, xp, ends[0][1] + period, axis=0)
+    return x, xp, ops["concatenate"](ends[1][0], fp, ends[1][1], axis=0)
+
+
+def _between_samples(x: Any, xp: Any, fp: Any) -> Any:
     inside = ops["clip"](x, xp[0], xp[-1])
     # the end of the piece; the last piece for the last coordinate, the only sample for one alone
-    last = ops["size_over"](ops["cast"](xp, dtype="float64"), axis=0)
+    last = ops["size_over"](xp, axis=0)
     after = ops["cast"](ops["minimum"](searchsorted(xp, inside, "right"), last - 1), dtype="int64")
     before = ops["maximum"](after - 1, 0)
     x0, x1, f0, f1 = (
         ops["take"](v, i, axis=0) for v, i in ((xp, before), (xp, after), (fp, before), (fp, after))
     )
     width = x1 - x0
-    share = (inside - x0) / ops["where"](width == 0, 1.0, width)
-    result = f0 + (f1 - f0) * share
-    if left is not None:
-        result = ops["where"](x < xp[0], left, result)
-    return result if right is None else ops["where"](x > xp[-1], right, result)
+    single = width == 0  # of coordinates that are the same, the last
+    share = (inside - x0) / ops["where"](single, 1.0, width)
+    result = blended(f0, f1, ops["cast_like"](share, f0))
+    ends = ops["logical_and"](inside == x1, ops["logical_not"](ops["isfinite"](result)))
+    ends = ops["logical_or"](ends, ops["logical_and"](single, inside == x0))
+    return ops["where"](ends, f1, result)
 
 
 @named
@@ -135,9 +154,13 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """
     y = needs_axes(y, 1, "trapezoid")
     along = axis_of(y, axis, "trapezoid")
-    width = dx
     if x is not None:
         x = beside(x, y)
+    # integers would wrap: unsigned ones in differences, small ones in sums
+    kind = inexact(np.result_type(y.dtype, y.dtype if x is None else x.dtype)).name
+    y, width = ops["cast"](y, dtype=kind), dx
+    if x is not None:
+        x = ops["cast"](x, dtype=kind)
         if known_rank(x, "trapezoid") == 1:
             width = steps_between(x, 0)
             if known_rank(y, "trapezoid") > 1:

@@ -12,6 +12,7 @@ __all__ = [
     "as_axis",
     "axis_number",
     "axis_of",
+    "axis_over",
     "one_axis",
     "optional_axis",
     "part_of",
@@ -34,6 +35,17 @@ def as_axis(axis: Any, name: str) -> Axis:
         raise TypeError(
             f"{name}: axis must be None, an integer or a tuple of integers, got {axis!r}"
         ) from None
+
+
+def axis_over(x: Any, axis: Any, name: str) -> Axis:
+    """Return the axis or axes that a sum or an extreme of ``x`` goes over, as a parameter.
+
+    As in NumPy's, an array without axes may be reduced over an axis 0, too.
+    """
+    along = as_axis(axis, name)
+    if along is not None and getattr(x, "shape", None) == () and along in (0, -1, (0,), (-1,)):
+        return None
+    return along
 
 
 def one_axis(axis: Any, name: str) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cast_to", "kind_of", "native", "reals", "standard"]
+__all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard"]
 
 
 def kind_of(dtype: Any) -> str:
@@ -17,13 +17,26 @@ def kind_of(dtype: Any) -> str:
 
 
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
-    """Return an array cast to ``dtype`` (or its name); complex values lose the imaginary part."""
+    """Return an array cast to ``dtype`` (or its name).
+
+    Complex values lose the imaginary part, but as booleans: what is not 0 is true.
+    """
     dtype = np.dtype(dtype)
     if x.dtype == dtype:
         return x
     if kind_of(x.dtype) == "c" and dtype.kind != "c":
+        if dtype.kind == "b":
+            return x != 0
         x = xp.real(x)
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
+
+
+def complex_of(xp: Any, real: Any, imag: Any) -> Any:
+    """Return the complex array of two parts, also where one is infinite or nan."""
+    if not hasattr(real, "view"):  # the array API has no way but arithmetic
+        return real + imag * 1j
+    pairs = xp.stack((real, imag), axis=-1)
+    return pairs.view(np.result_type(real.dtype, np.complex64))[..., 0]
 
 
 def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
 from .axes import reduced_axes
 from .dtypes import SCALARS
 
-__all__ = ["OPS", "elementwise", "named", "op", "same_shape", "same_spec"]
+__all__ = ["OPS", "elementwise", "named", "named_in", "op", "same_shape", "same_spec"]
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
@@ -30,13 +30,21 @@ def op(name: str, kernel: str | Callable[..., Any], kind: type[Op] = Op, **recor
 
 def named(function: Function) -> Function:
     """Let errors from the ops that a public function is made of carry the function's name."""
+    return _carrying(function.__name__, function)
 
+
+def named_in(space: str) -> Callable[[Function], Function]:
+    """Return what :func:`named` does for a function of a namespace, whose name says it too."""
+    return lambda function: _carrying(f"{space}.{function.__name__}", function)
+
+
+def _carrying(name: str, function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except (IndexError, TypeError, ValueError, ArithmeticError) as error:
-            text = _renamed(function.__name__, error)
+            text = _renamed(name, error)
             if text is None:
                 raise
             try:
@@ -54,12 +62,12 @@ def _renamed(name: str, error: Exception) -> str | None:
     if isinstance(error, GradtapeError) and not isinstance(error, BackendMismatch):
         return None
     text = str(error)
-    if re.match(rf"{name}\b", text):
+    if re.match(rf"{re.escape(name)}\b", text):
         return None
     return f"{name}: {_INNER_NAME.sub('', text)}"
 
 
-_INNER_NAME = re.compile(r"^(\w+(::\w+)?: )+")
+_INNER_NAME = re.compile(r"^([\w.]+(::\w+)?: )+")
 
 
 def shapes_of(specs: Sequence[Any]) -> list[Any]:

@@ -44,7 +44,8 @@ def cast(x: Any, dtype: Any) -> Tensor:
     x
         A tensor of any shape and dtype.
     dtype
-        A dtype or its name. A complex value cast to a real dtype keeps its real part.
+        A dtype or its name. A complex value cast to a real dtype keeps its real part; as a
+        boolean it is true unless it is 0.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     Parameters
     ----------
     x
-        A real tensor of any shape; integers are taken as ``float64``.
+        A real tensor of any shape; integers become floats, of the width that NumPy gives them.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
     if x.dtype.kind == "c":
         raise TypeError(f"frexp: expected real numbers, got dtype {x.dtype}")
     if x.dtype.kind != "f":
-        x = ops["cast"](x, dtype="float64")
+        x = ops["cast"](x, dtype=np.frexp(np.empty(0, x.dtype))[0].dtype.name)
     exponent = _exponent(x)
     return ops["ldexp"](x, -exponent), exponent
 

@@ -42,6 +42,8 @@ class Power(Op):
 
     def __call__(self, x: Any, y: Any) -> Tensor:
         if type(y) is int and y == 2:
+            if getattr(x, "dtype", None) == np.bool_:  # whose square is of int8
+                x = ops["cast"](x, dtype="int64")
             return square(x)
         return super().__call__(x, y)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Tensor, as_tensor, ops
-from ..common.kernels import cast_to
+from ....core.extend import NONDIFF, Tensor, as_tensor
+from ..common.kernels import cast_to, complex_of, kind_of
 from ..common.op_builders import elementwise, named, op
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
@@ -51,10 +51,22 @@ fix = trunc
 
 
 def _round_kernel(xp: Any, x: Any, *, decimals: int = 0) -> Any:
+    kind = kind_of(x.dtype)
     if decimals == 0:
         return xp.round(x)
-    scale = 10.0**decimals
-    return cast_to(xp, xp.round(x * scale) / scale, x.dtype)
+    if kind == "c":  # part by part, since an infinite one would make the other nan
+        parts = (_round_kernel(xp, part, decimals=decimals) for part in (xp.real(x), xp.imag(x)))
+        return complex_of(xp, *parts)
+    if kind == "i" or kind == "u":
+        return x if decimals > 0 else cast_to(xp, _scaled(xp, x, decimals), x.dtype)
+    # the scale soon overflows half precision
+    wide = cast_to(xp, x, np.float32) if x.dtype.name == "float16" else x
+    return cast_to(xp, _scaled(xp, wide, decimals), x.dtype)
+
+
+def _scaled(xp: Any, x: Any, decimals: int) -> Any:
+    scale = 10.0 ** abs(decimals)
+    return xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
 
 
 _round = op(
@@ -93,7 +105,10 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     >>> gt.round(1234.0, decimals=-2).item()
     1200.0
     """
-    return _round(x, decimals=operator.index(decimals))
+    x, places = as_tensor(x), operator.index(decimals)
+    if places and x.dtype.kind == "b":
+        raise TypeError("round: booleans have no decimal places")
+    return _round(x, decimals=places)
 
 
 @named
@@ -114,14 +129,14 @@ def around(x: Any, decimals: int = 0) -> Tensor:
     Raises
     ------
     TypeError
-        If ``x`` is not a tensor, an array or a number.
+        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
 
     Examples
     --------
     >>> gt.around([0.5, 1.5, -1.7]).tolist()
     [0.0, 2.0, -2.0]
     """
-    return ops["round"](x, decimals=int(decimals))
+    return round(x, decimals)
 
 
 @named

@@ -64,7 +64,10 @@ def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ..
         return tuple(result)
     if places != list(range(places[0], places[-1] + 1)):
         front = 0  # apart from each other, they go first
-    joined = broadcast_shapes(*picked, op="getitem") or ()
+    try:
+        joined = broadcast_shapes(*picked, op="getitem") or ()
+    except ValueError as error:  # an IndexError for NumPy
+        raise IndexError(str(error)) from None
     return (*result[:front], *joined, *result[front:])
 
 

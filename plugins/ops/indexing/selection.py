@@ -10,6 +10,7 @@ import numpy as np
 from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, ops
 from ..common.axes import axis_of, part_of
 from ..common.batching import leading, refused
+from ..common.dtypes import SCALARS
 from ..common.op_builders import named, op
 from ..shapes.broadcasting import broadcast_arrays
 from .take import take_along_axis
@@ -169,7 +170,7 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
         If a number has no choice and the mode is ``"raise"``, there are no choices, shapes do not
         broadcast, or the mode is another.
     TypeError
-        If ``a`` holds no integers.
+        If ``a`` holds no integers, or such of ``uint64``.
 
     Examples
     --------
@@ -178,9 +179,11 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-    options = among(list(choices))
+    options = _of_one_dtype(list(choices))
     numbers = beside(a, options[0], weak=False) if options else as_tensor(a)
-    if not options or numbers.dtype.kind not in "iub":
+    if numbers.dtype.kind == "b":
+        numbers = ops["cast"](numbers, dtype="int64")
+    if not options or not np.can_cast(numbers.dtype, np.intp):
         raise (TypeError if options else ValueError)(
             f"choose: choices and integers to pick them are needed, got {len(options)} choices "
             f"and numbers of dtype {numbers.dtype}"
@@ -196,6 +199,17 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     stacked = ops["stack"](*options, axis=0)
     picked = take_along_axis(stacked, ops["expand_dims"](numbers, axis=0), 0)
     return ops["squeeze"](picked, axis=0)
+
+
+def _of_one_dtype(choices: list[Any]) -> list[Any]:
+    """Return choices as tensors; Python's numbers take the dtype of those beside them."""
+    options = among(choices)
+    if not options or all(type(choice) in SCALARS for choice in choices):
+        return options
+    given = [c if type(c) in SCALARS else x.dtype for c, x in zip(choices, options, strict=True)]
+    dtype = np.result_type(*given)
+    weak = [np.asarray(c, dtype) if type(c) in SCALARS else c for c in choices]
+    return [ops["cast"](x, dtype=dtype.name) for x in among(weak)]
 
 
 def _check_kernel(xp: Any, x: Any, *, count: int) -> Any:

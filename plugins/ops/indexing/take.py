@@ -24,6 +24,7 @@ from ....core.extend import (
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along
 from ..common.op_builders import named, op
+from ..common.ranks import as_vector
 from ..common.scattering import scatter_add
 from .batched_index import EVERYTHING, batched_index
 from .reads import gradients_together, take_kernel
@@ -206,7 +207,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     >>> gt.take(x, [0, -1]).tolist()
     [1.0, 4.0]
     """
-    x, indices = as_tensor(x), _indices(indices, "take", TypeError)
+    x, indices = as_vector(as_tensor(x)), _indices(indices, "take", TypeError)
     if mode != "raise":
         if mode not in ("wrap", "clip"):
             raise ValueError(f"take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")

@@ -8,6 +8,7 @@ in a trace or not.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ....core.extend import NONDIFF, BinaryOp, F, Op, broadcast_shapes, in_words, ops, rank_of
@@ -72,8 +73,9 @@ def adjoint_y_kernel(xp: Any, g: Any, x: Any, like: Any) -> Any:
         gy = xp.expand_dims(g, axis=-2) * xp.expand_dims(x, axis=-1)
         return _sum_to(xp, gy, like.shape)
     if rank <= 2 < x.ndim or rank == 1:
-        columns = xp.reshape(x, (-1, x.shape[-1])) if x.size else xp.reshape(x, (0, x.shape[-1]))
-        rows = xp.reshape(g, (columns.shape[0], *like.shape[1:]))
+        count = prod(x.shape[:-1])  # which -1 would not say where x has no elements
+        columns = xp.reshape(x, (count, x.shape[-1]))
+        rows = xp.reshape(g, (count, *like.shape[1:]))
         return xp.matrix_transpose(columns) @ rows
     return _sum_to(xp, xp.matrix_transpose(x) @ g, like.shape)
 

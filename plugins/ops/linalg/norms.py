@@ -195,6 +195,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     """
     x, keepdims = as_inexact(x), bool(keepdims)
     axis = as_axis(axis, "norm")
+    if axis is not None and x.shape is not None:
+        reduced_axes(axis, len(x.shape), "norm")
     if ord is None or ord == "euclidean":
         return _norm(x, axis=axis, keepdims=keepdims)
     if axis is None:
@@ -294,12 +296,12 @@ def cond(x: Any, p: Any = None) -> Tensor:
     Returns
     -------
     Tensor
-        Real numbers, of shape ``(...)``.
+        Real numbers, of shape ``(...)``; infinite for singular matrices.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If there are no two axes; for other norms, if a matrix is singular or not square.
+        If there are no two axes, or no elements; for other norms, if a matrix is not square.
     ValueError
         If there is no such norm of matrices.
 
@@ -313,11 +315,27 @@ def cond(x: Any, p: Any = None) -> Tensor:
     2.0
     """
     x = as_inexact(x)
+    if x.shape is not None and 0 in x.shape[-2:]:
+        raise np.linalg.LinAlgError(f"cond: matrices of shape {x.shape} have no elements")
     if p in (None, 2, -2):
         s = ops["svdvals"](x)
-        largest, smallest = s[..., 0], s[..., -1]
-        return smallest / largest if p == -2 else largest / smallest
-    return matrix_norm(x, ord=p) * matrix_norm(ops["inv"](x), ord=p)
+        large, small = s[..., 0], s[..., -1]
+        zero = large == 0
+        large, small = (
+            (small, ops["where"](zero, 1.0, large))
+            if p == -2
+            else (large, ops["where"](zero, 1.0, small))
+        )
+        found = ops["where"](zero, np.inf, large / small)
+    else:
+        # the identity stands in for matrices that have no inverse
+        singular = ops["slogdet"](ops["stop_gradient"](x))[0] == 0
+        identity = ops["diag"](ops["zeros_like"](x[..., 0]) + 1, k=0)
+        regular = ops["where"](ops["expand_dims"](singular, axis=(-2, -1)), identity, x)
+        found = matrix_norm(regular, ord=p) * matrix_norm(ops["inv"](regular), ord=p)
+        found = ops["where"](singular, np.inf, found)
+    known = ops["logical_not"](ops["any"](ops["isnan"](x), axis=(-2, -1)))
+    return ops["where"](ops["logical_and"](ops["isnan"](found), known), np.inf, found)
 
 
 @named

@@ -6,12 +6,36 @@ example is a group of channels of its own.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import F, Op
+from ....core.extend import F, Op, Shared, rank_of
+from ..common.batching import Rule
 
 __all__: list[str] = []
+
+
+def with_examples(rule: Rule) -> Rule:
+    """Return a batching rule that is never given an empty batch, by whose size it divides.
+
+    It runs on one example of zeros instead, whose result is left out.
+    """
+
+    @functools.wraps(rule)
+    def run(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+        if xs[batched.index(True)].shape[:1] != (0,):
+            return rule(op, xs, batched, params)
+        one = [
+            F.pad(x, pad_width=((0, 1), *((0, 0),) * (rank_of(x, op) - 1)), value=0) if b else x
+            for x, b in zip(xs, batched, strict=True)
+        ]
+        result = rule(op, one, batched, params)
+        if isinstance(result, Shared):
+            return result
+        return F.getitem(result, index=(("slice", None, 0, None),))
+
+    return run
 
 
 def as_channels(x: Any, op: Op, groups: int = 1) -> Any:

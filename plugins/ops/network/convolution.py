@@ -27,7 +27,7 @@ from ..common.gradients import as_like
 from ..common.op_builders import named, op
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
-from .channels import apart, as_channels, as_examples, side_by_side
+from .channels import apart, as_channels, as_examples, side_by_side, with_examples
 from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
 
 __all__ = ["conv", "conv1d", "conv2d", "depthwise_conv"]
@@ -182,6 +182,7 @@ def conv_settings(strides: Any, padding: Any, dilations: Any, groups: Any) -> di
 # -- batching rules --------------------------------------------------------------------------------
 
 
+@with_examples
 def _conv_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``conv``."""
     (x, w), (bx, bw) = xs, batched
@@ -195,6 +196,7 @@ def _conv_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any
     return apart(op.raw(side_by_side(x, op), side_by_side(w, op), **params), size)
 
 
+@with_examples
 def _to_images_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``conv_to_images``."""
     (g, w, like), (bg, bw, bl) = xs, batched
@@ -209,6 +211,7 @@ def _to_images_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
     return apart(op.raw(*sides, **params), size)
 
 
+@with_examples
 def _to_filters_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``conv_to_filters``."""
     (g, x, like), (bg, bx, bl) = xs, batched

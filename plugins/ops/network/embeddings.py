@@ -58,6 +58,8 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
     ------
     TypeError
         If the indices or ``depth`` are not integers, or ``dtype`` is not a dtype.
+    ValueError
+        If ``depth`` is negative.
 
     Examples
     --------
@@ -68,7 +70,10 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
     if indices.dtype.kind not in "iu":
         raise TypeError(f"one_hot: indices must be integers, got dtype {indices.dtype}")
     wanted = default_dtype() if dtype is None else as_dtype(dtype)
-    return _one_hot(indices, depth=operator.index(depth), dtype=wanted.name)
+    count = operator.index(depth)
+    if count < 0:
+        raise ValueError(f"one_hot: depth must be at least 0, got {depth}")
+    return _one_hot(indices, depth=count, dtype=wanted.name)
 
 
 @named

@@ -10,7 +10,7 @@ from ..common.batching import merged, split_first
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
-from .channels import apart, side_by_side
+from .channels import apart, side_by_side, with_examples
 from .convolution import conv_settings, filters_gradient, images_of, prepared
 from .windows import Padding, Sizes, of_rank
 
@@ -58,6 +58,7 @@ def _transpose_kernel(
     return images_of(xp, x, w, shape, settings, 1)
 
 
+@with_examples
 def _conv_transpose_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``conv_transpose``: with batched filters, the adjoint of a convolution."""
     (x, w), (bx, bw) = xs, batched

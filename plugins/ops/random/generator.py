@@ -5,6 +5,7 @@ A generator holds a key and counts; the modules of the ops turn keys into number
 
 from __future__ import annotations
 
+import operator
 import secrets
 from collections.abc import Sequence
 from math import prod
@@ -24,11 +25,14 @@ from ....core.extend import (
     key_for_examples,
     ops,
 )
+from ..common.op_builders import named_in
 from .parameters import (
+    check_possible,
     float_dtype,
     float_like,
     improbable,
     negative,
+    no_weight,
     refuse,
     scaled,
     sizes_of,
@@ -157,6 +161,7 @@ class Generator(Module):
             self.state.assign_add(Tensor(step))
         return key
 
+    @named_in("random")
     def normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
     ) -> Tensor:
@@ -195,6 +200,7 @@ class Generator(Module):
         refuse(negative, stddev, "normal: stddev must be at least 0")
         return scaled(self._draw("normal", shape, dtype), mean, stddev)
 
+    @named_in("random")
     def uniform(
         self, shape: int | Sequence[int], low: Any = 0.0, high: Any = 1.0, dtype: Any = None
     ) -> Tensor:
@@ -235,6 +241,7 @@ class Generator(Module):
         refuse(negative, width, "uniform: high - low must be at least 0")
         return scaled(self._draw("uniform", shape, dtype), low, width)
 
+    @named_in("random")
     def truncated_normal(
         self, shape: int | Sequence[int], mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None
     ) -> Tensor:
@@ -271,6 +278,7 @@ class Generator(Module):
         refuse(negative, stddev, "truncated_normal: stddev must be at least 0")
         return scaled(self._draw("truncated_normal", shape, dtype), mean, stddev)
 
+    @named_in("random")
     def exponential(
         self, shape: int | Sequence[int], scale: Any = 1.0, dtype: Any = None
     ) -> Tensor:
@@ -307,6 +315,7 @@ class Generator(Module):
         refuse(negative, scale, "exponential: scale must be at least 0")
         return scaled(self._draw("exponential", shape, dtype), 0, scale)
 
+    @named_in("random")
     def gamma(
         self,
         shape: int | Sequence[int],
@@ -356,6 +365,7 @@ class Generator(Module):
         a = ops["broadcast_to"](a, shape=sizes_of(shape, "gamma"))
         return scaled(ops["random_gamma"](self.next_key(), a), 0, scale)
 
+    @named_in("random")
     def bernoulli(self, shape: int | Sequence[int], probability: Any = 0.5) -> Tensor:
         """Return booleans that are true with a probability; they have no gradient.
 
@@ -391,6 +401,7 @@ class Generator(Module):
         draws = self._draw("uniform", shape, np.float32 if dtype == np.float16 else dtype)
         return ops["less"](draws, probability)
 
+    @named_in("random")
     def categorical(self, logits: Any, shape: int | Sequence[int] = ()) -> Tensor:
         """Return class numbers, drawn with the probabilities ``softmax(logits)``.
 
@@ -435,6 +446,7 @@ class Generator(Module):
             noise = self._draw("gumbel", (*sizes, *logits.shape), logits.dtype)
         return ops["argmax"](logits + noise, axis=-1, keepdims=False)
 
+    @named_in("random")
     def randint(self, shape: int | Sequence[int], low: int, high: int | None = None) -> Tensor:
         """Return integers from ``low`` up to, but without, ``high``; they have no gradient.
 
@@ -454,7 +466,7 @@ class Generator(Module):
         ValueError
             If there is no integer in between, or a size is negative.
         TypeError
-            If ``shape`` holds no integers.
+            If a bound is no integer, or ``shape`` holds no integers.
 
         Examples
         --------
@@ -462,13 +474,14 @@ class Generator(Module):
         >>> generator.randint(3, 5, 6).tolist()
         [5, 5, 5]
         """
-        low, high = (0, low) if high is None else (low, high)
+        low, high = (operator.index(n) for n in ((0, low) if high is None else (low, high)))
         if not low < high:
             raise ValueError(f"random.randint: low must be below high, got {low} and {high}")
         return ops["random_integers"](
-            self.next_key(), shape=sizes_of(shape, "randint"), low=int(low), high=int(high)
+            self.next_key(), shape=sizes_of(shape, "randint"), low=low, high=high
         )
 
+    @named_in("random")
     def choice(
         self, x: Any, shape: int | Sequence[int] = (), replace: bool = True, p: Any = None
     ) -> Tensor:
@@ -495,7 +508,8 @@ class Generator(Module):
         ------
         ValueError
             If more rows are wanted than there are, and none may be chosen again; if there are no
-            rows; if ``p`` has not one probability for each row, or is known and somewhere below 0.
+            rows; if ``p`` has not one probability for each row, or is known and somewhere below 0,
+            nan or infinite, or above 0 for fewer rows than are to be chosen.
         numpy.exceptions.AxisError
             If ``x`` is a tensor without axes.
 
@@ -513,16 +527,20 @@ class Generator(Module):
         (5, 2)
         """
         sizes, whole = sizes_of(shape, "choice"), isinstance(x, (int, np.integer))
-        rows = int(x) if whole else len(with_rows(x, "choice"))
+        rows = max(int(x), 0) if whole else len(with_rows(x, "choice"))
         if p is not None:
             given = as_tensor(p).shape
             if given is not None and given not in ((rows,), (None,)):
                 raise ValueError(
                     f"random.choice: p must have shape ({rows},), one for each row, got {given}"
                 )
-            refuse(negative, p, "choice: a probability must be at least 0")
+            refuse(no_weight, p, "choice: a probability must be finite and at least 0")
+        if not rows and 0 not in sizes:
+            raise ValueError(f"random.choice: there is nothing to choose from, got {x!r}")
         if not replace and prod(sizes) > rows:
             raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
+        if p is not None:
+            check_possible(p, 1 if replace else prod(sizes))
         if not replace:
             # the largest of logits with Gumbel noise are a weighted choice without replacement
             if p is None:
@@ -542,6 +560,7 @@ class Generator(Module):
             self.next_key(), shape=sizes_of(shape, name), dtype=float_dtype(dtype, name)
         )
 
+    @named_in("random")
     def normal_like(self, x: Any) -> Tensor:
         """Return standard normal numbers of the shape and dtype of ``x``, known or not.
 
@@ -566,6 +585,7 @@ class Generator(Module):
         """
         return ops["random_normal_like"](self.next_key(), float_like(x, "normal_like"))
 
+    @named_in("random")
     def uniform_like(self, x: Any) -> Tensor:
         """Return numbers in [0, 1) of the shape and dtype of ``x``, known in a trace or not.
 
@@ -590,6 +610,7 @@ class Generator(Module):
         """
         return ops["random_uniform_like"](self.next_key(), float_like(x, "uniform_like"))
 
+    @named_in("random")
     def permutation(self, x: Any) -> Tensor:
         """Return the integers below ``x``, or the rows of a tensor ``x``, in random order.
 
@@ -621,6 +642,7 @@ class Generator(Module):
         x = with_rows(x, "permutation")
         return ops["take"](x, self.permutation(len(x)), axis=0)
 
+    @named_in("random")
     def shuffle(self, x: Any) -> Tensor:
         """Return the rows of ``x`` in random order; ``x`` is left as it is.
 

@@ -32,6 +32,11 @@ def improbable(x: Any) -> Any:
     return (x < 0) | (x > 1) | (x != x)
 
 
+def no_weight(x: Any) -> Any:
+    """Return where numbers are no relative probabilities."""
+    return ~((x >= 0) & (x < np.inf))
+
+
 def refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
     """Raise ``ValueError`` if values of a parameter are known by now, and some of them wrong."""
     if type(value) not in (int, float):
@@ -42,6 +47,17 @@ def refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
     found = wrong(value)
     if found is not False and np.any(found):
         raise ValueError(f"random.{words}, got {np.asarray(value)[found].flat[0]}")
+
+
+def check_possible(p: Any, wanted: int) -> None:
+    """Raise if fewer rows than are wanted have a probability above 0, as far as that is known."""
+    array = as_tensor(p).array
+    if not is_transformed(array):
+        possible = int(np.count_nonzero(to_numpy(array)))
+        if possible < wanted:
+            raise ValueError(
+                f"random.choice: {wanted} rows are wanted, {possible} have a probability above 0"
+            )
 
 
 def with_rows(x: Any, name: str) -> Tensor:

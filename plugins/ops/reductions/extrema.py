@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops
-from ..common.axes import Axis, as_axis, optional_axis, reduced_axes, reduced_shape
+from ..common.axes import Axis, axis_over, optional_axis, reduced_axes, reduced_shape
 from ..common.batching import flattened
 from ..common.op_builders import named
 from .builder import reduction, same_dtype
@@ -37,7 +37,8 @@ _min = reduction(
 
 
 def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    x, along = as_tensor(x), as_axis(axis, name)
+    x = as_tensor(x)
+    along = axis_over(x, axis, name)
     if initial is None:
         if where is True:
             return ops[name](x, axis=along, keepdims=keepdims)
@@ -94,7 +95,7 @@ def max(
     """
     if initial is not None or where is not None:
         return _bounded_extreme("max", x, axis, bool(keepdims), initial, where)
-    return _max(x, axis=as_axis(axis, "max"), keepdims=bool(keepdims))
+    return _max(x, axis=axis_over(x, axis, "max"), keepdims=bool(keepdims))
 
 
 def min(
@@ -137,7 +138,7 @@ def min(
     """
     if initial is not None or where is not None:
         return _bounded_extreme("min", x, axis, bool(keepdims), initial, where)
-    return _min(x, axis=as_axis(axis, "min"), keepdims=bool(keepdims))
+    return _min(x, axis=axis_over(x, axis, "min"), keepdims=bool(keepdims))
 
 
 amax, amin = max, min
@@ -178,7 +179,7 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> gt.ptp(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=1).tolist()
     [4.0, 4.0]
     """
-    along = as_axis(axis, "ptp")
+    along = axis_over(x, axis, "ptp")
     return ops["max"](x, axis=along, keepdims=keepdims) - ops["min"](
         x, axis=along, keepdims=keepdims
     )
@@ -225,7 +226,9 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     >>> gt.argmax(gt.constant([[1.0, 5.0], [7.0, 7.0]]), axis=1).tolist()
     [1, 0]
     """
-    return _argmax(x, axis=optional_axis(axis, "argmax"), keepdims=bool(keepdims))
+    return _argmax(
+        x, axis=axis_over(x, optional_axis(axis, "argmax"), "argmax"), keepdims=bool(keepdims)
+    )
 
 
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
@@ -259,4 +262,6 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     >>> gt.argmin(gt.constant([[1.0, 5.0], [7.0, 3.0]]), axis=1).tolist()
     [0, 1]
     """
-    return _argmin(x, axis=optional_axis(axis, "argmin"), keepdims=bool(keepdims))
+    return _argmin(
+        x, axis=axis_over(x, optional_axis(axis, "argmin"), "argmin"), keepdims=bool(keepdims)
+    )

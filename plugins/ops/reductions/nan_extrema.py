@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, Tensor, as_tensor, ops
-from ..common.axes import as_axis, one_axis, reduced_shape
+from ..common.axes import axis_over, optional_axis, reduced_shape
 from ..common.batching import flattened
+from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from .extrema import max as largest
 from .extrema import min as least
 from .nan_sums import skipping_nan
 
 __all__ = ["nanargmax", "nanargmin", "nanmax", "nanmin"]
+
+
+def _extreme_like(x: Any, fill: float) -> float | complex:
+    """Return an infinity that comes before, or after, all numbers of the dtype of ``x``."""
+    return complex(fill, fill) if kind_of(x.dtype) == "c" else fill
 
 
 def _nan_extreme(
@@ -27,11 +33,13 @@ def _nan_extreme(
     initial: Any,
     where: Any,
 ) -> Any:
-    missing, filled = skipping_nan(x, fill)
-    result = extreme(filled, axis, keepdims, initial=initial, where=where)
+    x = as_tensor(x)
+    along = axis_over(x, axis, f"nan{extreme.__name__}")
+    missing, filled = skipping_nan(x, _extreme_like(x, fill))
+    result = extreme(filled, along, keepdims, initial=initial, where=where)
     if missing is None or initial is not None:  # which is what there is at the least
         return result
-    nothing = ops["all"](missing, axis=as_axis(axis, f"nan{extreme.__name__}"), keepdims=keepdims)
+    nothing = ops["all"](missing, axis=along, keepdims=keepdims)
     return ops["where"](nothing, float("nan"), result)
 
 
@@ -124,7 +132,7 @@ def _nan_position(name: str, fill: float) -> Any:
         missing = xp.isnan(x)
         if xp.any(xp.all(missing, axis=axis)):
             raise ValueError("there are only nan to choose from")
-        filled = xp.where(missing, xp.asarray(fill, dtype=x.dtype), x)
+        filled = xp.where(missing, xp.asarray(_extreme_like(x, fill), dtype=x.dtype), x)
         return xp.asarray(getattr(xp, name)(filled, axis=axis, keepdims=keepdims))
 
     return op(
@@ -151,7 +159,7 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     Parameters
     ----------
     x
-        A real tensor.
+        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
     axis
         The axis to search along; by default the index is that in the flattened tensor.
     keepdims
@@ -176,8 +184,8 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     2
     """
     x = as_tensor(x)
-    along = None if axis is None else one_axis(axis, "nanargmax")
-    known = ops["argmax"] if x.dtype.kind != "f" else _nanargmax
+    along = axis_over(x, optional_axis(axis, "nanargmax"), "nanargmax")
+    known = ops["argmax"] if x.dtype.kind not in "fc" else _nanargmax
     return known(x, axis=along, keepdims=bool(keepdims))
 
 
@@ -188,7 +196,7 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     Parameters
     ----------
     x
-        A real tensor.
+        A tensor; complex numbers are in the order of their real parts, then imaginary parts.
     axis
         The axis to search along; by default the index is that in the flattened tensor.
     keepdims
@@ -213,6 +221,6 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     1
     """
     x = as_tensor(x)
-    along = None if axis is None else one_axis(axis, "nanargmin")
-    known = ops["argmin"] if x.dtype.kind != "f" else _nanargmin
+    along = axis_over(x, optional_axis(axis, "nanargmin"), "nanargmin")
+    known = ops["argmin"] if x.dtype.kind not in "fc" else _nanargmin
     return known(x, axis=along, keepdims=bool(keepdims))

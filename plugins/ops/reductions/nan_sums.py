@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.extend import Tensor, as_dtype, as_tensor, ops
-from ..common.axes import as_axis
+from ..common.axes import as_axis, axis_over
 from ..common.op_builders import named
 from .cumulative import cumprod, cumsum
 from .options import degrees, kept_by
@@ -16,7 +16,7 @@ from .variance import root_of_variance, var
 __all__ = ["nancumprod", "nancumsum", "nanmean", "nanprod", "nanstd", "nansum", "nanvar"]
 
 
-def skipping_nan(x: Any, fill: float) -> tuple[Any, Any]:
+def skipping_nan(x: Any, fill: complex) -> tuple[Any, Any]:
     """Return where ``x`` is nan (None if it cannot be), and ``x`` with ``fill`` there."""
     x = as_tensor(x)
     if x.dtype.kind not in "fc":
@@ -251,6 +251,7 @@ def nanmean(
     missing, filled = skipping_nan(x, 0.0)
     if missing is None:
         return mean(filled, axis, keepdims, dtype=dtype, where=where)
+    axis = axis_over(filled, axis, "nanmean")
     _check_inexact(dtype)
     kept = _present(missing, filled, where, "nanmean")
     return mean(filled, axis, keepdims, dtype=dtype, where=kept)
@@ -315,6 +316,7 @@ def nanvar(
     missing, filled = skipping_nan(x, 0.0)
     if missing is None:
         return var(filled, along, ddof, keepdims, where=where, **options)
+    along = axis_over(filled, along, "nanvar")
     _check_inexact(dtype)
     kept = _present(missing, filled, where, "nanvar")
     variance = var(filled, along, ddof, keepdims, where=kept, **options)
@@ -382,4 +384,4 @@ def nanstd(
     """
     ddof = degrees("nanstd", ddof, correction)
     variance = nanvar(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean)
-    return root_of_variance(variance)
+    return root_of_variance(variance, "nanstd")

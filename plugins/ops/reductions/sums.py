@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Tensor, ops
-from ..common.axes import Axis, as_axis, reduced_shape
+from ..common.axes import Axis, as_axis, axis_over, reduced_shape
 from ..common.dtypes import inexact
 from ..common.kernels import cast_to, reals
 from .builder import reduction, summed_dtype
@@ -89,9 +89,9 @@ def sum(
     """
     if dtype is not None or where is not None or initial is not None:
         x = counted(x, dtype, where, 0, "sum")
-        total = _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
+        total = _sum(x, axis=axis_over(x, axis, "sum"), keepdims=bool(keepdims))
         return started_from(initial, ops["add"], total, dtype, "sum")
-    return _sum(x, axis=as_axis(axis, "sum"), keepdims=bool(keepdims))
+    return _sum(x, axis=axis_over(x, axis, "sum"), keepdims=bool(keepdims))
 
 
 def mean(
@@ -207,9 +207,9 @@ def prod(
     """
     if dtype is not None or where is not None or initial is not None:
         x = counted(x, dtype, where, 1, "prod")
-        product = _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
+        product = _prod(x, axis=axis_over(x, axis, "prod"), keepdims=bool(keepdims))
         return started_from(initial, ops["multiply"], product, dtype, "prod")
-    return _prod(x, axis=as_axis(axis, "prod"), keepdims=bool(keepdims))
+    return _prod(x, axis=axis_over(x, axis, "prod"), keepdims=bool(keepdims))
 
 
 def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, Op, Tensor, ops
-from ..common.axes import Axis, as_axis
+from ..common.axes import Axis, axis_over
 from .builder import reduction
 from .options import counted
 
@@ -64,7 +64,7 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     """
     if where is not None:
         x = counted(ops["cast"](x, dtype="bool"), None, where, False, "any")
-    return _any(x, axis=as_axis(axis, "any"), keepdims=bool(keepdims))
+    return _any(x, axis=axis_over(x, axis, "any"), keepdims=bool(keepdims))
 
 
 def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) -> Tensor:
@@ -99,7 +99,7 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     """
     if where is not None:
         x = counted(ops["cast"](x, dtype="bool"), None, where, True, "all")
-    return _all(x, axis=as_axis(axis, "all"), keepdims=bool(keepdims))
+    return _all(x, axis=axis_over(x, axis, "all"), keepdims=bool(keepdims))
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -130,4 +130,4 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> gt.count_nonzero(gt.constant([[1.0, 0.0], [2.0, 3.0]]), axis=1).tolist()
     [1, 2]
     """
-    return _count_nonzero(x, axis=as_axis(axis, "count_nonzero"), keepdims=bool(keepdims))
+    return _count_nonzero(x, axis=axis_over(x, axis, "count_nonzero"), keepdims=bool(keepdims))

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, beside, ops
+from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis
-from ..common.dtypes import real_of
+from ..common.dtypes import inexact, real_of
 from ..common.kernels import cast_to, kind_of
 from ..shapes.adjoints import size_over
 from .builder import reduction
-from .options import averaged, chosen, count_of, degrees, in_dtype
+from .options import chosen, count_of, degrees, in_dtype, kept_by
 
 __all__ = ["std", "var"]
 
@@ -103,7 +103,7 @@ def var(
     keepdims
         Leave the axes in the result, with size 1.
     dtype
-        The dtype to compute in.
+        The dtype of the sums and of the result.
     where
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
@@ -139,19 +139,23 @@ def var(
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
     if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
-    x, kept, result = averaged(x, dtype, where, "var")
-    if kept is None and mean is None:
-        variance = _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
-    else:
-        if mean is None:
-            total = ops["sum"](chosen(x, kept, 0), axis=axis, keepdims=True)
-            mean = total / count_of(kept, x, axis, True)
-        else:
-            mean = in_dtype(beside(mean, x), x.dtype)
-        apart = chosen(x - mean, kept, 0)
-        squares = ops["real"](apart * ops["conj"](apart))
-        freedom = ops["maximum"](count_of(kept, x, axis, keepdims) - ddof, 0)
-        variance = ops["sum"](squares, axis=axis, keepdims=keepdims) / freedom
+    x = as_tensor(x)
+    kept = kept_by(x, where, "var")
+    result = inexact(x.dtype) if dtype is None else as_dtype(dtype)
+    inside = np.dtype(np.float32) if result == np.float16 else result  # where sums soon overflow
+
+    def total(terms: Any, keepdims: bool) -> Any:
+        # sums are taken in the dtype: of a real one, only the real parts have a mean
+        terms = chosen(in_dtype(terms, inside), kept, 0)
+        return in_dtype(ops["sum"](terms, axis=axis, keepdims=keepdims), inside)
+
+    counted = in_dtype(x, inside if inside.kind in "fc" else np.dtype(np.float64))
+    if mean is None:
+        mean = in_dtype(total(x, True) / count_of(kept, counted, axis, True), inside)
+    apart = chosen(x - beside(mean, x), kept, 0)
+    squares = ops["real"](apart * ops["conj"](apart)) if x.dtype.kind == "c" else apart * apart
+    freedom = ops["maximum"](count_of(kept, counted, axis, keepdims) - ddof, 0)
+    variance = total(squares, keepdims) / freedom
     return in_dtype(variance, real_of(result) if dtype is None else result)
 
 
@@ -179,7 +183,7 @@ def std(
     keepdims
         Leave the axes in the result, with size 1.
     dtype
-        The dtype to compute in.
+        The dtype of the sums and of the result.
     where
         Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
@@ -212,10 +216,15 @@ def std(
     ddof = degrees("std", ddof, correction)
     if dtype is None and where is None and mean is None:
         return _std(x, axis=as_axis(axis, "std"), ddof=ddof, keepdims=bool(keepdims))
-    return root_of_variance(var(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean))
+    return root_of_variance(
+        var(x, axis, ddof, keepdims, dtype=dtype, where=where, mean=mean), "std"
+    )
 
 
-def root_of_variance(variance: Any) -> Any:
+def root_of_variance(variance: Any, name: str) -> Any:
     """Return the square root, with the gradient 0, a subgradient, where it is 0."""
+    if variance.dtype.kind not in "fc" and variance.shape != ():  # NumPy cuts off a single one
+        raise TypeError(f"{name}: roots do not go into the dtype {variance.dtype}")
     equal = variance == 0
-    return ops["where"](equal, 0.0, ops["sqrt"](ops["where"](equal, 1.0, variance)))
+    root = ops["where"](equal, 0.0, ops["sqrt"](ops["where"](equal, 1.0, variance)))
+    return in_dtype(root, variance.dtype)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.errors import TraceError
 from ....core.extend import (
     F,
     Op,
@@ -89,6 +90,11 @@ def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     >>> gt.broadcast_to(gt.constant([1, 2]), (3, 2)).tolist()
     [[1, 2], [1, 2], [1, 2]]
     """
+    if shape is None or (isinstance(shape, (tuple, list)) and None in shape):
+        raise TraceError(
+            f"broadcast_to: sizes in {shape} are unknown in this trace; broadcast to "
+            "the shape of a tensor y by broadcast_arrays(x, y)[0]"
+        )
     return _broadcast_to(x, shape=as_shape(shape, "broadcast_to"))
 
 

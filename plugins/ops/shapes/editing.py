@@ -240,7 +240,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     flat, _, size = _lines(as_tensor(x), None, "resize")
     wanted = int(np.prod(shape))
     if not size:
-        return ops["broadcast_to"](ops["sum"](flat, axis=None), shape=shape)
+        return ops["broadcast_to"](ops["cast_like"](ops["sum"](flat, axis=None), flat), shape=shape)
     if wanted > size:
         flat = ops["tile"](flat, reps=(-(-wanted // size),))
     if flat.shape[0] != wanted:

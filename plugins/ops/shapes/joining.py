@@ -405,10 +405,8 @@ def edge_values(value: Any, x: Any, axis: int) -> Any:
     """Return what goes before or after ``x``; a number is repeated along the other axes."""
     if value is None:
         return None
-    if type(value) not in SCALARS:
-        value = beside(value, x)
-        if value.shape != ():
-            return value
-    mixed = np.result_type(value if type(value) in SCALARS else value.dtype, x.dtype)
+    value = beside(value, x)
+    if value.shape != ():
+        return value
     like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements
-    return ops["broadcast_like"](value, ops["cast"](like, dtype=mixed.name))
+    return ops["broadcast_like"](value, ops["cast"](like, dtype=value.dtype.name))

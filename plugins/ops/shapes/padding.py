@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops, public, rank_of
-from ..common.axes import reduced_axes
+from ..common.axes import part_of, reduced_axes
 from ..common.batching import shape_only, together
 from ..common.dtypes import inexact
 from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.scattering import scatter_add
+from .ranges import even_steps
 
 __all__ = ["pad"]
 
@@ -203,21 +204,19 @@ def _only(axis: int, width: tuple[int, int], rank: int) -> Widths:
 
 
 def _ramped(x: Any, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
-    share = ops["pad_ramp"](x, axis=axis, width=width)
-    edges = _pad_picked(x, pad_width=_only(axis, width, x.ndim), mode="edge")
-    result = edges * share
-    for side, end in enumerate(ends):
-        if end:
-            part = tuple(n if i == side else 0 for i, n in enumerate(width))
-            # 1 - share, on this side alone
-            rest = ops["pad_ramp"](x, axis=axis, width=part)
-            rest = _pad(1.0 - rest, pad_width=_only(axis, _other(width, side), x.ndim))
-            result = result + end * rest
-    return result if x.dtype.kind in "fc" else ops["cast"](ops["floor"](result), dtype=x.dtype.name)
-
-
-def _other(width: tuple[int, int], side: int) -> tuple[int, int]:
-    return (0, width[1]) if side == 0 else (width[0], 0)
+    parts = [x]
+    for side, (count, end) in enumerate(zip(width, ends, strict=True)):
+        if not count:
+            continue
+        edge = part_of(x, axis, slice(0, 1) if side == 0 else slice(-1, None))
+        edge = ops["cast"](edge, dtype=inexact(x.dtype).name)
+        ramp = even_steps(ops["zeros_like"](edge) + end, edge, count, False)
+        ramp = ops["moveaxis"](ops["squeeze"](ramp, axis=axis + 1), source=0, destination=axis)
+        if x.dtype.kind in "iu":
+            ramp = ops["floor"](ramp)
+        ramp = ops["cast_like"](ramp, x)
+        parts = [ramp, *parts] if side == 0 else [*parts, ops["flip"](ramp, axis=axis)]
+    return ops["concatenate"](*parts, axis=axis)
 
 
 def _with_statistics(
@@ -247,8 +246,8 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
         # by its public name: the room of statistics stands above this one
         value = public("median")(x, axis=axis, keepdims=True)
     if x.dtype.kind in "iu":
-        value = ops["cast"](ops["round"](value), dtype=x.dtype.name)
-    return value
+        value = ops["round"](value)
+    return ops["cast_like"](value, x)
 
 
 # -- mirrors and several constants -----------------------------------------------------------------
@@ -286,6 +285,7 @@ def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> 
             stop = None if part + skip == x.shape[axis] else -part - skip
             near = slice(skip, skip + part) if side == 0 else slice(stop, -skip or None)
             turned = 2 * x[(*lead, edge)] - ops["flip"](x[(*lead, near)], axis=axis)
+            turned = ops["cast_like"](turned, x)  # of booleans
             x = ops["concatenate"](*((turned, x) if side == 0 else (x, turned)), axis=axis)
             count -= part
     return x
@@ -338,8 +338,8 @@ def pad(
     TypeError
         If a width is no integer.
     ValueError
-        If a width is negative, the pairs do not fit the axes, the mode is another, or an axis
-        without elements should be padded with elements.
+        If a width is negative, the pairs do not fit the axes, the mode is another, or takes no
+        ``stat_length``, or an axis without elements should be padded with elements.
     numpy.exceptions.AxisError
         If a dictionary names an axis that is out of bounds.
 
@@ -356,6 +356,8 @@ def pad(
     """
     if mode not in MODES:
         raise ValueError(f"pad: mode {mode!r} is not supported; modes are {', '.join(MODES)}")
+    if stat_length is not None and mode not in STATISTICS:
+        raise ValueError(f"pad: stat_length is for statistics, not for mode {mode!r}")
     x = as_tensor(x)
     if isinstance(pad_width, dict):
         pad_width = _by_axis(pad_width, x)

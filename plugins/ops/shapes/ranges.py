@@ -15,8 +15,10 @@ from ....core.extend import (
     beside,
     default_dtype,
     host_array,
+    is_transformed,
     ops,
 )
+from ..common.dtypes import SCALARS, inexact, real_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank
 from .broadcasting import broadcast_arrays
@@ -114,8 +116,8 @@ def linspace(
     endpoint
         Whether ``stop`` is the last number; else it is one step beyond.
     dtype
-        The result's dtype; if not given the default dtype for numbers, and for tensors their own,
-        integers promoted with the default dtype.
+        The result's dtype; if not given that of the bounds, complex if one is, ``float64`` for
+        tensors of integers, and the default dtype for Python's numbers. Integers are rounded down.
     retstep
         Return the distance from number to number too.
     axis
@@ -146,18 +148,68 @@ def linspace(
     if retstep or axis != 0:
         made = _finished(linspace(start, stop, num, endpoint, dtype), None, axis)
         return (made, _step(start, stop, num - 1 if endpoint else num)) if retstep else made
-    if isinstance(start, Operators) or isinstance(stop, Operators):
-        tensor = as_tensor(start if isinstance(start, Operators) else stop)
-        start, stop = beside(start, tensor), beside(stop, tensor)
-        way, num = stop - start, operator.index(num)
-        kind = np.result_type(
-            way.dtype, number_dtype(dtype) if way.dtype.kind in "biu" else way.dtype
-        )
-        shares = np.arange(num) / max(num - 1 if endpoint else num, 1)
-        column = beside(shares.astype(kind).reshape(-1, *[1] * known_rank(way, "linspace")), way)
-        result = start + way * column
-        return result if dtype is None else result.astype(dtype)
-    return as_tensor(np.linspace(start, stop, num, endpoint=endpoint, dtype=number_dtype(dtype)))
+    count = _count(num, "linspace")
+    if not isinstance(start, Operators) and not isinstance(stop, Operators):
+        made = np.linspace(start, stop, count, endpoint, dtype=dtype)
+        return _made(made, dtype, start, stop)
+    kind = None if dtype is None else as_dtype(dtype)
+    result = even_steps(*_ends(start, stop), count, endpoint)
+    if kind is not None and kind.kind in "iu":
+        result = ops["floor"](result)
+    return result if kind is None else ops["cast"](result, dtype=kind.name)
+
+
+def _count(num: Any, name: str) -> int:
+    count = operator.index(num)
+    if count < 0:
+        raise ValueError(f"{name}: num must be at least 0, got {num}")
+    return count
+
+
+def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
+    """Return what NumPy made as a tensor, of Python's numbers in the default dtype."""
+    if dtype is None and not any(isinstance(x, (np.ndarray, np.generic)) for x in given):
+        single = {"f": default_dtype(), "c": np.result_type(default_dtype(), np.complex64)}
+        array = array.astype(single.get(array.dtype.kind, array.dtype))
+    return as_tensor(array)
+
+
+def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
+    """Return two ends, one a tensor or both, in the floating or complex dtype they meet in."""
+    tensor = as_tensor(start if isinstance(start, Operators) else stop)
+    start, stop = beside(start, tensor), beside(stop, tensor)
+    kind = inexact(np.result_type(start.dtype, stop.dtype, *dtypes)).name
+    return _in_dtype(start, kind), _in_dtype(stop, kind)
+
+
+def _in_dtype(x: Any, kind: str) -> Any:
+    return x if x.dtype.name == kind else ops["cast"](x, dtype=kind)
+
+
+def even_steps(start: Any, stop: Any, count: int, endpoint: bool) -> Any:
+    """Return evenly spaced numbers along a new first axis, the last one exactly."""
+    kind = start.dtype.name
+    if kind == "float16":  # in which the distance may be infinite
+        start, stop = (ops["cast"](x, dtype="float32") for x in (start, stop))
+    way = stop - start
+    step = way / max(count - 1 if endpoint else count, 1)
+    result = start + _numbered(np.arange(count), way) * step
+    if endpoint and count > 1:
+        result = _with_row(result, count - 1, stop)
+    return _in_dtype(result, kind)
+
+
+def _numbered(numbers: Any, like: Any) -> Any:
+    """Return numbers along a first axis before those of ``like``, in its real dtype."""
+    ones = [1] * known_rank(like, "linspace")
+    return beside(numbers.astype(real_of(like.dtype)).reshape(-1, *ones), like)
+
+
+def _with_row(result: Any, row: int, values: Any) -> Any:
+    here = np.arange(result.shape[0]) == row
+    return ops["where"](
+        beside(here.reshape(-1, *[1] * (len(result.shape) - 1)), result), values, result
+    )
 
 
 def _step(start: Any, stop: Any, gaps: int) -> Tensor:
@@ -198,9 +250,10 @@ def logspace(
     endpoint
         Whether ``stop`` is the last exponent; else it is one step beyond.
     base
-        A positive number or tensor, 10 by default.
+        A number or tensor, 10 by default.
     dtype
-        The result's dtype; the default dtype unless there are tensors.
+        The result's dtype; if not given that of the exponents and the base, ``float64`` for tensors
+        of integers, and the default dtype for Python's numbers.
     axis
         Where the axis of size ``num`` is; the first by default.
 
@@ -221,13 +274,22 @@ def logspace(
     >>> gt.logspace(0, 3, 4, base=2.0).tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
+    count = _count(num, "logspace")
     if not any(isinstance(x, Operators) for x in (start, stop, base)):
-        return as_tensor(np.logspace(start, stop, num, endpoint, base, number_dtype(dtype), axis))
+        made = np.logspace(start, stop, count, endpoint, base, dtype, axis)
+        return _made(made, dtype, start, stop, base)
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
         base = as_tensor(base)
-        kind = base.dtype if base.dtype.kind in "fc" else number_dtype(dtype)  # numbers are weak
-        start = beside(np.asarray(start, kind), base)
-    exponents = linspace(start, stop, num, endpoint)
+        start = beside(np.asarray(start, inexact(np.result_type(base.dtype, start))), base)
+    start, stop = _ends(start, stop)
+    if not isinstance(base, SCALARS):
+        base = beside(base, start)
+        rank, most = known_rank(base, "logspace"), known_rank(start + stop, "logspace")
+        if rank:  # an axis of its own for the exponents
+            more = tuple(range(max(rank - most, 0)))
+            start, stop = (ops["expand_dims"](x, axis=more) for x in (start + 0 * stop, stop))
+            base = ops["expand_dims"](base, axis=0)
+    exponents = even_steps(start, stop, count, endpoint)
     return _finished(ops["power"](base, exponents), dtype, axis)
 
 
@@ -247,8 +309,8 @@ def geomspace(
     endpoint
         Whether ``stop`` is the last number; else it is one step beyond.
     dtype
-        The result's dtype; if not given that of tensors that are floating or complex, the default
-        dtype for Python's real numbers.
+        The result's dtype; if not given that of the bounds, complex if one is, ``float64`` for
+        tensors of integers, and the default dtype for Python's numbers.
     axis
         Where the axis of size ``num`` is; the first by default.
 
@@ -260,32 +322,39 @@ def geomspace(
     Raises
     ------
     ValueError
-        If ``num`` is negative or a Python number 0, or ``start`` and ``stop`` do not broadcast.
+        If ``num`` is negative, a bound is 0, or ``start`` and ``stop`` do not broadcast.
     numpy.exceptions.AxisError
         If ``axis`` is out of bounds.
 
     Notes
     -----
     ``start * (stop / start) ** share``, with shares evenly spaced from 0 to 1: complex numbers
-    are on a spiral that turns by half a circle at most.
+    are on a spiral that turns by half a circle at most. A trace does not know whether a bound is 0.
 
     Examples
     --------
     >>> gt.geomspace(1, 8, 4).tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
+    count = _count(num, "geomspace")
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
-        made = np.geomspace(start, stop, num, endpoint, dtype, axis)
-        small = dtype is None and made.dtype.kind == "f"
-        return as_tensor(made.astype(default_dtype()) if small else made)
-    first = as_tensor(start)
-    start, stop = first, beside(stop, first)
-    ratio = stop / start
-    count = operator.index(num)
-    shares = np.arange(count) / max(count - 1 if endpoint else count, 1)
-    real = np.empty(0, ratio.dtype).real.dtype
-    column = beside(shares.astype(real).reshape(-1, *[1] * ratio.ndim), first)
-    return _finished(start * ratio**column, dtype, axis)
+        made = np.geomspace(start, stop, count, endpoint, dtype, axis)
+        return _made(made, dtype, start, stop)
+    start, stop = _ends(start, stop, *([] if dtype is None else [as_dtype(dtype)]))
+    for end in (start, stop):
+        if not is_transformed(end.array) and bool((end == 0).any()):
+            raise ValueError("geomspace: a geometric progression has no number 0")
+    if start.dtype.kind == "c":
+        ratio = stop / start
+        shares = np.arange(count) / max(count - 1 if endpoint else count, 1)
+        return _finished(start * ratio ** _numbered(shares, ratio), dtype, axis)
+    kind, sign = start.dtype.name, ops["sign"](start)
+    first, last = (ops["log10"](ops["cast"](x / sign, dtype="float64")) for x in (start, stop))
+    result = ops["cast"](ops["power"](10.0, even_steps(first, last, count, endpoint)), dtype=kind)
+    result = _with_row(result * sign, 0, start) if count else result * sign
+    if endpoint and count > 1:
+        result = _with_row(result, count - 1, stop)
+    return _finished(result, dtype, axis)
 
 
 @named

@@ -169,7 +169,10 @@ def rolled(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -
     (x,), axis = xs, params["axis"]
     rank = rank_of(x, op) - 1
     if axis is not None:
-        return op.raw(x, shift=params["shift"], axis=batch_axes(axis, rank, op.name))
+        # one by one: an axis may come twice
+        axes = axis if isinstance(axis, tuple) else (axis,)
+        axes = tuple(batch_axes(n, rank, op.name) for n in axes)
+        return op.raw(x, shift=params["shift"], axis=axes)
     flat = F.flatten_last(x, count=rank)
     return F.reshape_like(op.raw(flat, shift=params["shift"], axis=1), x)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....core.errors import TraceError
 from ....core.extend import F, Op, Tensor, as_shape, as_tensor, rank_of
-from ..common.axes import as_axis, reduced_axes
+from ..common.axes import as_axis, axis_over, reduced_axes
 from ..common.batching import batch_axes, leading
 from ..common.op_builders import named, op
 
@@ -294,4 +294,4 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
     >>> gt.squeeze(gt.ones((1, 3, 1)), axis=0).shape
     (3, 1)
     """
-    return _squeeze(x, axis=as_axis(axis, "squeeze"))
+    return _squeeze(x, axis=axis_over(x, axis, "squeeze"))

@@ -13,6 +13,7 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_shape, as_tensor, beside,
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import aligned, batch_axes, together
 from ..common.op_builders import named, op
+from ..common.ranks import as_vector
 
 __all__ = ["repeat", "tile"]
 
@@ -220,6 +221,8 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
         raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
     if (counts < 0).any():
         raise ValueError(f"repeat: repeats must be at least 0, got {repeats!r}")
+    if along is not None:
+        x = as_vector(as_tensor(x))
     if counts.size == 1:
         return _repeat(x, repeats=int(counts.reshape(())), axis=along)
     x = as_tensor(x)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, broadcast_shapes, is_transformed, ops
+from ....core.extend import Tensor, as_dtype, as_tensor, beside, is_transformed, ops
 from ..common.axes import as_axis, reduced_axes
 from ..common.dtypes import as_floating, real_of
 from ..common.op_builders import named
@@ -128,7 +128,7 @@ def cov(
     ddof
         Divide by ``n - ddof``, whatever ``bias`` says.
     fweights
-        How often each observation is meant: a vector of integers.
+        How often each observation is meant: a vector of whole numbers.
     aweights
         How much each observation weighs: a vector. Gradients reach it.
     dtype
@@ -142,40 +142,61 @@ def cov(
     Raises
     ------
     ValueError
-        If ``m`` or ``y`` has more than two axes, they have different numbers of observations, there
-        are other weights than observations, or one is negative.
+        If ``m`` or ``y`` has more than two axes, they have different numbers of observations, a
+        weight is negative, or ``ddof`` is not whole.
+    RuntimeError
+        If there are not as many weights as observations, or they have several axes.
     TypeError
-        If ``fweights`` are no integers.
+        If ``fweights`` are not whole.
+    ZeroDivisionError
+        If weights sum to 0.
 
     Notes
     -----
     With weights ``w = fweights * aweights`` the sum of squares is divided by
-    ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy.
+    ``sum(w) - ddof * sum(w * aweights) / sum(w)``, as in NumPy. Where that is not above 0, the
+    result is infinite or nan.
 
     Examples
     --------
     >>> gt.cov(gt.constant([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])).tolist()
     [[1.0, 2.0], [2.0, 4.0]]
     """
-    x = _variables(m, rowvar, "cov", dtype)
-    if y is not None:
-        x = ops["concatenate"](x, _variables(y, rowvar, "cov", dtype), axis=0)
     if ddof is None:
         ddof = 0 if bias else 1
-    if fweights is None and aweights is None:
-        centred = other = x - ops["mean"](x, axis=1, keepdims=True)
-        freedom = ops["size_over"](x, axis=1) - ddof
+    if ddof != int(ddof):
+        raise ValueError(f"cov: ddof must be an integer, got {ddof!r}")
+    m = _at_most_two_axes(m, "m")
+    y = None if y is None else _at_most_two_axes(y, "y")
+    if dtype is None:  # double precision, as for NumPy, whatever that of m
+        wide = np.result_type(np.float64, m.dtype, *([] if y is None else [y.dtype]))
     else:
-        weights = _observation_weights(x, fweights, aweights)
+        wide = as_dtype(dtype)
+    x = _rows(m, wide, turned=not rowvar)
+    if x.shape is not None and x.shape[0] == 0:
+        return beside(np.zeros((0, 0)), x)
+    if y is not None:
+        # NumPy leaves one row as it is
+        rows = _rows(y, wide, turned=False)
+        one = rows.shape is not None and rows.shape[0] == 1
+        x = ops["concatenate"](x, rows if rowvar or one else _rows(y, wide, True), axis=0)
+    weights = _observation_weights(x, fweights, aweights)
+    if weights is None:
+        centred = other = x - ops["mean"](x, axis=1, keepdims=True)
+        freedom = ops["size_over"](_real(x), axis=1) - ddof
+    else:
         total = ops["sum"](weights, axis=None)
-        mean = ops["sum"](x * weights, axis=1, keepdims=True) / total
-        centred = x - mean
+        if not is_transformed(total.array) and (total == 0).any():
+            raise ZeroDivisionError("cov: weights sum to 0, so they cannot be normalised")
+        centred = x - ops["sum"](x * weights, axis=1, keepdims=True) / total
         other = centred * weights
         freedom = total - ddof
         if aweights is not None and ddof:
             squares = ops["sum"](weights * beside(aweights, _real(x)), axis=None)
             freedom = total - ddof * squares / total
-    result = matmul(centred, ops["conj"](ops["transpose"](other, axes=None))) / freedom
+    # of no degrees of freedom the variance is infinite, or nan
+    scale = 1.0 / ops["maximum"](freedom, 0.0)
+    result = matmul(centred, ops["conj"](ops["transpose"](other, axes=None))) * scale
     return ops["squeeze"](result, axis=None)
 
 
@@ -184,38 +205,53 @@ def _real(x: Any) -> Any:
 
 
 def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
-    """Return one real weight for each column of ``x``."""
-    found, like = None, _real(x)
+    """Return one real weight for each column of ``x``, None if there are no weights."""
+    found = None
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is None:
             continue
-        weights = beside(given, like, weak=name == "aweights")
-        if name == "fweights" and weights.dtype.kind not in "iu":
-            raise TypeError(f"cov: fweights must be integers, got dtype {weights.dtype}")
-        broadcast_shapes(weights.shape, None if x.shape is None else x.shape[1:], op=f"cov: {name}")
-        if weights.shape is not None and len(weights.shape) != 1:
-            raise ValueError(f"cov: {name} must be a vector, got shape {weights.shape}")
-        if not is_transformed(weights.array) and bool((weights < 0).any()):
-            raise ValueError(f"cov: {name} must not be negative")
+        weights = beside(given, _real(x), weak=name == "aweights")
+        if weights.dtype.kind == "c":
+            raise TypeError(f"cov: {name} must be real, got dtype {weights.dtype}")
+        _check_size(x, weights, name)
+        if not is_transformed(weights.array):
+            if name == "fweights" and not bool((weights == ops["round"](weights)).all()):
+                raise TypeError("cov: fweights must be integers")
+            if bool((weights < 0).any()):
+                raise ValueError(f"cov: {name} must not be negative")
         weights = ops["cast"](weights, dtype=real_of(x.dtype).name)
         found = weights if found is None else found * weights
     return found
 
 
-def _variables(m: Any, rowvar: bool, name: str, dtype: Any = None) -> Any:
-    x = as_tensor(m)
-    # double precision, as for NumPy, whatever that of m
-    wide = np.result_type(x.dtype, np.float64) if dtype is None else np.dtype(dtype)
-    x = x if x.dtype == wide else ops["cast"](x, dtype=wide.name)
+def _check_size(x: Any, weights: Any, name: str) -> None:
+    shape = weights.shape
+    if shape is None or len(shape) == 1:
+        count = None if x.shape is None else x.shape[1]
+        if shape is not None and None not in (shape[0], count) and shape[0] != count:
+            raise RuntimeError(f"cov: {count} observations need as many {name}, got shape {shape}")
+        return
+    error = RuntimeError if shape else IndexError  # as in NumPy
+    raise error(f"cov: {name} must be a vector, got shape {shape}")
+
+
+def _at_most_two_axes(x: Any, name: str) -> Any:
+    x = as_tensor(x)
     if x.shape is not None and len(x.shape) > 2:
-        raise ValueError(f"{name}: at most two axes are meant, got shape {x.shape}")
-    if rowvar or known_rank(x, name) < 2:  # a vector is a row in any case
-        return with_axes(x, ((0, 1), (0,)))
-    return ops["transpose"](x, axes=None)
+        raise ValueError(f"cov: {name} has more than two axes, of shape {x.shape}")
+    return x
+
+
+def _rows(x: Any, dtype: Any, turned: bool) -> Any:
+    """Return variables as rows; a vector is one, also if those are the columns of a matrix."""
+    x = x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
+    if turned and known_rank(x, "cov") == 2:
+        return ops["transpose"](x, axes=None)
+    return with_axes(x, ((0, 1), (0,)))
 
 
 @named
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Return the matrix of the correlation coefficients of variables.
 
     Parameters
@@ -226,10 +262,13 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
         More variables, of the same form.
     rowvar
         Whether variables are rows (else columns).
+    dtype
+        The dtype of the result, in which it is computed.
 
     Returns
     -------
-    A matrix of ``float64`` or ``complex128``; of one variable a tensor without axes.
+    A matrix, ``float64`` or ``complex128`` unless told otherwise; of one variable a tensor without
+    axes.
 
     Raises
     ------
@@ -247,8 +286,12 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     known_rank(as_tensor(x), "corrcoef")
-    c = cov(x, y, rowvar)
+    c = cov(x, y, rowvar, dtype=dtype)
     if c.shape == ():
         return c / c
     scale = ops["sqrt"](ops["real"](ops["diagonal"](c, offset=0)))
-    return c / (ops["expand_dims"](scale, axis=1) * scale)
+    found = c / ops["expand_dims"](scale, axis=1) / scale
+    if found.dtype.kind == "c":
+        real, imag = (ops["clip"](ops[part](found), -1.0, 1.0) for part in ("real", "imag"))
+        return real + imag * 1j
+    return ops["clip"](found, -1.0, 1.0)  # rounding may exceed these

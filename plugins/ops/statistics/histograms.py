@@ -10,9 +10,11 @@ import numpy as np
 from ....core.errors import TraceError
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, is_transformed, ops, row_of
 from ..common.batching import refused
+from ..common.dtypes import as_floating
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..indexing.sorting import searchsorted
+from ..shapes.ranges import even_steps
 
 __all__ = ["bincount", "histogram", "histogram_bin_edges"]
 
@@ -141,30 +143,43 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
     if isinstance(bins, str):
         # the rule says how many; where they are depends on the least and the largest element
         bins = len(np.histogram_bin_edges(x.to("numpy").numpy(), bins, span)) - 1
+    if np.ndim(bins) > 1:
+        raise ValueError(f"histogram: bins must be a number or a vector, got {bins!r}")
     if np.ndim(bins) == 1:
         edges = beside(np.asarray(bins) if isinstance(bins, (list, tuple)) else bins, x)
-        if not is_transformed(edges.array):
-            steps = np.asarray(edges.to("numpy").numpy())
-            if (steps[1:] < steps[:-1]).any():
-                raise ValueError(f"histogram: bins must increase, got {bins!r}")
+        _real(edges)
+        if not is_transformed(edges.array) and bool((edges[1:] < edges[:-1]).any()):
+            raise ValueError(f"histogram: bins must increase, got {bins!r}")
         return edges
     count = operator.index(bins)
     if count < 1:
         raise ValueError(f"histogram: at least one bin is needed, got {bins}")
+    edges = even_steps(*_outer_edges(x, span), count + 1, True)
+    edges = ops["cast_like"](edges, x) if x.dtype.kind == "f" else edges
+    if not is_transformed(edges.array) and bool((edges[1:] <= edges[:-1]).any()):
+        raise ValueError(f"histogram: {count} bins are too many for values so near to each other")
+    return edges
+
+
+def _outer_edges(x: Any, span: Any) -> tuple[Any, Any]:
+    """Return the first and the last edge, of the values if no range is given."""
     if span is None and x.shape != (0,):
-        low, high = (ops["cast"](ops[f](x, axis=None), dtype="float64") for f in ("min", "max"))
+        low, high = as_floating(ops["min"](x, axis=None)), as_floating(ops["max"](x, axis=None))
+        if not is_transformed(low.array) and not bool(ops["isfinite"](high - low).all()):
+            raise ValueError(f"histogram: values from {low.item()} to {high.item()} need a range")
     else:
         low, high = (float(v) for v in (span or (0.0, 1.0)))
         if not low <= high or not np.isfinite([low, high]).all():
             raise ValueError(f"histogram: range must be finite and increase, got {span!r}")
         low, high = (beside(np.float64(v), x) for v in (low, high))
     flat = low == high
-    low, high = ops["where"](flat, low - 0.5, low), ops["where"](flat, high + 0.5, high)
-    shares = np.arange(count + 1) / count
-    inner = low + (high - low) * beside(shares, x)
-    last = beside(np.arange(count + 1) == count, x)
-    edges = ops["where"](last, high, inner)  # exactly, without rounding
-    return ops["cast_like"](edges, x) if x.dtype.kind == "f" else edges
+    return ops["where"](flat, low - 0.5, low), ops["where"](flat, high + 0.5, high)
+
+
+def _real(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        raise TypeError(f"histogram: complex numbers have no order, got dtype {x.dtype}")
+    return x
 
 
 @named
@@ -189,14 +204,22 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None) -> Tensor:
     Raises
     ------
     ValueError
-        If there is no bin, the edges or the range do not increase, or the rule is unknown.
+        If there is no bin, the edges or the range do not increase, values are infinite or nan and
+        there is no range, or the rule is unknown.
+    TypeError
+        If ``x`` is complex.
 
     Examples
     --------
     >>> gt.histogram_bin_edges(gt.constant([1.0, 2.0, 2.0, 5.0]), bins=4).tolist()
     [1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    return _edges(ops["reshape"](x, shape=(-1,)), bins, range)
+    return _edges(_flat(_real(as_tensor(x))), bins, range)
+
+
+def _flat(x: Any) -> Any:
+    x = ops["reshape"](x, shape=(-1,))
+    return ops["cast"](x, dtype="uint8") if x.dtype.kind == "b" else x
 
 
 @named
@@ -232,10 +255,10 @@ def histogram(
     Raises
     ------
     ValueError
-        If there is no bin, the edges or the range do not increase, the rule is unknown, or the
-        shapes of ``x`` and ``weights`` differ.
+        If there is no bin, the edges or the range do not increase, values are infinite or nan and
+        there is no range, the rule is unknown, or the shapes of ``x`` and ``weights`` differ.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or a rule is to choose the bins of weighted values.
 
     Examples
     --------
@@ -243,9 +266,7 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([3, 1], [1.0, 2.5, 4.0])
     """
-    x = as_tensor(x)
-    if x.dtype.kind == "c":
-        raise TypeError(f"histogram: complex numbers have no order, got dtype {x.dtype}")
+    x = _real(as_tensor(x))
     if weights is not None:
         weights = beside(weights, x)
         if weights.shape != x.shape:
@@ -253,26 +274,36 @@ def histogram(
                 f"histogram: a weight per element is needed, got shapes {x.shape} and "
                 f"{weights.shape}"
             )
+        if isinstance(bins, str):
+            raise TypeError(f"histogram: the rule {bins!r} chooses no bins for weighted values")
         weights = ops["reshape"](weights, shape=(-1,))
-    flat = ops["reshape"](x, shape=(-1,))
-    if flat.dtype.kind == "b":
-        flat = ops["cast"](flat, dtype="uint8")
+    flat = _flat(x)
     edges = given = _edges(flat, bins, range)
     if edges.shape is None or edges.shape[0] is None:
         raise ValueError(f"histogram: the number of bins must be known, got shape {edges.shape}")
     count = edges.shape[0] - 1
+    if count < 1:
+        counts = np.intp if weights is None else weights.dtype
+        empty = np.zeros(0, np.float64 if density else counts)
+        return beside(empty, flat), given
     kind = np.result_type(flat.dtype, edges.dtype)
     flat, edges = (y if y.dtype == kind else ops["cast"](y, dtype=kind.name) for y in (flat, edges))
     place = searchsorted(edges, flat, side="right") - 1
     place = ops["where"](flat == edges[-1], count - 1, place)
     place = ops["where"]((flat >= edges[0]) & (flat <= edges[-1]), place, count)  # one bin for none
-    if weights is None:
-        found = bincount(place, minlength=count + 1)
-    else:
-        found = ops["cast_like"](bincount(place, weights, count + 1), weights)
+    found = _summed(place, weights, count + 1)
     found = ops["reshape"](found[:count], shape=(count,))  # a size that a trace knows
     if density:
-        widths = ops["cast"](ops["difference"](edges, axis=0), dtype="float64")
+        widths = ops["cast"](ops["difference"](given, axis=0), dtype="float64")
         found = ops["cast"](found, dtype="float64")
         found = found / widths / ops["sum"](found, axis=None)
     return found, given
+
+
+def _summed(place: Any, weights: Any, count: int) -> Any:
+    if weights is None:
+        return bincount(place, minlength=count)
+    if weights.dtype.kind != "c":
+        return ops["cast_like"](bincount(place, weights, count), weights)
+    real, imag = (bincount(place, ops[part](weights), count) for part in ("real", "imag"))
+    return ops["cast_like"](real + imag * 1j, weights)

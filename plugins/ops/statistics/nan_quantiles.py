@@ -6,21 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Operators, Tensor, as_tensor, beside, ops
+from ....core.extend import Tensor, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.op_builders import named
-from ..common.ranks import as_vector
+from ..common.ranks import known_rank
 from ..indexing.sorting import sort
 from ..indexing.take import take_along_axis
 from .quantiles import (
+    HALF,
     INTERPOLATING,
+    Fractions,
     as_lines,
     between,
-    fractions,
-    like_float,
+    checked,
+    middle,
     neighbours,
     place_between,
-    places_among,
     quantiles,
     with_kept_axes,
 )
@@ -44,13 +45,12 @@ def _nan_places(q: Any, count: Any, method: str) -> Any:
 
     Hyndman and Fan, "Sample quantiles in statistical packages" (1996), as NumPy reads it.
     """
-    if method == "linear":
-        return ops["maximum"](count - 1, 0) * ops["cast_like"](q, count)
-    n = ops["cast"](count, dtype="float64")
-    steps, floor, ceil = (n - 1) * q, ops["floor"], ops["ceil"]
+    steps, floor, ceil = (count - 1) * q, ops["floor"], ops["ceil"]
     if method in INTERPOLATING:
-        return place_between(n, q, method)
-    if method == "lower":
+        return place_between(count, q, method)
+    if method == "linear":
+        place = steps
+    elif method == "lower":
         place = floor(steps)
     elif method == "higher":
         place = ceil(steps)
@@ -59,58 +59,59 @@ def _nan_places(q: Any, count: Any, method: str) -> Any:
     elif method == "nearest":
         place = ops["round"](steps)
     elif method == "closest_observation":
-        place = n * q - 1.5
+        place = count * q - 1.5
         low = floor(place)
         even = ops["logical_and"](place == low, ops["remainder"](low, 2) == 1)
         place = ops["where"](even, low, low + 1)
     else:
-        place = n * q - 1
+        place = count * q - 1
         half = 0.5 if method == "averaged_inverted_cdf" else 0.0
         place = ops["where"](place == floor(place), place + half, ceil(place))
-    return ops["maximum"](ops["minimum"](place, n - 1), 0)
+    return ops["maximum"](ops["minimum"](place, count - 1), 0)
 
 
 def _nan_quantiles(
-    x: Any,
-    q: Any,
-    axis: Axis,
-    keepdims: bool,
-    name: str,
-    method: str = "linear",
-    moving: Any = None,
+    x: Any, q: Fractions, axis: Axis, keepdims: bool, name: str, method: str = "linear"
 ) -> Any:
-    x = as_tensor(x)
-    places_among(1, 0.5, method)  # which knows the methods' names
+    x = checked(x, method, name)
+    if x.shape is not None and 0 in x.shape:
+        return _of_nothing(ops["mean"](x, axis=axis, keepdims=keepdims), q)
     if x.dtype.kind not in "fc":
-        return quantiles(x, q, axis, keepdims, name, method, moving=moving)
-    if x.dtype.kind == "c" and name != "nanmedian":
-        raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
-    if q.ndim > 1:
-        parts = [None if moving is None else moving[i] for i in range(len(q))]
-        rows = [
-            _nan_quantiles(x, row, axis, keepdims, name, method, part)
-            for row, part in zip(q, parts, strict=True)
-        ]
-        return ops["stack"](*rows, axis=0)
+        return quantiles(x, q, axis, keepdims, name, method)
+    dtype = q.result_dtype(x.dtype, method)
     lines, axis = as_lines(x, axis, name)
-    if lines.shape is not None and lines.shape[-1] == 0:
-        if q.ndim:
-            raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
-        return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
-    known = beside(np.atleast_1d(q), count)
-    place = _nan_places(known if moving is None else as_vector(moving), count, method)
-    around = ops["floor"](place), ops["ceil"](place)
-    if moving is not None and method in ("linear", *INTERPOLATING):  # the others jump
-        around = neighbours(place, count - 1)
-    below, above = (take_along_axis(lines, ops["cast"](i, dtype="int64"), -1) for i in around)
-    result = between(below, above, like_float(place - around[0], lines))
-    if q.ndim:
-        result = ops["moveaxis"](result, source=(-1,), destination=(0,))
+    moves = q.moves(method)
+    at = ops["reshape"](ops["cast"](q.moving, dtype="float64") if moves else q.values, shape=(-1,))
+    count = ops["cast"](count, dtype="float64")
+    place = _nan_places(beside(at, count), count, method)
+    lower, upper = ops["floor"](place), ops["ceil"](place)
+    if moves:
+        lower, upper = neighbours(place, count - 1)
+    below, above = (
+        take_along_axis(lines, ops["cast"](i, dtype="int64"), -1) for i in (lower, upper)
+    )
+    if name == "nanmedian":
+        result = middle(below, above, dtype)
     else:
+        result = between(below, above, place - lower, dtype)
+    if q.ndim == 0:
         result = ops["squeeze"](result, axis=-1)
+    else:
+        result = ops["moveaxis"](result, source=(-1,), destination=(0,))
+    if q.ndim == 2:
+        rows, size = q.values.shape
+        result = ops["stack"](*(result[i * size : (i + 1) * size] for i in range(rows)), axis=0)
     return with_kept_axes(result, x, axis, q.ndim, name) if keepdims else result
+
+
+def _of_nothing(mean: Any, q: Fractions) -> Any:
+    """Return nan, as the mean of nothing is, for each of the fractions."""
+    if not q.ndim:
+        return mean
+    zeros = np.zeros((*q.values.shape, *[1] * known_rank(mean, "nanquantile")), mean.dtype)
+    return mean + beside(zeros, mean)
 
 
 @named
@@ -145,7 +146,7 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> gt.nanmedian(gt.constant([5.0, np.nan, 1.0, 2.0])).item()
     2.0
     """
-    return _nan_quantiles(x, np.asarray(0.5), as_axis(axis, "nanmedian"), keepdims, "nanmedian")
+    return _nan_quantiles(x, HALF, as_axis(axis, "nanmedian"), keepdims, "nanmedian")
 
 
 @named
@@ -170,15 +171,16 @@ def nanquantile(
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
-    nan where all elements are nan.
+    A tensor of the dtype of ``x``, ``float64`` for integers; a ``q`` that is an array, and no
+    number or list, promotes it. The axes of ``q`` come first. It is nan where all elements are nan,
+    or there are none.
 
     Raises
     ------
     ValueError
-        If ``q`` is out of range, the method is unknown, or there are no elements for several ``q``.
+        If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -191,10 +193,8 @@ def nanquantile(
     >>> gt.nanquantile(gt.constant([0.0, np.nan, 2.0, 4.0]), 0.25).item()
     1.0
     """
-    values = fractions(q, "nanquantile")
     along = as_axis(axis, "nanquantile")
-    moving = q if isinstance(q, Operators) else None
-    return _nan_quantiles(x, values, along, keepdims, "nanquantile", method, moving)
+    return _nan_quantiles(x, Fractions(q, "nanquantile"), along, keepdims, "nanquantile", method)
 
 
 @named
@@ -219,15 +219,16 @@ def nanpercentile(
 
     Returns
     -------
-    A tensor of the dtype of ``x``, ``float64`` for integers; the axes of ``q`` come first. It is
-    nan where all elements are nan.
+    A tensor of the dtype of ``x``, ``float64`` for integers; a ``q`` that is an array, and no
+    number or list, promotes it. The axes of ``q`` come first. It is nan where all elements are nan,
+    or there are none.
 
     Raises
     ------
     ValueError
-        If ``q`` is out of range, the method is unknown, or there are no elements for several ``q``.
+        If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -240,7 +241,6 @@ def nanpercentile(
     >>> gt.nanpercentile(gt.constant([0.0, np.nan, 2.0, 4.0]), [50, 100]).tolist()
     [2.0, 4.0]
     """
-    values = fractions(q, "nanpercentile", 100.0)
+    values = Fractions(q, "nanpercentile", 100.0)
     along = as_axis(axis, "nanpercentile")
-    moving = q / 100.0 if isinstance(q, Operators) else None
-    return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method, moving)
+    return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method)

@@ -13,6 +13,7 @@ import numpy as np
 from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, ops
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import shape_only
+from ..common.blending import blended
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..indexing.sorting import sort
@@ -22,27 +23,88 @@ __all__ = ["median", "percentile", "quantile"]
 
 
 @lru_cache(maxsize=1024)
-def places_among(size: int, q: Any, method: str) -> Any:
+def places_among(size: int, q: Any, method: str, precision: str = "float64") -> Any:
     """Return the places, in ``size`` sorted elements, from which quantiles are taken.
 
     NumPy's own rule for every method, read off from numbers that are their own places.
     """
     if size == 0:
-        raise ValueError("a quantile of no elements is not defined")
+        raise IndexError("a quantile of no elements is not defined")
     numbers = np.arange(float(size))
-    return np.asarray(np.quantile(numbers, np.asarray(q), method=method))  # type: ignore[call-overload]
+    return np.asarray(np.quantile(numbers, np.asarray(q, precision), method=method))  # type: ignore[call-overload]
 
 
 _rank = op(
     "quantile_rank",
-    lambda xp, x, *, q, method="linear": xp.asarray(
-        places_among(x.shape[-1], q, method), dtype=xp.float64
+    lambda xp, x, *, q, method="linear", precision="float64": xp.asarray(
+        places_among(x.shape[-1], q, method, precision), dtype=xp.float64
     ),
     gradients={"x": NONDIFF},
-    infer=lambda x, q, method: (np.shape(q), np.dtype(np.float64)),
+    infer=lambda x, q, method, precision: (np.shape(q), np.dtype(np.float64)),
     batch=shape_only,
     doc="Return the places, in the sorted last axis of ``x``, from which quantiles are taken.",
 )
+
+
+_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+
+
+class Fractions:
+    """The fractions at which quantiles are asked for, and what NumPy makes of their type.
+
+    Python's numbers, and lists of them, are weak: quantiles have the dtype of the elements. Whole
+    numbers pick elements as they are, with the method ``"linear"``.
+    """
+
+    __slots__ = ("moving", "values", "weak", "whole")
+
+    def __init__(self, q: Any, name: str, scale: float = 1.0) -> None:
+        values = np.asarray(q)
+        if values.dtype.kind not in "biuf":
+            raise TypeError(f"{name}: q must be a real number or an array of them, got {q!r}")
+        self.weak = not hasattr(q, "dtype")
+        self.whole = values.dtype.kind != "f" and scale == 1.0 and values.size > 0
+        if values.dtype.kind == "f":
+            moving = q if isinstance(q, Operators) else None
+        else:
+            values, moving = values.astype(np.float64), None
+        values = values if scale == 1.0 else values / values.dtype.type(scale)
+        if not ((values >= 0.0) & (values <= 1.0)).all():
+            what = "Percentiles" if scale != 1.0 else "Quantiles"
+            raise ValueError(
+                f"{name}: {what.lower()} must be in the range [0, {scale:g}], got {q!r}"
+            )
+        if values.ndim > 2:
+            raise ValueError(f"{name}: q must be a number or a vector, got shape {values.shape}")
+        self.values = values
+        self.moving: Any = moving if moving is None or scale == 1.0 else moving / scale
+
+    @property
+    def ndim(self) -> int:
+        return self.values.ndim
+
+    def picks(self, method: str) -> bool:
+        """Return whether quantiles are elements as they are, whatever lies beside them."""
+        return method in _DISCRETE or (self.whole and method == "linear")
+
+    def moves(self, method: str) -> bool:
+        """Return whether quantiles change with the fractions little by little."""
+        return self.moving is not None and method in ("linear", *INTERPOLATING)
+
+    def result_dtype(self, dtype: Any, method: str) -> Any:
+        """Return the dtype of the quantiles of elements of ``dtype``."""
+        if self.picks(method):
+            return dtype
+        if not self.weak:
+            return np.result_type(dtype, self.values.dtype)
+        return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the fractions as parameters of an op."""
+        return {"q": _nested(self.values), "precision": self.values.dtype.name}
+
+
+HALF = Fractions(0.5, "median")
 
 
 def as_lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
@@ -65,14 +127,6 @@ def with_kept_axes(result: Any, x: Any, axis: Axis, extra: int, name: str) -> An
     else:
         places = tuple(range(extra, extra + known_rank(x, name)))
     return ops["expand_dims"](result, axis=places) if places else result
-
-
-def fractions(q: Any, name: str, scale: float = 1.0) -> Any:
-    values = np.asarray(q, np.float64) / scale
-    if not ((values >= 0.0) & (values <= 1.0)).all():
-        what = "Percentiles" if scale != 1.0 else "Quantiles"
-        raise ValueError(f"{name}: {what.lower()} must be in the range [0, {scale:g}], got {q!r}")
-    return values
 
 
 #: Methods that interpolate, by the alpha and beta of Hyndman and Fan
@@ -101,50 +155,64 @@ def neighbours(place: Any, last: Any) -> tuple[Any, Any]:
     return lower, ops["maximum"](ops["minimum"](lower + 1, last), 0)
 
 
-def _slid(lines: Any, moving: Any, method: str) -> Any:
+def _slid(lines: Any, q: Fractions, method: str) -> Any:
     """Return quantiles of sorted lines, for fractions that are a tensor and get gradients."""
     size = ops["size_over"](ops["cast"](lines, dtype="float64"), axis=-1)
-    steps, q = size - 1, ops["cast"](moving, dtype="float64")
-    place = q * steps
-    if method in INTERPOLATING:
-        place = place_between(size, q, method)
+    steps, moving = size - 1, ops["cast"](q.moving, dtype="float64")
+    place = place_between(size, moving, method) if method in INTERPOLATING else moving * steps
     lower, upper = neighbours(place, steps)
-    share = like_float(place - lower, lines)
     below, above = (_element(lines, ops["cast"](i, dtype="int64")) for i in (lower, upper))
-    return between(below, above, share)
+    return between(below, above, place - lower, q.result_dtype(lines.dtype, method))
 
 
-def _picked(lines: Any, q: Any, method: str, halves: bool) -> Any:
+def _picked(lines: Any, q: Fractions, method: str, halves: bool) -> Any:
     """Return quantiles of sorted lines: elements, or what is between two of them."""
     size = None if lines.shape is None else lines.shape[-1]
+    share: Any
     if size is None:
-        place = _rank(lines, q=q, method=method)
+        place = _rank(lines, method=method, **q.parameters())
         lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
         share = place - ops["floor"](place)
     else:
-        known = places_among(size, q, method)
+        known = places_among(size, method=method, **q.parameters())
         lower, upper = (f(known).astype(np.int64) for f in (np.floor, np.ceil))
+        share = known - lower
         if (lower == upper).all():
-            element = _element(lines, lower)
-            exact = method in _DISCRETE or lines.dtype.kind in "fc"
-            return element if exact else ops["cast"](element, dtype="float64")
-        share = beside(known - lower, lines) if known.ndim else float(known - lower)
-    below, above = (_element(lines, i) for i in (lower, upper))
-    if method in _DISCRETE:
-        return below
-    if halves:
-        return (below + above) * 0.5
-    if type(share) is not float:
-        share = like_float(share, lines)
-    return between(below, above, share)
+            upper = None
+    below = _element(lines, lower)
+    dtype = q.result_dtype(lines.dtype, method)
+    if upper is None or q.picks(method):
+        return _narrowed(below, dtype)
+    above = _element(lines, upper)
+    return middle(below, above, dtype) if halves else between(below, above, share, dtype)
 
 
-def between(below: Any, above: Any, share: Any) -> Any:
-    """Return what lies between two elements, an element itself where it is infinite."""
-    step = (above - below) * share
-    if step.dtype.kind in "fc":  # an infinite gap times 0, or one between equal infinities
-        step = ops["where"](ops["isnan"](step), 0.0, step)
-    return below + step
+def middle(below: Any, above: Any, dtype: Any) -> Any:
+    """Return the mean of two elements, in the precision of :func:`between`."""
+    below, above = (_widened(x, dtype) for x in (below, above))
+    return _narrowed((below + above) * 0.5, dtype)
+
+
+def between(below: Any, above: Any, share: Any, dtype: Any) -> Any:
+    """Return what lies between two elements, in ``dtype``.
+
+    An infinite element beside a finite one is the result, unless the share is 0: NumPy's formula
+    gives nan for some shares. Half precision is exceeded by differences, so that single is used.
+    """
+    below, above = (_widened(x, dtype) for x in (below, above))
+    if not isinstance(share, Tensor):
+        share = beside(np.asarray(share), below)
+    share = ops["cast_like"](share, below)
+    return _narrowed(blended(below, above, share), dtype)
+
+
+def _widened(x: Any, dtype: Any) -> Any:
+    wide = "float32" if dtype == np.float16 else dtype.name
+    return x if x.dtype == wide else ops["cast"](x, dtype=wide)
+
+
+def _narrowed(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else ops["cast"](x, dtype=dtype.name)
 
 
 def _element(lines: Any, place: Any) -> Any:
@@ -154,35 +222,33 @@ def _element(lines: Any, place: Any) -> Any:
     return ops["take"](lines, beside(place, lines), axis=-1)
 
 
-def like_float(x: Any, like: Any) -> Any:
-    return ops["cast_like"](x, like) if like.dtype.kind in "fc" else x
-
-
-def quantiles(
-    x: Any,
-    q: Any,
-    axis: Axis,
-    keepdims: bool,
-    name: str,
-    method: str,
-    halves: bool = False,
-    moving: Any = None,
-) -> Any:
+def checked(x: Any, method: str, name: str) -> Any:
+    """Return what quantiles are taken of as a tensor; refuse what has none."""
     x = as_tensor(x)
-    if x.dtype.kind == "c" and "median" not in name:  # which sorts them by real, then imaginary
+    places_among(1, 0.5, method)  # which knows the methods' names
+    if x.dtype.kind == "c" and "median" not in name:  # which sorts by real, then imaginary parts
         raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
+    return x
+
+
+def quantiles(x: Any, q: Fractions, axis: Axis, keepdims: bool, name: str, method: str) -> Any:
+    x = checked(x, method, name)
+    halves = "median" in name
     lines, axis = as_lines(x, axis, name)
     if lines.shape is not None and lines.shape[-1] == 0:
         if not halves:
-            raise ValueError(f"{name}: there are no elements, got shape {x.shape}")
+            raise IndexError(f"{name}: there are no elements, got shape {x.shape}")
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
+    if x.dtype.kind == "b" and not (halves or q.picks(method)):
+        raise TypeError(
+            f"{name}: there is nothing between False and True; cast x to numbers, or choose a "
+            f"method that picks elements, such as 'nearest', not {method!r}"
+        )
     lines = sort(lines, axis=-1)
-    if moving is None or method not in ("linear", *INTERPOLATING):  # the others jump
-        result = _picked(lines, _nested(q), method, halves)
-    else:
-        result = _slid(lines, moving, method)
+    result = _slid(lines, q, method) if q.moves(method) else _picked(lines, q, method, halves)
     if x.dtype.kind in "fc":  # nan is sorted to the end, and makes every quantile nan
         last = _element(lines, np.full((1,) * q.ndim, -1))
+        last = last if last.dtype == result.dtype else ops["cast_like"](last, result)
         result = ops["where"](ops["isnan"](last), last, result)
     if q.ndim:
         places = tuple(range(q.ndim))
@@ -190,9 +256,6 @@ def quantiles(
             result, source=tuple(n - q.ndim for n in places), destination=places
         )
     return with_kept_axes(result, x, axis, q.ndim, name) if keepdims else result
-
-
-_DISCRETE = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
 
 
 def _nested(q: Any) -> Any:
@@ -235,8 +298,7 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     >>> gt.median(gt.constant([[4, 1], [2, 8]]), axis=0).tolist()
     [3.0, 4.5]
     """
-    half = np.asarray(0.5)
-    return quantiles(x, half, as_axis(axis, "median"), keepdims, "median", "linear", halves=True)
+    return quantiles(x, HALF, as_axis(axis, "median"), keepdims, "median", "linear")
 
 
 @named
@@ -250,8 +312,8 @@ def quantile(
     x
         A real tensor.
     q
-        A number from 0 to 1, or an array of them, of known value. Gradients reach a tensor, with
-        the method ``"linear"``.
+        A number from 0 to 1, or an array of them, of known value. A tensor gets gradients, where
+        the method interpolates.
     axis
         The axis or axes to reduce; all by default.
     method
@@ -266,14 +328,17 @@ def quantile(
     Returns
     -------
     A tensor of the dtype of ``x``; of integers ``float64``, but an element itself by a method that
-    does not interpolate. The axes of ``q`` come first. It is nan if there is nan.
+    does not interpolate. A ``q`` that is an array, and no number or list, promotes it. The axes of
+    ``q`` come first. It is nan if there is nan.
 
     Raises
     ------
     ValueError
-        If ``q`` is out of range, the method is unknown, or there are no elements.
+        If ``q`` is out of range or has more than two axes, or the method is unknown.
+    IndexError
+        If there are no elements.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -293,9 +358,8 @@ def quantile(
     >>> gt.quantile(gt.constant([0.0, 2.0, 4.0]), [0.5, 1.0]).tolist()
     [2.0, 4.0]
     """
-    values, along = fractions(q, "quantile"), as_axis(axis, "quantile")
-    moving = q if isinstance(q, Operators) else None
-    return quantiles(x, values, along, keepdims, "quantile", method, moving=moving)
+    along = as_axis(axis, "quantile")
+    return quantiles(x, Fractions(q, "quantile"), along, keepdims, "quantile", method)
 
 
 @named
@@ -309,8 +373,8 @@ def percentile(
     x
         A real tensor.
     q
-        A number from 0 to 100, or an array of them, of known value. Gradients reach a tensor, with
-        the method ``"linear"``.
+        A number from 0 to 100, or an array of them, of known value. A tensor gets gradients, where
+        the method interpolates.
     axis
         The axis or axes to reduce; all by default.
     method
@@ -321,14 +385,17 @@ def percentile(
     Returns
     -------
     A tensor of the dtype of ``x``; of integers ``float64``, but an element itself by a method that
-    does not interpolate. The axes of ``q`` come first. It is nan if there is nan.
+    does not interpolate. A ``q`` that is an array, and no number or list, promotes it. The axes of
+    ``q`` come first. It is nan if there is nan.
 
     Raises
     ------
     ValueError
-        If ``q`` is out of range, the method is unknown, or there are no elements.
+        If ``q`` is out of range or has more than two axes, or the method is unknown.
+    IndexError
+        If there are no elements.
     TypeError
-        If ``x`` is complex.
+        If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
 
@@ -341,6 +408,5 @@ def percentile(
     >>> gt.percentile(gt.constant([0.0, 2.0, 4.0]), 75).item()
     3.0
     """
-    values, along = fractions(q, "percentile", 100.0), as_axis(axis, "percentile")
-    moving = q / 100.0 if isinstance(q, Operators) else None
-    return quantiles(x, values, along, keepdims, "percentile", method, moving=moving)
+    along = as_axis(axis, "percentile")
+    return quantiles(x, Fractions(q, "percentile", 100.0), along, keepdims, "percentile", method)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .....core.extend import F, Tensor
 from ...common.axes import one_axis
 from ...common.batching import along
@@ -18,9 +20,17 @@ def shifted_below_zero(xp: Any, x: Any, axis: int) -> Any:
     return x - xp.max(reals(x), axis=axis, keepdims=True)
 
 
+def size_along(x: Any, axis: int) -> int:
+    try:
+        size: int = x.shape[axis]
+    except IndexError:
+        raise np.exceptions.AxisError(axis, x.ndim) from None
+    return size
+
+
 def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     """Return exponentials that sum to 1 along an axis."""
-    if not x.shape[axis]:
+    if not size_along(x, axis):
         return x
     e = xp.exp(shifted_below_zero(xp, x, axis))
     return e / xp.sum(e, axis=axis, keepdims=True)
@@ -28,7 +38,7 @@ def softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
 
 def log_softmax_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
     """Return the logarithm of the softmax, which stays finite."""
-    if not x.shape[axis]:
+    if not size_along(x, axis):
         return x
     shifted = shifted_below_zero(xp, x, axis)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
