@@ -1,5 +1,5 @@
-"""Fuzzers: random calls, programs and ways of using gradtape, held against what is known to be right.
+"""Fuzzers: random calls, programs and uses of gradtape, held against what is known to be right.
 
-``python -m gradtape.testing.fuzz {numpy,programs,traps} --seconds N --seed S``. What fails is reduced to
-the smallest case that still fails, and printed as a program that can be run.
+``python -m gradtape.testing.fuzz {numpy,programs,traps} --seconds N --seed S``. What fails is
+reduced to the smallest case that still fails, and printed as a program that can be run.
 """

@@ -1,4 +1,4 @@
-"""The command line of the fuzzers: one subcommand for each, with the options that all of them take."""
+"""The command line of the fuzzers: a subcommand each, with the options that all of them take."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from importlib import import_module
 
 __all__ = ["COMMANDS", "Clock", "main"]
 
-#: Subcommands: the module that has ``add_arguments(parser)`` and ``run(options) -> int``, and a help line.
-#: ``run`` returns 1 if it found something that is not explained, else 0.
+#: Subcommands: the module that has ``add_arguments(parser)`` and ``run(options) -> int``, and what
+#: ``--help`` says. ``run`` returns 1 if it found something that is not explained, else 0.
 COMMANDS = {
     "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, against NumPy"),
     "programs": ("programs", "programs of several ops, against differences, in every mode"),
