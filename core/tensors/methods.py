@@ -247,11 +247,11 @@ class Methods:
 
     def conj(self) -> Tensor:
         """Return the complex conjugate."""
-        return ops["conj"](self)
+        return ops["conj"](self) if self.dtype.kind != "b" else self.copy()
 
     def conjugate(self) -> Tensor:
         """Return the complex conjugate."""
-        return ops["conj"](self)
+        return ops["conj"](self) if self.dtype.kind != "b" else self.copy()
 
     @property
     def nbytes(self: Any) -> int:

@@ -300,7 +300,7 @@ def argwhere(x: Any) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of at least one axis, of any dtype.
+        A tensor of any shape and dtype.
 
     Returns
     -------
@@ -309,12 +309,15 @@ def argwhere(x: Any) -> Tensor:
 
     Raises
     ------
-    ValueError
-        If ``x`` has no axes.
+    TypeError
+        If ``x`` holds no numbers.
 
     Examples
     --------
     >>> gt.argwhere(gt.constant([[1, 0], [0, 2]])).tolist()
     [[0, 0], [1, 1]]
     """
+    x = as_tensor(x)
+    if x.shape == ():  # one row without columns, or none: NumPy's answer for a single number
+        return as_tensor(np.zeros((int(bool(x)), 0), np.int64))
     return ops["stack"](*_nonzero(x), axis=-1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ....core.extend import NONDIFF, Tensor, among, beside, ops
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import refused
@@ -364,6 +366,8 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     [2, 3]
     """
     x, y = _pair(x, y)
+    both = np.result_type(x.dtype, y.dtype).name
+    x, y = ops["cast"](x, dtype=both), ops["cast"](y, dtype=both)
     values, places = unique(x, return_index=True)
     kept = isin(values, y)
     if not return_indices:

@@ -146,6 +146,8 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
         raise ValueError(f"take: mode={mode!r} needs a known size in a trace, got shape {shape}")
     size = prod(sizes)
     if size == 0:
+        if indices.shape is not None and 0 in indices.shape:
+            return indices
         raise IndexError(f"take: there is nothing to take from, got shape {shape}")
     indices = indices.astype("int64")  # the size may be more than a narrow dtype holds
     return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import F, Tensor, as_tensor, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
@@ -264,6 +266,8 @@ def cond(x: Any, p: Any = None) -> Tensor:
     2.0
     """
     x = as_inexact(x)
+    if x.shape is not None and (len(x.shape) < 2 or 0 in x.shape):
+        raise np.linalg.LinAlgError(f"cond: matrices with elements are needed, got {x.shape}")
     if p in (None, 2, -2):
         s = ops["svdvals"](x)
         largest, smallest = s[..., 0], s[..., -1]

@@ -153,6 +153,10 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     """
     (x1, x2), along = among((x1, x2)), as_axis(axis, "vecdot")
     sizes = [_size_along(x, along) for x in (x1, x2)]
+    ranks = {None if x.shape is None else len(x.shape) for x in (x1, x2)}
+    if along >= 0 and len(ranks) > 1:  # the same number means another axis of each
+        x1, x2 = (ops["moveaxis"](x, source=(along,), destination=(-1,)) for x in (x1, x2))
+        along = -1
     if sizes[0] != sizes[1] and None not in sizes:
         raise ValueError(f"vecdot: the sizes of axis {axis} differ: {sizes[0]} and {sizes[1]}")
     left = ops["conj"](x1) if x1.dtype.kind == "c" else x1

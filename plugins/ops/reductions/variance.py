@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, beside, ops
+from ....core.extend import F, Tensor, as_dtype, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.dtypes import real_of
 from ..common.kernels import cast_to
@@ -113,6 +113,8 @@ def var(
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
     if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    if dtype is not None and as_dtype(dtype).kind not in "fc":
+        raise TypeError(f"var: dtype must be a floating one, to compute in, got {as_dtype(dtype)}")
     x, kept, result = averaged(x, dtype, where, "var")
     if kept is None and mean is None:
         variance = _var(x, axis=axis, ddof=ddof, keepdims=keepdims)

@@ -6,6 +6,7 @@ Where elements go is worked out by NumPy itself, on their numbers; one op then p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,18 @@ def _on_host(obj: Any, name: str) -> Any:
     if index.dtype.kind not in "biu":
         raise IndexError(f"{name}: an index holds integers or booleans, got dtype {index.dtype}")
     return index
+
+
+def _held(values: Any, x: Any, name: str) -> Any:
+    """Return values in the dtype of ``x``; Python's integers must fit in it."""
+    if x.dtype.kind in "iu" and not hasattr(values, "dtype"):
+        with suppress(TypeError, ValueError):  # what holds tensors, or floats, is cast
+            if np.asarray(values).dtype.kind in "iu":
+                try:
+                    values = np.asarray(values, x.dtype)
+                except OverflowError as error:
+                    raise OverflowError(f"{name}: {error}") from None
+    return ops["cast_like"](beside(values, x), x)
 
 
 def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
@@ -159,7 +172,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     [1, 9, 2, 3]
     """
     x, along, size = _lines(as_tensor(x), axis, "insert")
-    new = ops["cast_like"](beside(values, x), x)
+    new = _held(values, x, "insert")
     if new.ndim > x.ndim:
         raise ValueError(f"insert: values of shape {new.shape} do not fit shape {x.shape}")
     if new.ndim < x.ndim:
@@ -259,6 +272,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     if not ends or set(ends) - set("fb"):
         raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
     x = as_tensor(filt)
+    if not x.ndim:  # there are no ends
+        return x
     found = np.nonzero(x.to("numpy").numpy())
     given = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = [axis_of(x, n, "trim_zeros") % x.ndim for n in given]

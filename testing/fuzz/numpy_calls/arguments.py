@@ -48,7 +48,7 @@ class Array:
 
     def with_values(self, values: NDArray) -> Array:
         """Return the same kind of argument with other values."""
-        return replace(self, values=values)
+        return replace(self, values=np.asarray(values))
 
     def numpy(self) -> Any:
         """Return what NumPy is called with."""

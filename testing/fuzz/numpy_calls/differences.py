@@ -1,14 +1,31 @@
-"""Where gradtape differs from NumPy on purpose: in data, from which docs/numpy.md is written."""
+"""``Difference``: a way to differ from NumPy that is kept, and the tests it is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from .compare import Answer
+import numpy as np
+
+from .arguments import Array
+from .compare import Answer, answer_of, difference, leaves_of
 from .targets import Call
 
-__all__ = ["DIFFERENCES", "Difference", "explained"]
+__all__ = [
+    "Difference",
+    "among",
+    "dtype_differs",
+    "non_finite_apart",
+    "out_of_range",
+    "plain",
+    "refuses",
+    "same_when",
+    "taken",
+    "values_differ",
+    "weak",
+    "without_axes",
+]
 
 
 @dataclass(frozen=True)
@@ -33,9 +50,122 @@ class Difference:
     example: str
 
 
-DIFFERENCES: tuple[Difference, ...] = ()
+# -- what predicates are made of -------------------------------------------------------------------
 
 
-def explained(call: Call, theirs: Answer, ours: Answer) -> Difference | None:
-    """Return the kept difference that explains two answers, if there is one."""
-    return next((known for known in DIFFERENCES if known.differs(call, theirs, ours)), None)
+def plain(call: Call) -> list[Any]:
+    """Return the arguments that are no arrays, those in lists and tuples too."""
+    values = [a.value for a in call.arguments]
+    return [leaf for leaf in leaves_of(values) if type(leaf) is not Array]
+
+
+def among(*functions: str) -> Callable[[Call], bool]:
+    """Return a test for calls of some functions, whichever way they are called."""
+    known = frozenset(functions)
+    return lambda call: call.target.function in known
+
+
+def refuses(ours: Answer, *words: str) -> bool:
+    """Return whether gradtape refuses a call, with one of some words in the message."""
+    return isinstance(ours.error, (TypeError, ValueError)) and any(
+        word in str(ours.error) for word in words
+    )
+
+
+def dtype_differs(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether both give results, which differ in dtype."""
+    return difference(call, theirs, ours) == "dtype"
+
+
+def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether NumPy gives our answer once Python's numbers have the dtype of arrays."""
+    dtypes = [x.values.dtype for x in call.arrays if x.form != "list"]
+    if not dtypes or ours.error is not None:
+        return False
+
+    def weaker(value: Any) -> Any:
+        if type(value) in (int, float, complex):
+            dtype = np.result_type(*dtypes, type(value)(0))
+            return Array(np.asarray(value, dtype))
+        if type(value) is Array and value.form == "list":
+            kind = {"i": 0, "f": 0.0, "c": 0j}.get(value.values.dtype.kind)
+            dtype = None if kind is None else np.result_type(*dtypes, kind)
+            return replace(value, values=value.values.astype(dtype), form="ndarray")
+        return [weaker(item) for item in value] if type(value) in (list, tuple) else value
+
+    for some in (lambda a: True, lambda a: a.ours is None):
+        try:
+            other = [replace(a, value=weaker(a.value)) if some(a) else a for a in call.arguments]
+        except OverflowError:
+            continue
+        changed = Call(call.target, tuple(other))
+        if difference(changed, answer_of(changed.in_numpy), ours) is None:
+            return True
+    return False
+
+
+def without_axes(call: Call) -> bool:
+    """Return whether an array of the call, or a number in place of the first, has no axes."""
+    first = call.arguments[0].value if call.arguments else None
+    return type(first) in (int, float, complex, bool) or any(
+        x.values.ndim == 0 for x in call.arrays
+    )
+
+
+def values_differ(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether both give results of one shape and dtype, which differ in value."""
+    return difference(call, theirs, ours) == "value"
+
+
+def leaf(answer: Answer, place: int = 0) -> Any:
+    """Return a result, or one of several, as an array of NumPy's."""
+    found = list(leaves_of(answer.result))[place]
+    return np.asarray(found.numpy() if hasattr(found, "numpy") else found)
+
+
+def same_when(
+    rearranged: Callable[[Call, Any], Any],
+) -> Callable[[Call, Answer, Answer], bool]:
+    """Return a test whether results, the first of several, agree once they are rearranged."""
+
+    def test(call: Call, theirs: Answer, ours: Answer) -> bool:
+        if theirs.error is not None or ours.error is not None:
+            return False
+        try:
+            a, b = (rearranged(call, leaf(answer)) for answer in (theirs, ours))
+            return bool(np.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True))
+        except (ValueError, IndexError, TypeError):
+            return False
+
+    return test
+
+
+def taken(call: Call, indices: Any) -> Any:
+    """Return the elements that are sorted, in an order."""
+    x = call.arrays[0].values
+    axis = call.argument("axis")
+    named = axis is not None or all(a.ours != "axis" for a in call.arguments)
+    if not named or (x.ndim != indices.ndim):
+        return x.reshape(-1)[indices]
+    return np.take_along_axis(x, indices, -1 if axis is None else axis)
+
+
+def non_finite_apart(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether complex results agree wherever one of them is finite."""
+    if not values_differ(call, theirs, ours):
+        return False
+    for place in range(len(list(leaves_of(ours.result)))):
+        a, b = leaf(theirs, place), leaf(ours, place)
+        fine = np.isclose(a, b, rtol=1e-3, equal_nan=True)
+        if not (fine | ~(np.isfinite(a) | np.isfinite(b))).all():
+            return False
+    return True
+
+
+def out_of_range(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether floats are cast to integers that cannot hold them."""
+    if not values_differ(call, theirs, ours) or leaf(ours).dtype.kind not in "iu":
+        return False
+    info = np.iinfo(leaf(ours).dtype)
+    kept = [x.values.real for x in call.arrays if x.values.dtype.kind in "fciu"]
+    return any(((x < info.min) | (x > info.max) | (x != x)).any() for x in kept)

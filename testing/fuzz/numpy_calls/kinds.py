@@ -449,6 +449,12 @@ def tolerance(d: Draw) -> Any:
 
 
 @kind
+def cutoff(d: Draw) -> Any:
+    """A singular value that is small beside the largest."""
+    return d.pick((1e-8, 1e-5, 0.1, 0.5))
+
+
+@kind
 def step(d: Draw) -> Any:
     return d.pick((0.5, 1, 2.0, 0.1))
 
@@ -861,6 +867,11 @@ def conditions(d: Draw) -> Any:
 
 
 @kind
+def no_device(d: Draw) -> Any:
+    return None
+
+
+@kind
 def nothing(d: Draw) -> Any:
     """No further arguments."""
     return []
@@ -1022,7 +1033,7 @@ BY_NAME: dict[str, Kind] = {
     "axis": KINDS["axes"],
     "axis1": KINDS["axis"],
     "axis2": KINDS["other_axis"],
-    "device": words("cpu"),
+    "device": KINDS["no_device"],
     "casting": words("safe", "same_kind", "unsafe", "no", "equiv"),
     "mean": KINDS["mean"],
     "correction": KINDS["ddof"],

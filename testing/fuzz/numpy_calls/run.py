@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..commands import Clock
 from .compare import answers, difference
-from .differences import explained
+from .kept import explained
 from .draw import DTYPES, Draw
 from .shrink import reduced
 from .table import NOT_CALLED

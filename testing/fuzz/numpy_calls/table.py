@@ -42,7 +42,7 @@ PARAMETERS: dict[str, str] = {
     "gradient": "x=at_least_one axis=axes varargs=spacings edge_order=order",
     "unwrap": "p=at_least_one discont=step axis=axis period=period",
     "poly": "seq_of_zeros=filled_vector",
-    "polyfit": "x=points y=points_of_fit deg=order rcond=tolerance w=points_of_fit",
+    "polyfit": "x=points y=points_of_fit deg=order rcond=cutoff w=points_of_fit",
     "roots": "p=vector",
     "interp": "x=real xp=points fp=points_too left=scalar right=scalar period=period",
     "trapezoid": "y=at_least_one axis=axis x=dx_points dx=step",
@@ -177,13 +177,13 @@ PARAMETERS: dict[str, str] = {
     "linalg.eigvals": "a=square",
     "linalg.eigvalsh": "a=symmetric UPLO=L|U",
     "linalg.inv": "x=square",
-    "linalg.lstsq": "a=plain_matrix b=right_side_rows rcond=tolerance",
+    "linalg.lstsq": "a=plain_matrix b=right_side_rows rcond=cutoff",
     "linalg.matrix_norm": "x=matrix ord=norm_order",
     "linalg.matrix_power": "a=square n=small",
     "linalg.matrix_rank": "A=matrix tol=tolerance",
     "linalg.multi_dot": "arrays=chain",
     "linalg.norm": "ord=norm_order",
-    "linalg.pinv": "a=matrix rcond=tolerance",
+    "linalg.pinv": "a=matrix rcond=cutoff",
     "linalg.qr": "a=matrix mode=reduced|complete|r|raw",
     "linalg.slogdet": "x=square",
     "linalg.solve": "a=square b=right_side",
@@ -216,7 +216,7 @@ PARAMETERS: dict[str, str] = {
 METHODS = (
     "all any argmax argmin argsort astype choose clip compress conj conjugate copy cumprod cumsum "
     "diagonal dot flatten item max mean min nonzero prod ravel repeat reshape round searchsorted "
-    "sort squeeze std sum swapaxes take tolist trace transpose var"
+    "squeeze std sum swapaxes take tolist trace transpose var"
 ).split()
 
 #: Python's operators on ``{0}`` and ``{1}``.

@@ -168,9 +168,11 @@ def parameters_of(path: str, function: Any, namesake: Any) -> list[Parameter]:
             continue
         twin = its[place] if place < len(its) else None
         same = twin is not None and (
-            twin.name == name or (twin.name not in mine and name not in other)
+            twin.name == name
+            or (twin.name not in mine and name not in other and name not in ("dtype", "n"))
         )
-        aligned = aligned and same and p.kind is not p.KEYWORD_ONLY
+        in_place = twin is not None and p.KEYWORD_ONLY not in (p.kind, twin.kind)
+        aligned = aligned and same and in_place
         their_name: str | None = name if name in other else twin.name if same and twin else None
         if their_name is None:
             continue  # NumPy has no such parameter
