@@ -81,6 +81,8 @@ class BinaryOp(Op):
             else:
                 return Op.__call__(self, x, y)
         except OverflowError:
+            if table is None:
+                raise
             # a Python integer that the dtype does not hold: comparisons, and ops whose result is
             # of another dtype, take it as it is, and other kernels raise
             a, b = getattr(x, "array", x), getattr(y, "array", y)

@@ -134,7 +134,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             f"select: as many choices as conditions are needed, and at least one; got "
             f"{len(condlist)} conditions and {len(choicelist)} choices"
         )
-    result = default
+    # together: a number is weak beside all choices, not beside the last alone
+    *choicelist, result = among((*choicelist, default))
     for position in range(len(condlist) - 1, -1, -1):
         condition = as_tensor(condlist[position])
         if condition.dtype.kind != "b":

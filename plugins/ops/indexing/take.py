@@ -130,9 +130,9 @@ op(
 
 
 def _indices(indices: Any, name: str, refusal: type[Exception] = IndexError) -> Any:
-    if isinstance(indices, (list, tuple)) and not indices:
-        indices = np.zeros(0, np.int64)
     array = as_tensor(indices)
+    if isinstance(indices, (list, tuple)) and array.shape is not None and 0 in array.shape:
+        array = array.astype(np.int64)  # a list of nothing
     if array.dtype.kind not in "iu":
         raise refusal(f"{name}: indices must be integers, got dtype {array.dtype}")
     return array

@@ -6,7 +6,6 @@ Where elements go is worked out by NumPy itself, on their numbers; one op then p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,14 @@ def _on_host(obj: Any, name: str) -> Any:
 
 
 def _held(values: Any, x: Any, name: str) -> Any:
-    """Return values in the dtype of ``x``; Python's integers must fit in it."""
-    if x.dtype.kind in "iu" and not hasattr(values, "dtype"):
-        with suppress(TypeError, ValueError):  # what holds tensors, or floats, is cast
-            if np.asarray(values).dtype.kind in "iu":
-                try:
-                    values = np.asarray(values, x.dtype)
-                except OverflowError as error:
-                    raise OverflowError(f"{name}: {error}") from None
+    """Return values in the dtype of ``x``; Python's numbers must fit in it."""
+    if x.dtype.kind in "iu" and type(values) in (int, float, list, tuple):
+        try:
+            values = np.asarray(values, x.dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{name}: {error}") from None
+        except (TypeError, ValueError):  # tensors among them, or what is refused below
+            pass
     return ops["cast_like"](beside(values, x), x)
 
 
@@ -277,6 +276,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     found = np.nonzero(x.to("numpy").numpy())
     given = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = [axis_of(x, n, "trim_zeros") % x.ndim for n in given]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"trim_zeros: an axis is named twice in {axis!r}")
     index = [slice(None)] * x.ndim
     for n in axes:
         where = found[n]

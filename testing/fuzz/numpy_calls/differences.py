@@ -83,19 +83,19 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
     if not dtypes or ours.error is not None:
         return False
 
-    def weaker(value: Any) -> Any:
-        if type(value) in (int, float, complex):
+    def weaker(value: Any, numbers: bool) -> Any:
+        if numbers and type(value) in (int, float, complex):
             dtype = np.result_type(*dtypes, type(value)(0))
             return Array(np.asarray(value, dtype))
         if type(value) is Array and value.form == "list":
             kind = {"i": 0, "f": 0.0, "c": 0j}.get(value.values.dtype.kind)
             dtype = None if kind is None else np.result_type(*dtypes, kind)
             return replace(value, values=value.values.astype(dtype), form="ndarray")
-        return [weaker(item) for item in value] if type(value) in (list, tuple) else value
+        return [weaker(item, numbers) for item in value] if type(value) is list else value
 
-    for some in (lambda a: True, lambda a: a.ours is None):
+    for some in (lambda a: True, lambda a: a.ours is None, lambda a: False):
         try:
-            other = [replace(a, value=weaker(a.value)) if some(a) else a for a in call.arguments]
+            other = [replace(a, value=weaker(a.value, some(a))) for a in call.arguments]
         except OverflowError:
             continue
         changed = Call(call.target, tuple(other))
@@ -152,10 +152,13 @@ def taken(call: Call, indices: Any) -> Any:
 
 def non_finite_apart(call: Call, theirs: Answer, ours: Answer) -> bool:
     """Return whether complex results agree wherever one of them is finite."""
-    if not values_differ(call, theirs, ours):
+    kinds = {x.values.dtype.kind for x in call.arrays}
+    if not values_differ(call, theirs, ours) or "c" not in kinds:
         return False
     for place in range(len(list(leaves_of(ours.result)))):
         a, b = leaf(theirs, place), leaf(ours, place)
+        if a.shape != b.shape:
+            return False
         fine = np.isclose(a, b, rtol=1e-3, equal_nan=True)
         if not (fine | ~(np.isfinite(a) | np.isfinite(b))).all():
             return False

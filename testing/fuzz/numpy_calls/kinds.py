@@ -12,7 +12,7 @@ import numpy as np
 from .arguments import Array, Code
 from .draw import DTYPES, Draw
 
-__all__ = ["KINDS", "BY_NAME", "Kind"]
+__all__ = ["BY_NAME", "KINDS", "OTHERS", "Kind", "words"]
 
 Kind = Callable[[Draw], Any]
 
@@ -1056,4 +1056,16 @@ BY_NAME: dict[str, Kind] = {
     "stable": KINDS["flag"],
     "where": KINDS["mask"],
     "x1": KINDS["array"],
+}
+
+#: Kinds of arguments that NumPy's functions have and ours have not.
+OTHERS: dict[str, Kind] = {
+    **{name: BY_NAME[name] for name in "casting copy dtype stable where".split()},
+    "order": lambda d: d.pick("CFAK"),
+    "kind": lambda d: d.pick(("quicksort", "stable", "mergesort", "heapsort")),
+    "like": KINDS["no_device"],
+    "out": KINDS["no_device"],
+    "overwrite_input": KINDS["flag"],
+    "retstep": KINDS["flag"],
+    "subok": KINDS["flag"],
 }

@@ -14,7 +14,7 @@ from ....core.extend import Tensor
 from ....public import HOMES
 from .arguments import Array, arrays_in, mapped, ours, text, theirs
 from .draw import Draw
-from .kinds import BY_NAME, KINDS, Kind, words
+from .kinds import BY_NAME, KINDS, OTHERS, Kind, words
 from .table import METHODS, NOT_CALLED, OPERATORS, PARAMETERS
 
 __all__ = ["Argument", "Call", "Target", "find_targets", "package"]
@@ -29,12 +29,13 @@ def package() -> Any:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a call: by position if it has no name."""
+    """An argument of a call, of the parameter ``name``: by position if it has no other names."""
 
     value: Any
     ours: str | None = None
     theirs: str | None = None
     required: bool = True
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,8 @@ class Call:
         return self.target.template.format(*args)
 
     def argument(self, name: str) -> Any:
-        """Return the value of an argument by our name or NumPy's, None if it is not given."""
-        found = [a.value for a in self.arguments if name in (a.ours, a.theirs)]
+        """Return the value of an argument by our name, None if it is not given."""
+        found = [a.value for a in self.arguments if a.name == name]
         return found[0] if found else None
 
     @property
@@ -229,16 +230,16 @@ def drawing(parameters: Sequence[Parameter], order: Sequence[str]) -> Callable[.
             p, value = given[name]
             if p.variadic:
                 several = value if isinstance(value, (list, tuple)) else [value]
-                made.extend(Argument(item) for item in several)
+                made.extend(Argument(item, name=name) for item in several)
             elif by_position and (
                 p.place == "must" or (p.place == "may" and (p.required or d.chance(0.3)))
             ):
-                made.append(Argument(value, required=p.required))
+                made.append(Argument(value, required=p.required, name=name))
             elif p.place == "must":
                 continue  # it cannot be given, what stands before it being left out
             else:
                 by_position = False
-                made.append(Argument(value, p.name, p.theirs, p.required))
+                made.append(Argument(value, p.name, p.theirs, p.required, name))
         return made
 
     return draw
@@ -294,6 +295,29 @@ def _tensor_first(draw: Callable[[Draw], list[Argument]]) -> Callable[[Draw], li
     return drawn
 
 
+def _with_others(
+    draw: Callable[[Draw], list[Argument]], function: Any, namesake: Any, path: str
+) -> Callable[[Draw], list[Argument]]:
+    """Return what draws arguments that NumPy's function has and ours has not, now and then."""
+    mine = _signature(function, path)
+    others = [name for name in _signature(namesake, path) if name in OTHERS and name not in mine]
+    if path in ("isin", "partition", "argpartition"):  # their kinds are others
+        others = []
+    elif "kind" in others:
+        others = ["kind"]  # orders are those of fields there
+    if not others:
+        return draw
+
+    def drawn(d: Draw) -> list[Argument]:
+        given = draw(d)
+        if d.chance(0.15):
+            name = d.pick(others)
+            given.append(Argument(OTHERS[name](d), name, name, False, name))
+        return given
+
+    return drawn
+
+
 def find_targets() -> tuple[list[Target], dict[str, str]]:
     """Return all targets, and the public functions that have no generator, with the reason."""
     targets: list[Target] = []
@@ -317,7 +341,7 @@ def find_targets() -> tuple[list[Target], dict[str, str]]:
                     f"np.{path}",
                     theirs_,
                     functools.partial(_by_their_names, namesake),
-                    _tensor_first(draw),
+                    _tensor_first(_with_others(draw, function, namesake, path)),
                     f"np.{path}({{args}})",
                 )
             )
