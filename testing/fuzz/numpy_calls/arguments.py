@@ -1,4 +1,4 @@
-"""What calls are made of: arrays in every layout, beside plain values; each as NumPy's, ours, and text."""
+"""What calls are made of: arrays in every layout, plain values; as NumPy's, ours, and text."""
 
 from __future__ import annotations
 

@@ -8,19 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from ....core.extend import constant
 from .arguments import Array
-from .compare import Answer, answer_of, difference, leaves_of
-from .targets import Call
+from .compare import Answer, answer_of, difference, leaves_of, quietly
+from .targets import Call, package
 
 __all__ = [
     "Difference",
+    "Predicate",
+    "accepted",
     "among",
+    "both_raise",
     "dtype_differs",
+    "finite_ones",
     "non_finite_apart",
+    "of",
+    "one_raises",
     "out_of_range",
     "plain",
+    "refused",
     "refuses",
+    "same_spectrum",
     "same_when",
+    "saying",
+    "shapes_differ",
+    "shown",
     "taken",
     "values_differ",
     "weak",
@@ -42,12 +54,28 @@ class Difference:
         What differs and why, for the page.
     example
         An expression of ``xp`` (numpy or gradtape) and ``array`` whose answers differ so.
+    varies
+        Whether NumPy's answer is not the same on every machine.
     """
 
     what: str
     differs: Callable[[Call, Answer, Answer], bool]
     reason: str
     example: str
+    varies: bool = False
+
+
+def shown(example: str, tensors: bool) -> Answer:
+    """Return what NumPy, or gradtape, answers to an example."""
+    xp = package() if tensors else np
+
+    def array(*given: Any) -> Any:
+        made = np.array(*given)
+        return constant(made) if tensors else made
+
+    names = {"xp": xp, "np": np, "array": array}
+    with quietly():
+        return answer_of(lambda: eval(example, names))
 
 
 # -- what predicates are made of -------------------------------------------------------------------
@@ -106,9 +134,10 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
 
 def without_axes(call: Call) -> bool:
     """Return whether an array of the call, or a number in place of the first, has no axes."""
-    first = call.arguments[0].value if call.arguments else None
-    return type(first) in (int, float, complex, bool) or any(
-        x.values.ndim == 0 for x in call.arrays
+    numbers = (int, float, complex, bool)
+    return any(x.values.ndim == 0 for x in call.arrays) or any(
+        type(a.value) in numbers and (i == 0 or a.name in ("a", "b", "x", "y", "v"))
+        for i, a in enumerate(call.arguments)
     )
 
 
@@ -172,3 +201,60 @@ def out_of_range(call: Call, theirs: Answer, ours: Answer) -> bool:
     info = np.iinfo(leaf(ours).dtype)
     kept = [x.values.real for x in call.arrays if x.values.dtype.kind in "fciu"]
     return any(((x < info.min) | (x > info.max) | (x != x)).any() for x in kept)
+
+
+Predicate = Callable[[Call, Answer, Answer], bool]
+
+
+def saying(*words: str) -> Predicate:
+    """Return a test whether gradtape refuses a call in some words."""
+    return lambda call, theirs, ours: refuses(ours, *words)
+
+
+def of(*functions: str, where: Predicate) -> Predicate:
+    """Return a test for calls of some functions."""
+    known = among(*functions)
+    return lambda call, theirs, ours: known(call) and where(call, theirs, ours)
+
+
+def accepted(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether gradtape gives a result where NumPy raises."""
+    return theirs.error is not None and ours.error is None
+
+
+def refused(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether gradtape raises where NumPy gives a result."""
+    return theirs.error is None and ours.error is not None
+
+
+def one_raises(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether one of the two raises."""
+    return (theirs.error is None) != (ours.error is None)
+
+
+def both_raise(call: Call, theirs: Answer, ours: Answer) -> bool:
+    """Return whether both raise, errors of different kinds."""
+    return theirs.error is not None and ours.error is not None
+
+
+def same_spectrum(theirs: Answer, ours: Answer) -> bool:
+    """Return whether eigenvalues or singular values are the same."""
+    place = 0 if len(tuple(ours.result)) == 2 else 1
+    a, b = (np.asarray(answer.result[place]) for answer in (theirs, ours))
+    return bool(np.allclose(a, b, rtol=1e-2, atol=1e-2, equal_nan=True))
+
+
+def shapes_differ(theirs: Answer, ours: Answer) -> bool:
+    """Return whether both give results, some of another shape."""
+    if theirs.error is not None or ours.error is not None:
+        return False
+
+    def shapes(result: Any) -> list[Any]:
+        return [np.shape(x) for x in (result if isinstance(result, tuple) else (result,))]
+
+    return shapes(theirs.result) != shapes(ours.result)
+
+
+def finite_ones(call: Call, x: Any) -> Any:
+    """Return results with nan in place of what is not finite."""
+    return np.where(np.isfinite(x), x, np.nan)

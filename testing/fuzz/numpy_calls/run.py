@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..commands import Clock
-from .compare import answers, difference
-from .kept import explained
+from .compare import answers, difference, quietly
 from .draw import DTYPES, Draw
+from .kept import explained
 from .shrink import reduced
-from .table import NOT_CALLED
 from .targets import Call, Target, find_targets, package
 
 __all__ = ["Finding", "Report", "add_arguments", "fuzz", "run", "snippet"]
@@ -60,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
     report = fuzz(options.seed, clock, only=only, exact=options.exact, at=options.at)
     for finding in report.findings:
         print(f"\n# --seed {options.seed} --at {finding.index}\n{snippet(finding)}")
-    print(f"\n{report.calls} calls in {clock.elapsed:.0f} s, {report.errors} of them errors in NumPy")
+    print(
+        f"\n{report.calls} calls in {clock.elapsed:.0f} s, {report.errors} of them errors in NumPy"
+    )
     for reason, count in report.kept.most_common():
         print(f"  {count} kept: {reason}")
     for name, reason in report.missing.items():
@@ -90,9 +91,10 @@ def fuzz(
         if only is not None:
             targets = [t for t in targets if (t.name == only if exact else only in t.name)]
         index = -1
-        while clock.runs(report.calls) and (at is None or report.calls == 0):
-            index = index + 1 if at is None else at
-            _step(seed, index, targets, report, most)
+        with quietly():
+            while clock.runs(report.calls) and (at is None or report.calls == 0):
+                index = index + 1 if at is None else at
+                _step(seed, index, targets, report, most)
         return report
     finally:
         xp.set_default_dtype(before)
@@ -136,7 +138,8 @@ def _step(seed: int, index: int, targets: Sequence[Target], report: Report, most
 def snippet(finding: Finding) -> str:
     """Return a finding as a program, with both answers."""
     call = finding.call
-    theirs, ours = answers(call)
+    with quietly():
+        theirs, ours = answers(call)
     lines = [
         f"# {call.target.name}: {finding.what}",
         "import numpy as np, gradtape as gt",

@@ -53,7 +53,9 @@ def _simpler(array: Array) -> Iterator[Array]:
         yield replace(array, layout="plain")
     values = array.values
     for axis, size in enumerate(values.shape):
-        yield array.with_values(np.take(values, 0, axis=axis) if size else values.sum(axis, values.dtype))
+        yield array.with_values(
+            np.take(values, 0, axis=axis) if size else values.sum(axis, values.dtype)
+        )
         if size > 1:
             for i in range(size):
                 yield array.with_values(np.delete(values, i, axis=axis))

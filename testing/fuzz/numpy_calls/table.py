@@ -73,13 +73,11 @@ PARAMETERS: dict[str, str] = {
     "linalg.tensordot": "x=array y=tensordot_other axes=tensordot_axes",
     "einsum": "subscripts=einsum_call operands=einsum_operands optimize=flag",
     # reductions
-    **{
-        name: "x=array axis=axis_or_none"
-        for name in (
-            "cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod argmax argmin "
-            "nanargmax nanargmin"
-        ).split()
-    },
+    **dict.fromkeys(
+        "cumsum cumprod nancumsum nancumprod cumulative_sum cumulative_prod argmax argmin "
+        "nanargmax nanargmin".split(),
+        "x=array axis=axis_or_none",
+    ),
     **{
         name: f"q={kind} method={methods}"
         for name, kind in {
@@ -221,7 +219,10 @@ METHODS = (
 
 #: Python's operators on ``{0}`` and ``{1}``.
 OPERATORS = {
-    **{f"{{0}} {sign} {{1}}": "array like" for sign in "+ - * / // % ** & | ^ << >> < <= > >= == !=".split()},
+    **{
+        f"{{0}} {sign} {{1}}": "array like"
+        for sign in "+ - * / // % ** & | ^ << >> < <= > >= == !=".split()
+    },
     "{0} @ {1}": "at_least_one factor",
     "-{0}": "array",
     "+{0}": "array",

@@ -261,9 +261,9 @@ def _public_functions() -> Iterator[tuple[str, Any, Any]]:
             if other is None or not callable(other):
                 continue
             ours_ = getattr(module, name)
-            if callable(ours_) and ours_ is not other and not isinstance(other, type):
-                yield prefix + name, ours_, other
-            elif f"{prefix}{name}" in NOT_CALLED:
+            if (
+                callable(ours_) and ours_ is not other and not isinstance(other, type)
+            ) or f"{prefix}{name}" in NOT_CALLED:
                 yield prefix + name, ours_, other
 
 
