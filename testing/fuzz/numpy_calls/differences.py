@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import constant
-from .arguments import Array
+from .arguments import Array, arrays_in
 from .compare import Answer, answer_of, difference, leaves_of, quietly
 from .targets import Call, package
 
@@ -113,17 +113,21 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
 
     def weaker(value: Any, numbers: bool) -> Any:
         if numbers and type(value) in (int, float, complex):
-            dtype = np.result_type(*dtypes, type(value)(0))
-            return Array(np.asarray(value, dtype))
-        if type(value) is Array and value.form == "list":
-            kind = {"i": 0, "f": 0.0, "c": 0j}.get(value.values.dtype.kind)
-            dtype = None if kind is None else np.result_type(*dtypes, kind)
-            return replace(value, values=value.values.astype(dtype), form="ndarray")
-        return [weaker(item, numbers) for item in value] if type(value) is list else value
+            return Array(np.asarray(value, np.result_type(*dtypes, type(value)(0))))
+        if type(value) is Array and value.form == "list" and value.values.dtype.kind in "ifc":
+            number = {"i": 0, "f": 0.0, "c": 0j}[value.values.dtype.kind]
+            values = value.values.astype(np.result_type(*dtypes, number))
+            return replace(value, values=values, form="ndarray")
+        if type(value) in (list, tuple) and (numbers or arrays_in(value)):
+            return type(value)(weaker(item, numbers) for item in value)
+        return value
 
-    for some in (lambda a: True, lambda a: a.ours is None, lambda a: False):
+    # with all numbers, with those that stand for arrays, and with lists alone
+    for count in (len(call.arguments), sum(a.ours is None for a in call.arguments), 0):
         try:
-            other = [replace(a, value=weaker(a.value, some(a))) for a in call.arguments]
+            other = [
+                replace(a, value=weaker(a.value, i < count)) for i, a in enumerate(call.arguments)
+            ]
         except OverflowError:
             continue
         changed = Call(call.target, tuple(other))

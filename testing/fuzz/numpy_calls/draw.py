@@ -134,11 +134,11 @@ class Draw:
             gauss = self.rng.gauss
             if kind == "f":
                 return np.array([gauss(0, 2) for _ in range(size)], made).reshape(shape)
-            listed = [complex(gauss(0, 2), gauss(0, 2)) for _ in range(size)]
-            return np.array(listed, made).reshape(shape)
+            normal = [complex(gauss(0, 2), gauss(0, 2)) for _ in range(size)]
+            return np.array(normal, made).reshape(shape)
         count = len(pool)
         draw = self.rng.random
-        listed = [pool[int(draw() * count)] for _ in range(size)]
+        listed: list[Any] = [pool[int(draw() * count)] for _ in range(size)]
         if kind in "iu" and made.itemsize == 1:
             listed = [x if -128 <= x <= (127 if kind == "i" else 255) else x % 100 for x in listed]
         return np.array(listed, made).reshape(shape)

@@ -116,6 +116,27 @@ NUMBERS = (
         "xp.polyval(array([1.0]), array([float('inf')]))",
     ),
     Difference(
+        "Products at infinities",
+        of(
+            "dot",
+            "einsum",
+            "inner",
+            "linalg.multi_dot",
+            "linalg.tensordot",
+            "matmul",
+            "tensordot",
+            "{0} @ {1}",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and any(not np.isfinite(x.values).all() for x in call.arrays)
+            ),
+        ),
+        "BLAS leaves out what is multiplied by 0, so that 0 times infinity is nan or 0, as the "
+        "product is arranged.",
+        "xp.linalg.multi_dot([array([[0.0], [np.nan]]), array([[0, 0]]), array([0.0, 0.0])])",
+        varies=True,
+    ),
+    Difference(
         "`linalg.cross`, `linalg.outer`",
         of(
             "linalg.cross",

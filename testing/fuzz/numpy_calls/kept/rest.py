@@ -89,6 +89,8 @@ REST = (
             "partition",
             "argpartition",
             "select",
+            "diagonal",
+            "trace",
             where=both_raise,
         ),
         "Which of them is named is not the same.",

@@ -70,7 +70,9 @@ def matrix(d: Draw) -> Any:
     dtype = matrix_dtype(d)
     values = d.values(shape, dtype, plain=True)
     if values.ndim >= 2 and values.dtype.kind != "b":
-        values = (values % 4 if values.dtype.kind in "iu" else values) + 5 * np.eye(*shape[-2:])
+        values = (values % 4 if values.dtype.kind in "iu" else values) + 5 * np.eye(
+            shape[-2], shape[-1]
+        )
     return d.wrap(values.astype(dtype))
 
 

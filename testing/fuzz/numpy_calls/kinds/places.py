@@ -368,8 +368,10 @@ def index(d: Draw) -> Any:
         if made <= 1:
             parts.append(d.integer(-n, n - 1) if n and not d.mistake() else n)
         elif made <= 4:
-            ends = [d.pick((None, d.integer(-n - 1, n + 1))) for _ in range(2)]
-            parts.append(slice(*ends, 0 if d.mistake() else d.pick((None, None, 1, 2, -1, -2))))
+            start, stop = (d.pick((None, d.integer(-n - 1, n + 1))) for _ in range(2))
+            parts.append(
+                slice(start, stop, 0 if d.mistake() else d.pick((None, None, 1, 2, -1, -2)))
+            )
         elif made == 5 and n:
             shape_ = d.pick(((2,), (1,), (3,), (2, 1)))
             listed = np.array([d.integer(-n, n - 1) for _ in range(math.prod(shape_))])
