@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,9 +23,7 @@ __all__ = ["Argument", "Call", "Target", "find_targets", "package"]
 
 def package() -> Any:
     """Return gradtape itself."""
-    from importlib import import_module
-
-    return import_module(__name__.partition(".")[0])
+    return sys.modules[__name__.partition(".")[0]]
 
 
 @dataclass(frozen=True)
