@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, Tensor, as_tensor, ops
-from ..common.kernels import cast_to
+from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import elementwise, named, op
 
 __all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
@@ -51,7 +51,7 @@ fix = trunc
 
 
 def _round_kernel(xp: Any, x: Any, *, decimals: int = 0) -> Any:
-    if decimals == 0:
+    if decimals == 0 or (decimals > 0 and kind_of(x.dtype) in "iu"):  # nothing is behind the point
         return xp.round(x)
     scale = 10.0**decimals
     return cast_to(xp, xp.round(x * scale) / scale, x.dtype)
