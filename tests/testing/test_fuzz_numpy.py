@@ -22,8 +22,8 @@ KNOWN = frozenset(
     "all any argmax argmin astype bincount choose corrcoef cov cumprod cumsum cumulative_prod "
     "cumulative_sum diff ediff1d frexp geomspace histogram histogram_bin_edges identity interp "
     "linalg.cond linspace logspace median nanargmax nanargmin nancumprod nancumsum nanmedian "
-    "nanpercentile nanquantile nanstd nanvar pad percentile power pow prod quantile resize round "
-    "around std unwrap var".split()
+    "nanpercentile nanquantile nanstd nanvar pad percentile power pow prod quantile resize "
+    "std unwrap var".split()
 )
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_numpy_page.py"
 
