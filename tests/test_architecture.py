@@ -37,6 +37,7 @@ IMPORTS_IN_FUNCTIONS = {
         compat.tensorflow.names: (by name)
         core.base.table: (by name)
         public: (by name)
+        testing.fuzz.commands: (by name)
     """,
 }
 

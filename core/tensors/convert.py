@@ -211,7 +211,9 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     else:
         array = _rectangular(value)
-        if dtype is None and array.dtype.kind in "fc" and _made_of_python_numbers(value):
+        if dtype is not None:
+            _check_held(array, as_dtype(dtype))
+        elif array.dtype.kind in "fc" and _made_of_python_numbers(value):
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
     if array.dtype.kind not in "biufc":
@@ -240,6 +242,19 @@ def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         return np.asarray(value, dtype)
     except ValueError as error:
         raise ValueError(f"nested lists must be rectangular: {error}") from error
+
+
+def _check_held(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+    """Raise if Python's numbers do not go into a dtype, as NumPy does: a cast would wrap them."""
+    if array.dtype.kind == "c" and dtype.kind in "iuf":
+        raise TypeError(f"a complex number is no {dtype}; take its real part, or its abs()")
+    if dtype.kind in "iu" and array.dtype.kind in "iuf" and array.size:
+        info, low, high = np.iinfo(dtype), np.trunc(array.min()), np.trunc(array.max())
+        if not (low >= info.min and high < info.max + 1):  # nan is neither
+            wrong = low if low < info.min else high
+            raise OverflowError(
+                f"{wrong} does not fit {dtype}, which goes from {info.min} to {info.max}"
+            )
 
 
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

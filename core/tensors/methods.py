@@ -235,13 +235,15 @@ class Methods:
     def __round__(self, decimals: int | None = None) -> Tensor:
         return self.round(decimals or 0)
 
-    def conj(self) -> Tensor:
+    def conj(self: Any) -> Tensor:
         """Return the complex conjugate."""
-        return ops["conj"](self)
+        conjugate: Tensor = ops["conj"](self) if self.dtype.kind != "b" else self.copy()
+        return conjugate
 
-    def conjugate(self) -> Tensor:
+    def conjugate(self: Any) -> Tensor:
         """Return the complex conjugate."""
-        return ops["conj"](self)
+        conjugate: Tensor = ops["conj"](self) if self.dtype.kind != "b" else self.copy()
+        return conjugate
 
     @property
     def nbytes(self: Any) -> int:

@@ -80,9 +80,12 @@ class BinaryOp(Op):
                 a = x = x if table is None else table[x, b.dtype]
             else:
                 return Op.__call__(self, x, y)
-        except OverflowError as error:  # a Python integer that the dtype does not hold
-            name_op(self, [getattr(v, "array", v) for v in (x, y)], error)
-            raise
+        except OverflowError:
+            if table is None:
+                raise
+            # a Python integer that the dtype does not hold: comparisons, and ops whose result is
+            # of another dtype, take it as it is, and other kernels raise
+            a, b = getattr(x, "array", x), getattr(y, "array", y)
         kernel = self._kernels.get((type(a), type(b))) or self.resolve((a, b))
         try:
             result = kernel(a, b)

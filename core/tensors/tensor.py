@@ -306,7 +306,10 @@ class Tensor(Handle, Operators):
         TraceError
             While a function is traced or transformed, when there is no value.
         """
-        result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
+        try:
+            result: bool | int | float | complex = np.asarray(self.numpy()).item(*index)
+        except (IndexError, ValueError) as error:
+            raise type(error)(f"item: {error}") from None
         return result
 
     def tolist(self) -> Any:
@@ -320,10 +323,10 @@ class Tensor(Handle, Operators):
         return np.asarray(self.numpy()).tolist()
 
     def __float__(self) -> float:
-        return float(self.numpy())
+        return float(_real(self, "float").numpy())
 
     def __int__(self) -> int:
-        return int(self.numpy())
+        return int(_real(self, "int").numpy())
 
     def __complex__(self) -> complex:
         return complex(self.numpy())
@@ -379,6 +382,13 @@ class Tensor(Handle, Operators):
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
         return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
+
+
+def _real(tensor: Tensor, to: str) -> Tensor:
+    """Return a tensor that becomes a real number; NumPy's scalars would drop an imaginary part."""
+    if tensor.dtype.kind == "c":
+        raise TypeError(f"{to}: a {tensor.dtype} tensor is no real number; take its .real or abs()")
+    return tensor
 
 
 def _on_host(tensor: Tensor) -> bool:

@@ -15,7 +15,7 @@ READS = {
     "read_value": lambda v: v.read_value(),
     "as_tensor": gt.as_tensor,
     "constant": gt.constant,
-    "identity": gt.identity,
+    "identity": gt.copy,
     "an op": lambda v: v * 1.0,
     "an index": lambda v: v[...],
     "iteration": lambda v: next(iter(gt.Variable(v[None]))),

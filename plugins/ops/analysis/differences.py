@@ -240,7 +240,10 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         )
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
-    spacings = [h if isinstance(h, (int, float)) else beside(h, x) for h in varargs or (1.0,)]
+    spacings = [
+        h if isinstance(h, (int, float)) else ops["cast_like"](beside(h, x), ops["real"](x))
+        for h in varargs or (1.0,)
+    ]
     if len(spacings) == 1:
         if getattr(spacings[0], "ndim", 0) and len(axes) > 1:
             raise TypeError("gradient: coordinates for one axis do not serve several; give each")

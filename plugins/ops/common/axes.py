@@ -23,14 +23,21 @@ __all__ = [
 Axis = int | tuple[int, ...] | None
 
 
+def _number(axis: Any) -> int:
+    """Return an axis as an int; a truth value, put where another argument is meant, is none."""
+    if axis is True or axis is False:
+        raise TypeError
+    return operator.index(axis)
+
+
 def as_axis(axis: Any, name: str) -> Axis:
     """Return what a user gave as ``axis`` as a parameter: None, an int, or a tuple of ints."""
     try:
         if axis is None:
             return None
         if isinstance(axis, (tuple, list)):
-            return tuple(operator.index(n) for n in axis)
-        return operator.index(axis)
+            return tuple(_number(n) for n in axis)
+        return _number(axis)
     except TypeError:
         raise TypeError(
             f"{name}: axis must be None, an integer or a tuple of integers, got {axis!r}"
@@ -51,7 +58,7 @@ def axis_over(x: Any, axis: Any, name: str) -> Axis:
 def one_axis(axis: Any, name: str) -> int:
     """Return a single axis as an int."""
     try:
-        return operator.index(axis)
+        return _number(axis)
     except TypeError:
         raise TypeError(f"{name}: axis must be an integer, got {axis!r}") from None
 
@@ -118,6 +125,6 @@ def axis_number(shape: Any, axis: int, name: str) -> int:
 
 def optional_axis(axis: Any, name: str) -> int | None:
     try:
-        return None if axis is None else operator.index(axis)
+        return None if axis is None else _number(axis)
     except TypeError:
         raise TypeError(f"{name}: axis must be None or one integer, got {axis!r}") from None

@@ -135,7 +135,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             f"select: as many choices as conditions are needed, and at least one; got "
             f"{len(condlist)} conditions and {len(choicelist)} choices"
         )
-    result = default
+    # together: a number is weak beside all choices, not beside the last alone
+    *choicelist, result = among((*choicelist, default))
+    if type(default) is int:
+        result = as_tensor(default, np.result_type(*(x.dtype for x in choicelist), default))
     for position in range(len(condlist) - 1, -1, -1):
         condition = as_tensor(condlist[position])
         if condition.dtype.kind != "b":
@@ -314,7 +317,7 @@ def argwhere(x: Any) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of at least one axis, of any dtype.
+        A tensor of any shape and dtype.
 
     Returns
     -------
@@ -323,12 +326,15 @@ def argwhere(x: Any) -> Tensor:
 
     Raises
     ------
-    ValueError
-        If ``x`` has no axes.
+    TypeError
+        If ``x`` holds no numbers.
 
     Examples
     --------
     >>> gt.argwhere(gt.constant([[1, 0], [0, 2]])).tolist()
     [[0, 0], [1, 1]]
     """
+    x = as_tensor(x)
+    if x.shape == ():  # one row without columns, or none: NumPy's answer for a single number
+        return as_tensor(np.zeros((int(bool(x)), 0), np.int64))
     return ops["stack"](*_nonzero(x), axis=-1)

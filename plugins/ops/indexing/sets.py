@@ -362,6 +362,13 @@ def _pair(x: Any, y: Any) -> tuple[Any, Any]:
     return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(other, first), shape=(-1,))
 
 
+def _alike(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return two tensors as vectors of the dtype to which theirs promote."""
+    x, y = _pair(x, y)
+    both = np.result_type(x.dtype, y.dtype).name
+    return ops["cast"](x, dtype=both), ops["cast"](y, dtype=both)
+
+
 @named
 def union1d(x: Any, y: Any) -> Tensor:
     """Return the values that occur in ``x`` or ``y``, in ascending order.
@@ -416,7 +423,7 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     >>> gt.intersect1d(gt.constant([1, 2, 3]), gt.constant([3, 2, 5])).tolist()
     [2, 3]
     """
-    x, y = _pair(x, y)
+    x, y = _alike(x, y)
     values, places = unique(x, return_index=True)
     kept = isin(values, y)
     if not return_indices:
@@ -482,6 +489,6 @@ def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     >>> gt.setxor1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
     [1, 3]
     """
-    x, y = _pair(x, y)
+    x, y = _alike(x, y)
     parts = [a[isin(a, b, invert=True)] for a, b in ((x, y), (y, x))]
     return unique(ops["concatenate"](*parts, axis=0))

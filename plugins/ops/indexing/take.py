@@ -145,9 +145,9 @@ op(
 
 
 def _indices(indices: Any, name: str, refusal: type[Exception] = IndexError) -> Any:
-    if isinstance(indices, (list, tuple)) and not indices:
-        indices = np.zeros(0, np.int64)
     array = as_tensor(indices)
+    if isinstance(indices, (list, tuple)) and array.shape is not None and 0 in array.shape:
+        array = array.astype(np.int64)  # a list of nothing
     if array.dtype.kind not in "iu":
         raise refusal(f"{name}: indices must be integers, got dtype {array.dtype}")
     return array
@@ -161,6 +161,8 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
         raise ValueError(f"take: mode={mode!r} needs a known size in a trace, got shape {shape}")
     size = prod(sizes)
     if size == 0:
+        if indices.shape is not None and 0 in indices.shape:
+            return indices
         raise IndexError(f"take: there is nothing to take from, got shape {shape}")
     indices = indices.astype("int64")  # the size may be more than a narrow dtype holds
     return indices % size if mode == "wrap" else ops["clip"](indices, 0, size - 1)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, ops
+from ....core.extend import F, Tensor, TensorSpec, as_tensor, ops
 from ..common.batching import leading
 from ..common.op_builders import named, op
 from .eigenvalues import eigh, eigvalsh
@@ -95,7 +95,10 @@ def cholesky(x: Any, upper: bool = False) -> Tensor:
     >>> gt.linalg.cholesky(gt.constant([[4.0, 2.0], [2.0, 5.0]])).tolist()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    return conjugate_transpose(_cholesky(conjugate_transpose(x))) if upper else _cholesky(x)
+    x = as_tensor(x)
+    if not upper or (x.shape is not None and len(x.shape) < 2):  # which the op refuses
+        return _cholesky(x)
+    return conjugate_transpose(_cholesky(conjugate_transpose(x)))
 
 
 # -- QR --------------------------------------------------------------------------------------------

@@ -13,7 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op, Tensor, TensorSpec, among, as_batched, broadcast_shapes
+from ....core.extend import (
+    F,
+    Op,
+    Tensor,
+    TensorSpec,
+    among,
+    as_batched,
+    broadcast_shapes,
+    ops,
+)
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
 
@@ -296,4 +305,8 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
     if not isinstance(subscripts, str):
         subscripts, operands = _spelt((subscripts, *operands))
     operands = tuple(among(operands))  # numbers have no axes
+    dtypes = {x.dtype for x in operands}
+    if len(dtypes) > 1 and len(operands) > 2:  # a product of two must not overflow on its way
+        both = np.result_type(*dtypes).name
+        operands = tuple(ops["cast"](x, dtype=both) for x in operands)
     return _einsum(*operands, subscripts=explicit(subscripts, len(operands)))

@@ -315,8 +315,8 @@ def cond(x: Any, p: Any = None) -> Tensor:
     2.0
     """
     x = as_inexact(x)
-    if x.shape is not None and 0 in x.shape[-2:]:
-        raise np.linalg.LinAlgError(f"cond: matrices of shape {x.shape} have no elements")
+    if x.shape is not None and (len(x.shape) < 2 or 0 in x.shape[-2:]):
+        raise np.linalg.LinAlgError(f"cond: matrices with elements are needed, got {x.shape}")
     if p in (None, 2, -2):
         s = ops["svdvals"](x)
         large, small = s[..., 0], s[..., -1]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Op, Tensor, among, as_tensor, beside, ops
-from ..common.axes import as_axis, reduced_axes
+from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from .matmul import matmul
@@ -151,8 +151,12 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     >>> gt.vecdot(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
     [3, 7]
     """
-    (x1, x2), along = among((x1, x2)), as_axis(axis, "vecdot")
+    (x1, x2), along = among((x1, x2)), one_axis(axis, "vecdot")
     sizes = [_size_along(x, along) for x in (x1, x2)]
+    ranks = {None if x.shape is None else len(x.shape) for x in (x1, x2)}
+    if along >= 0 and len(ranks) > 1:  # the same number means another axis of each
+        x1, x2 = (ops["moveaxis"](x, source=(along,), destination=(-1,)) for x in (x1, x2))
+        along = -1
     if sizes[0] != sizes[1] and None not in sizes:
         raise ValueError(f"vecdot: the sizes of axis {axis} differ: {sizes[0]} and {sizes[1]}")
     left = ops["conj"](x1) if x1.dtype.kind == "c" else x1

@@ -455,4 +455,5 @@ def _cumulative(op_name: str, name: str, x: Any, axis: Any, dtype: Any, first: A
     result = (cumsum if op_name == "cumsum" else cumprod)(x, along, dtype)
     if first is None:
         return result
-    return ops["concatenate"](edge_values(first, result, along), result, axis=along)
+    joined = ops["concatenate"](edge_values(first, result, along), result, axis=along)
+    return joined if joined.dtype == result.dtype else joined.astype(result.dtype)

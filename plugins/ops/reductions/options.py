@@ -74,12 +74,12 @@ def start_of(initial: Any, like: Any, name: str) -> Any:
     Raises
     ------
     OverflowError
-        If it is a Python integer that the dtype does not hold.
+        If it is a Python number that an integer dtype does not hold.
     """
-    if type(initial) is int and like.dtype.kind in "iu":
+    if type(initial) in (int, float) and like.dtype.kind in "iu":
         try:
-            initial = np.asarray(initial, like.dtype)
-        except OverflowError as error:
+            initial = np.asarray(int(initial), like.dtype)
+        except (OverflowError, ValueError) as error:
             raise OverflowError(f"{name}: initial={initial}: {error}") from None
     return in_dtype(beside(initial, like), like.dtype)
 

@@ -139,6 +139,8 @@ def var(
     axis, keepdims = as_axis(axis, "var"), bool(keepdims)
     if dtype is None and where is None and mean is None:
         return _var(x, axis=axis, ddof=ddof, keepdims=keepdims)
+    if dtype is not None and as_dtype(dtype).kind not in "fc":
+        raise TypeError(f"var: dtype must be a floating one, to compute in, got {as_dtype(dtype)}")
     x = as_tensor(x)
     kept = kept_by(x, where, "var")
     result = inexact(x.dtype) if dtype is None else as_dtype(dtype)

@@ -124,8 +124,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     result = ops["zeros_like"](x)
     for mask, made in zip(masks, funclist, strict=True):
         if not callable(made):
-            result = ops["where"](mask, made if type(made) in SCALARS else beside(made, x), result)
-            result = ops["cast_like"](result, x)
+            # a number in the dtype of x, or an error if that does not hold it
+            made = np.asarray(made, x.dtype) if type(made) in SCALARS else made
+            result = ops["cast_like"](ops["where"](mask, beside(made, x), result), x)
             continue
         picked = x[mask]
         if picked.shape is not None and picked.shape[0] == 0:

@@ -213,7 +213,7 @@ _ones = op(
 
 
 def _made_like(like: Any, dtype: Any) -> Any:
-    return like if dtype is None else ops["cast"](like, dtype=np.dtype(dtype).name)
+    return like if dtype is None else ops["cast"](like, dtype=as_dtype(dtype).name)
 
 
 @named

@@ -61,6 +61,18 @@ def _count(index: Any, size: int) -> int:
     return int(np.count_nonzero(index)) if index.dtype.kind == "b" else len(index)
 
 
+def _held(values: Any, x: Any, name: str) -> Any:
+    """Return values in the dtype of ``x``; Python's numbers must fit in it."""
+    if x.dtype.kind in "iu" and type(values) in (int, float, list, tuple):
+        try:
+            values = np.asarray(values, x.dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{name}: {error}") from None
+        except (TypeError, ValueError):  # tensors among them, or what is refused below
+            pass
+    return ops["cast_like"](beside(values, x), x)
+
+
 def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
     """Return what NumPy makes of the elements' numbers, its errors with our name."""
     try:
@@ -177,7 +189,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     [1, 9, 2, 3]
     """
     x, along, size = _lines(as_tensor(x), axis, "insert")
-    new = ops["cast_like"](beside(values, x), x)
+    new = _held(values, x, "insert")
     if new.ndim > x.ndim:
         raise ValueError(f"insert: values of shape {new.shape} do not fit shape {x.shape}")
     if new.ndim < x.ndim:
@@ -282,9 +294,13 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     if not ends or set(ends) - set("fb"):
         raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
     x = as_tensor(filt)
+    if not x.ndim:  # there are no ends
+        return x
     found = np.nonzero(x.to("numpy").numpy())
     given = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = [axis_of(x, n, "trim_zeros") % x.ndim for n in given]
+    if len(set(axes)) < len(axes):
+        raise ValueError(f"trim_zeros: an axis is named twice in {axis!r}")
     index = [slice(None)] * x.ndim
     for n in axes:
         where = found[n]

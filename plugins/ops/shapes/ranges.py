@@ -63,6 +63,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     >>> gt.arange(0.0, 1.0, 0.25).tolist()
     [0.0, 0.25, 0.5, 0.75]
     """
+    if start is None or step is None:
+        raise TypeError(f"arange: start and step are numbers, got {start} and {step}")
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if dtype is None:
         # Python integers are weak, the step by default too

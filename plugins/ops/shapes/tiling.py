@@ -217,6 +217,7 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
     """
     along = as_axis(axis, "repeat")
     counts = np.asarray(repeats)
+    counts = counts if counts.size else counts.astype(np.int64)  # a list of nothing
     if counts.dtype.kind not in "iu" or counts.ndim > 1:
         raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
     if (counts < 0).any():

@@ -218,6 +218,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
     x = as_tensor(x)
     rank = known_rank(x, "rollaxis")
     along = axis_of(x, axis, "rollaxis") % rank
+    start = one_axis(start, "rollaxis")
     before = start + rank if start < 0 else start
     if not 0 <= before <= rank:
         raise np.exceptions.AxisError(

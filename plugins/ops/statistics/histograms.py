@@ -132,7 +132,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     least = operator.index(minlength)
     if least < 0:
         raise ValueError(f"bincount: minlength must be at least 0, got {minlength}")
-    x = as_tensor(x)
+    x = as_tensor(np.zeros(0, np.int64) if isinstance(x, list) and not x else x)
     if weights is None:
         return _bincount(x, minlength=least)
     return _bincount_weighted(x, beside(weights, x), minlength=least)

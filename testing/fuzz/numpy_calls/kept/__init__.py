@@ -1,0 +1,19 @@
+"""Where gradtape differs from NumPy on purpose: in data, from which docs/numpy.md is written."""
+
+from __future__ import annotations
+
+from ..compare import Answer
+from ..differences import Difference
+from ..targets import Call
+from .everywhere import EVERYWHERE
+from .numbers import NUMBERS
+from .rest import REST
+
+__all__ = ["DIFFERENCES", "explained"]
+
+DIFFERENCES: tuple[Difference, ...] = (*EVERYWHERE, *NUMBERS, *REST)
+
+
+def explained(call: Call, theirs: Answer, ours: Answer) -> Difference | None:
+    """Return the kept difference that explains two answers, if there is one."""
+    return next((known for known in DIFFERENCES if known.differs(call, theirs, ours)), None)

@@ -1,0 +1,111 @@
+"""What differs on purpose in many functions."""
+
+from __future__ import annotations
+
+from ..differences import (
+    Difference,
+    non_finite_apart,
+    one_raises,
+    out_of_range,
+    plain,
+    refuses,
+    weak,
+    without_axes,
+)
+
+__all__ = ["EVERYWHERE"]
+
+STUMBLES = (AttributeError, RuntimeError, UnboundLocalError, ZeroDivisionError)
+
+EVERYWHERE = (
+    Difference(
+        "Python's numbers and lists beside arrays",
+        weak,
+        "They are weak wherever they stand: they take the dtype of the arrays beside them. NumPy's "
+        "are weak in ufuncs alone.",
+        "xp.diff(array([1.0, 2.0], 'float32'), prepend=0.5)",
+    ),
+    Difference(
+        "Python's numbers and lists that do not fit",
+        lambda call, theirs, ours: (
+            isinstance(ours.error, OverflowError) and any(x.form == "list" for x in call.arrays)
+        ),
+        "A list is weak, as a number is, and an error if the arrays' dtype does not hold it.",
+        "array([1, 2], 'uint8') + [1, 300]",
+    ),
+    Difference(
+        "`out`, `where`, `dtype`, `casting`, `order`, `subok` of NumPy's functions on tensors",
+        lambda call, theirs, ours: (
+            call.target.name.startswith("np.")
+            and refuses(ours, "does not work on tensors", "unexpected keyword", "no counterpart")
+        ),
+        "What gradtape's function does not have is an error that says what to use instead; what "
+        "asks for nothing (`out=None`, `order='K'`) is left out.",
+        "np.add(array([1.0]), array([2.0]), out=np.zeros(1))",
+    ),
+    Difference(
+        "Objects, strings",
+        lambda call, theirs, ours: (
+            isinstance(ours.error, (TypeError, ValueError))
+            and any(x in ("a", "0", "1", "2", "object", "no such") for x in plain(call))
+        ),
+        "A tensor holds booleans, integers, floats or complex numbers, and nothing else.",
+        "xp.sum(array([1.0]), dtype='object')",
+    ),
+    Difference(
+        "Numbers that must be integers",
+        lambda call, theirs, ours: (
+            isinstance(ours.error, (TypeError, ValueError))
+            and "integer" in str(ours.error)
+            and any(isinstance(x, (float, bool)) for x in plain(call))
+        ),
+        "A float or a truth value where an axis, a count or an index is meant is an error. NumPy "
+        "cuts off what is behind the point in some functions.",
+        "xp.roll(array([1, 2, 3]), 1.5)",
+    ),
+    Difference(
+        "Where NumPy stumbles",
+        lambda call, theirs, ours: (
+            isinstance(theirs.error, STUMBLES)
+            or (
+                isinstance(theirs.error, IndexError)
+                and not isinstance(theirs.error, ValueError)
+                and isinstance(ours.error, (TypeError, ValueError))
+            )
+        ),
+        "What NumPy's own code meets with an AttributeError, an IndexError or a RuntimeError of "
+        "its insides is a result, or a ValueError or TypeError in words.",
+        "xp.polydiv(array([1.0]), array([]))",
+    ),
+    Difference(
+        "Arrays without axes",
+        lambda call, theirs, ours: without_axes(call) and one_raises(call, theirs, ours),
+        "A number has no axes: but for plain reductions, `axis=0` is out of bounds, where some of "
+        "NumPy's functions take it for a vector. Others take a number, where some of NumPy's need "
+        "an axis.",
+        "xp.squeeze(array(1.0), axis=0)",
+    ),
+    Difference(
+        "None",
+        lambda call, theirs, ours: (
+            any(x is None for x in plain(call)) and one_raises(call, theirs, ours)
+        ),
+        "An argument that is None is not given.",
+        "xp.sum(array([]), initial=None)",
+    ),
+    Difference(
+        "Infinities in complex arithmetic",
+        non_finite_apart,
+        "Which part of a complex result is nan, and which infinite, hangs on the order of the "
+        "products. What is finite in one of the two is the same in both.",
+        "xp.polyval(array([1j, 1.0]), array([complex('inf')]))",
+        varies=True,
+    ),
+    Difference(
+        "Casts that cannot hold a value",
+        out_of_range,
+        "What a float out of range becomes as an integer is the processor's choice.",
+        "xp.mean(array([-2.5, -3.0]), dtype='uint16')",
+        varies=True,
+    ),
+)

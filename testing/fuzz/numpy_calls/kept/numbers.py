@@ -1,0 +1,265 @@
+"""What differs on purpose in linear algebra, transforms, polynomials, sets and sorting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..differences import (
+    Difference,
+    accepted,
+    both_raise,
+    dtype_differs,
+    finite_ones,
+    of,
+    refuses,
+    same_spectrum,
+    same_when,
+    saying,
+    shapes_differ,
+    taken,
+    values_differ,
+)
+
+__all__ = ["NUMBERS"]
+
+NUMBERS = (
+    Difference(
+        "`eig`, `eigvals`, `roots`",
+        of("linalg.eig", "linalg.eigvals", "roots", where=dtype_differs),
+        "The result is always complex. NumPy's is real where no value has an imaginary part; a "
+        "trace knows no values, and a dtype must not depend on them.",
+        "xp.linalg.eigvals(array([[1.0]]))",
+    ),
+    Difference(
+        "`roots`, `eigvals`: order",
+        of(
+            "roots",
+            "linalg.eigvals",
+            where=same_when(lambda call, x: np.sort_complex(np.round(x, 3))),
+        ),
+        "The roots of a polynomial come in no order.",
+        "xp.roots(array([1.0, 0.0, 1.0, 0.0]))",
+        varies=True,
+    ),
+    Difference(
+        "`eigh`, `svd`, `eig`: vectors",
+        of(
+            "linalg.eigh",
+            "linalg.eig",
+            "linalg.svd",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and len(tuple(ours.result)) > 1
+                and same_spectrum(theirs, ours)
+            ),
+        ),
+        "Vectors are unique up to a sign or phase, and where values coincide up to a rotation.",
+        "xp.linalg.eigh(array([[0, 0, 1j], [0, 0, 0], [0, 0, 0]]), UPLO='U')",
+        varies=True,
+    ),
+    Difference(
+        "`fft`: half precision, numbers",
+        lambda call, theirs, ours: (
+            call.target.function.startswith("fft.") and dtype_differs(call, theirs, ours)
+        ),
+        "A transform is complex, of a number without axes too. Half precision has no complex "
+        "dtype: what is computed in `complex64` stays in single precision.",
+        "xp.fft.irfft(array([1.0, 2.0], 'float16'))",
+    ),
+    Difference(
+        "`fft`: sizes and axes",
+        lambda call, theirs, ours: (
+            call.target.function.startswith("fft.")
+            and (
+                refuses(ours, "at least 1", "duplicate value", "norm must be")
+                or (both_raise(call, theirs, ours) and refuses(ours, "must be real"))
+                or (shapes_differ(theirs, ours) and call.target.function == "fft.rfft2")
+            )
+        ),
+        "A transform, and its frequencies, have at least one point; no axis is shifted twice, and "
+        "one that `rfft2` names twice keeps its length between.",
+        "xp.fft.rfftfreq(-1)",
+    ),
+    Difference(
+        "Polynomials: dtype",
+        lambda call, theirs, ours: (
+            call.target.function.startswith("poly") and dtype_differs(call, theirs, ours)
+        ),
+        "Coefficients of half and single precision stay so, and integers beside them do not make "
+        "`float64` of them.",
+        "xp.polyder(array([1.0, 2.0], 'float32'))",
+    ),
+    Difference(
+        "Polynomials: shape",
+        lambda call, theirs, ours: (
+            call.target.function.startswith("poly")
+            and (
+                refuses(ours, "without elements", "vectors are needed")
+                or shapes_differ(theirs, ours)
+            )
+        ),
+        "A shape does not depend on values: zeros in front of the first coefficient stay. A "
+        "polynomial is a vector and has a coefficient.",
+        "xp.polymul(array([0.0, 1.0]), array([1.0, 2.0]))",
+    ),
+    Difference(
+        "`polyval`, `polydiv` at infinities",
+        of(
+            "polyval",
+            "polydiv",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and any(not np.isfinite(x.values).all() for x in call.arrays)
+            ),
+        ),
+        "NumPy begins with 0 times the argument, which is nan there.",
+        "xp.polyval(array([1.0]), array([float('inf')]))",
+    ),
+    Difference(
+        "Products at infinities",
+        of(
+            "dot",
+            "einsum",
+            "inner",
+            "linalg.multi_dot",
+            "linalg.tensordot",
+            "matmul",
+            "tensordot",
+            "{0} @ {1}",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and any(not np.isfinite(x.values).all() for x in call.arrays)
+            ),
+        ),
+        "BLAS leaves out what is multiplied by 0, so that 0 times infinity is nan or 0, as the "
+        "product is arranged.",
+        "xp.linalg.multi_dot([array([[0.0], [np.nan]]), array([[0, 0]]), array([0.0, 0.0])])",
+        varies=True,
+    ),
+    Difference(
+        "`linalg.cross`, `linalg.outer`",
+        of(
+            "linalg.cross",
+            "linalg.outer",
+            where=lambda call, theirs, ours: isinstance(theirs.error, ValueError),
+        ),
+        "They are `cross` and `outer`, and take what those take.",
+        "xp.linalg.outer(array([[1.0]]), array([[1.0]]))",
+    ),
+    Difference(
+        "`nan_to_num(copy=False)`",
+        saying("not changed in place"),
+        "A tensor never changes.",
+        "xp.nan_to_num(array([1.0]), copy=False)",
+    ),
+    Difference(
+        "`split` and its kin",
+        saying("must ascend"),
+        "Indices ascend: NumPy's parts overlap, or repeat elements, if they do not.",
+        "xp.split(array([1.0, 2.0]), [1, 0])",
+    ),
+    Difference(
+        "`linalg.qr(mode='raw')`",
+        saying("'reduced', 'complete' or 'r'"),
+        "What LAPACK keeps inside has no gradient, nor a meaning on other backends.",
+        "xp.linalg.qr(array([[1.0]]), mode='raw')",
+    ),
+    Difference(
+        "`argsort`, `argpartition`: ties",
+        of("argsort", "argpartition", where=same_when(taken)),
+        "Sorting is stable: of elements that tie, the first comes first. NumPy's default is not.",
+        "xp.argsort(array([[1, 1], [0, 0]]), axis=None)",
+        varies=True,
+    ),
+    Difference(
+        "`partition`, `argpartition`: order",
+        of(
+            "partition",
+            where=same_when(lambda call, x: np.sort(x, axis=call.argument("axis") or -1)),
+        ),
+        "The order on either side of the element is open.",
+        "xp.partition(array([0.0, 0.0, float('nan'), 0.0]), 0)",
+        varies=True,
+    ),
+    Difference(
+        "`unique_values`",
+        of("unique_values", where=same_when(lambda call, x: np.sort(x))),
+        "Values are sorted; NumPy leaves their order open.",
+        "xp.unique_values(array([3, 1, 2]))",
+        varies=True,
+    ),
+    Difference(
+        "`unique_inverse`, `unique_all`, `unique_counts`: nan",
+        lambda call, theirs, ours: (
+            call.target.function.startswith("unique_")
+            and values_differ(call, theirs, ours)
+            and any((x.values != x.values).any() for x in call.arrays)
+        ),
+        "Each nan is a value of its own; which of them comes first is open.",
+        "xp.unique_inverse(array([0.0, float('nan'), 1.0, float('nan')] * 6))",
+        varies=True,
+    ),
+    Difference(
+        "`intersect1d`, `setxor1d`, `setdiff1d`: `assume_unique`",
+        of(
+            "intersect1d",
+            "setxor1d",
+            "setdiff1d",
+            where=lambda call, theirs, ours: call.argument("assume_unique") is not None,
+        ),
+        "It promises what need not be promised: the result is right for repeated elements too.",
+        "xp.setxor1d(array([1, 1]), array([2]), assume_unique=True)",
+    ),
+    Difference(
+        "`std`, `var`: `dtype`",
+        of(
+            "std",
+            "var",
+            "nanstd",
+            "nanvar",
+            where=lambda call, theirs, ours: refuses(ours, "must be a floating one"),
+        ),
+        "The dtype is what is computed in: a floating one.",
+        "xp.std(array([1, 2]), dtype='int32')",
+    ),
+    Difference(
+        "`std`, `var`, `nanstd`, `nanvar`: precision",
+        of(
+            "std",
+            "var",
+            "nanstd",
+            "nanvar",
+            where=lambda call, theirs, ours: (
+                (values_differ(call, theirs, ours) and same_when(finite_ones)(call, theirs, ours))
+                or (dtype_differs(call, theirs, ours) and call.argument("mean") is not None)
+            ),
+        ),
+        "All of it is computed in `dtype`, or in the array's; NumPy's mean is of the array's own "
+        "dtype, and a `mean` that is given promotes.",
+        "xp.std(array([1j], 'complex64'), mean=array([0.0]))",
+    ),
+    Difference(
+        "`linalg.lstsq`",
+        of(
+            "linalg.lstsq",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours) or shapes_differ(theirs, ours)
+            ),
+        ),
+        "It solves stacks of systems, and its residuals have the same shape for every rank.",
+        "xp.linalg.lstsq(array([[0.0], [0.0]]), array([0.0, 0.0]))",
+    ),
+    Difference(
+        "`put_along_axis`",
+        saying("do not go into"),
+        "Values that the tensor's dtype cannot hold are refused; NumPy cuts them off.",
+        "np.put_along_axis(array([1, 2]), array([0]), array([0.5]), 0)",
+    ),
+    Difference(
+        "`pad(mode='empty')`",
+        saying("mode 'empty'"),
+        "There is no memory without values.",
+        "xp.pad(array([1.0]), 1, mode='empty')",
+        varies=True,
+    ),
+)

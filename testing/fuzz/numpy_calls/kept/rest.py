@@ -1,0 +1,225 @@
+"""What differs on purpose in single functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..differences import (
+    Difference,
+    accepted,
+    both_raise,
+    dtype_differs,
+    of,
+    refuses,
+    saying,
+    values_differ,
+)
+
+__all__ = ["REST"]
+
+REST = (
+    Difference(
+        "`order='A'`, `order='K'`",
+        lambda call, theirs, ours: (
+            refuses(ours, "order=", "order must be")
+            or call.argument("order") in ("A", "K", "no such", 7)
+        ),
+        "Where elements are in memory tells nothing: a tensor's order is that of its axes.",
+        "array([[1.0]]).flatten(order='A')",
+    ),
+    Difference(
+        "Booleans in `clip`, `round`",
+        of("clip", "round", "around", where=accepted),
+        "They stay what they are, where NumPy has no loop for them.",
+        "xp.round(array([True]), 1)",
+    ),
+    Difference(
+        "`linalg.norm` and `gradient` over no or three axes",
+        of(
+            "linalg.norm",
+            "linalg.vector_norm",
+            "gradient",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours) and isinstance(call.argument("axis"), tuple)
+            ),
+        ),
+        "Over no axes, nothing is reduced, and the gradient has no components; over three, the "
+        "norm is that of all elements.",
+        "xp.linalg.norm(array([3.0]), axis=())",
+    ),
+    Difference(
+        "`mean` and `nanmean` of an integer `dtype`",
+        of(
+            "mean",
+            "nanmean",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours) and call.argument("dtype") is not None
+            ),
+        ),
+        "The sum is computed in `float64`: in a narrow integer dtype NumPy's overflows.",
+        "xp.mean(array([100, 100]), dtype='int8')",
+    ),
+    Difference(
+        "`asarray(copy=False)`",
+        saying("without a copy"),
+        "A tensor never changes, and an array's owner may write to it: it is copied.",
+        "xp.asarray(np.ones(1), copy=False)",
+    ),
+    Difference(
+        "`linalg.pinv(hermitian=True)`",
+        saying("pinv: square"),
+        "A Hermitian matrix is square, one without elements too.",
+        "xp.linalg.pinv(np.zeros((0, 1)), hermitian=True)",
+    ),
+    Difference(
+        "`einsum`: `...`",
+        saying("the output needs the operands' '...'"),
+        "Axes that the operands call `...` stay: NumPy sums over them if the output leaves them "
+        "out.",
+        "xp.einsum('...->', array([1.0]), optimize=True)",
+    ),
+    Difference(
+        "Calls with two mistakes",
+        of(
+            "cross",
+            "linalg.cross",
+            "linalg.cond",
+            "linalg.tensorsolve",
+            "insert",
+            "partition",
+            "argpartition",
+            "select",
+            "diagonal",
+            "trace",
+            where=both_raise,
+        ),
+        "Which of them is named is not the same.",
+        "xp.insert(array(0), 0.0, 0.0)",
+    ),
+    Difference(
+        "`cross` at infinities",
+        of(
+            "cross",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and any(not np.isfinite(x.values).all() for x in call.arrays)
+            ),
+        ),
+        "A vector of two numbers has 0 as its third, and 0 times infinity is nan.",
+        "xp.cross(array([float('inf'), 0.0, 0.0]), array([0.0, 0.0]))",
+    ),
+    Difference(
+        "`trim_zeros` of a list",
+        of(
+            "trim_zeros",
+            where=lambda call, theirs, ours: (
+                isinstance(theirs.result, list) or accepted(call, theirs, ours)
+            ),
+        ),
+        "The result is a tensor.",
+        "xp.trim_zeros([0, 1])",
+    ),
+    Difference(
+        "Half precision in linear algebra",
+        of("roots", where=lambda call, theirs, ours: refuses(ours, "float16 is unsupported")),
+        "There is none, in NumPy either; `roots` needs it for all polynomials.",
+        "xp.roots(array([1.0, 0.0], 'float16'))",
+    ),
+    Difference(
+        "`setxor1d`, `union1d`: nan",
+        of(
+            "setxor1d",
+            where=lambda call, theirs, ours: any((x.values != x.values).any() for x in call.arrays),
+        ),
+        "All nan are one value, as in `unique`.",
+        "xp.setxor1d(array([float('nan')]), array([float('nan')]))",
+    ),
+    Difference(
+        "`intersect1d` of large integers beside floats",
+        of(
+            "intersect1d",
+            where=lambda call, theirs, ours: len({x.values.dtype for x in call.arrays}) > 1,
+        ),
+        "Numbers of one array that round to the same float are none that both have.",
+        "xp.intersect1d(array([2**64 - 1, 2**64 - 2], 'uint64'), array([1.0]))",
+    ),
+    Difference(
+        "`union1d` of a Python integer",
+        of("union1d", where=dtype_differs),
+        "An integer that stands for an array is `int64`.",
+        "xp.union1d(1, array([2], 'uint8'))",
+    ),
+    Difference(
+        "Complex numbers for real dtypes",
+        saying("a complex number is no"),
+        "They are refused; NumPy warns and drops the imaginary part.",
+        "xp.full((2,), 1j, 'float64')",
+    ),
+    Difference(
+        "`copy=False` of NumPy's functions",
+        lambda call, theirs, ours: accepted(call, theirs, ours) and call.argument("copy") is False,
+        "A tensor never changes: whether memory is shared tells nothing.",
+        "np.reshape(array([[1.0, 2.0], [3.0, 4.0]]).T, -1, copy=False)",
+    ),
+    Difference(
+        "A tuple where one axis is meant",
+        saying("axis must be an integer, got (", "must be None or one integer, got ("),
+        "It is refused.",
+        "xp.unstack(array([1.0]), axis=(0,))",
+    ),
+    Difference(
+        "`einsum` of several dtypes",
+        of(
+            "einsum",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours) and len({x.values.dtype for x in call.arrays}) > 1
+            ),
+        ),
+        "All operands are promoted first: a product of small integers, or of single precision, "
+        "does not overflow nor round on its way.",
+        "xp.einsum('i,i,i', array([100], 'int8'), array([2], 'int8'), array([1.0]), optimize=True)",
+    ),
+    Difference(
+        "`irfft` and `irfftn` of nothing",
+        of(
+            "fft.irfft",
+            "fft.irfftn",
+            "fft.irfft2",
+            "fft.hfft",
+            where=lambda call, theirs, ours: any(x.values.size == 0 for x in call.arrays),
+        ),
+        "The transform of nothing is 0; NumPy's is whatever memory held.",
+        "xp.fft.irfft(array([], 'complex128'), 1)",
+        varies=True,
+    ),
+    Difference(
+        "`bincount`",
+        of(
+            "bincount",
+            where=lambda call, theirs, ours: (
+                isinstance(ours.error, (TypeError, ValueError)) or dtype_differs(call, theirs, ours)
+            ),
+        ),
+        "What is counted are integers, one for each weight, and weighted counts are floats, those "
+        "of nothing too.",
+        "xp.bincount(array([], 'int64'), weights=array([]))",
+    ),
+    Difference(
+        "`linalg.pinv` of integers without elements",
+        of("linalg.pinv", where=dtype_differs),
+        "Its dtype is `float64`, as that of other integers.",
+        "xp.linalg.pinv(np.zeros((1, 0), 'int64'))",
+    ),
+    Difference(
+        "`gradient`",
+        of("gradient", where=lambda call, theirs, ours: "gradient:" in str(ours.error)),
+        "Booleans have no differences, `edge_order` is 1 or 2, and there is an axis.",
+        "xp.gradient(array([True, False]), axis=())",
+    ),
+    Difference(
+        "`max` and `min`: `where`",
+        lambda call, theirs, ours: refuses(ours, "where") and both_raise(call, theirs, ours),
+        "`where` is looked at before the axis.",
+        "xp.max(array([1.0]), axis=1, where=array([False]))",
+    ),
+)

@@ -1,0 +1,153 @@
+"""The run: calls one after another, what they found, and the report."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..commands import Clock
+from .compare import answers, difference, quietly
+from .draw import DTYPES, Draw
+from .kept import explained
+from .shrink import reduced
+from .targets import Call, Target, find_targets, package
+
+__all__ = ["Finding", "Report", "add_arguments", "fuzz", "run", "snippet"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference that is not explained: the smallest call that shows it."""
+
+    index: int
+    call: Call
+    what: str
+
+
+@dataclass
+class Report:
+    """What a run found."""
+
+    calls: int = 0
+    errors: int = 0
+    kept: Counter[str] = field(default_factory=Counter)
+    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def unexplained(self) -> int:
+        """How many calls differ for no known reason."""
+        return sum(self.found.values())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this fuzzer is told beside a seed and a time."""
+    parser.add_argument("--calls", metavar="N", type=int, help="stop after so many calls")
+    parser.add_argument("--only", metavar="TEXT", help="only functions whose name has this in it")
+    parser.add_argument("--at", metavar="I", type=int, help="only the call of this index")
+    parser.add_argument("--exact", action="store_true", help="TEXT is the whole name")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the fuzzer, print what it found, and return 1 if something is unexplained."""
+    clock = Clock(options.seconds, options.calls if options.seconds or options.calls else 20_000)
+    only = options.only
+    report = fuzz(options.seed, clock, only=only, exact=options.exact, at=options.at)
+    for finding in report.findings:
+        print(f"\n# --seed {options.seed} --at {finding.index}\n{snippet(finding)}")
+    print(
+        f"\n{report.calls} calls in {clock.elapsed:.0f} s, {report.errors} of them errors in NumPy"
+    )
+    for reason, count in report.kept.most_common():
+        print(f"  {count} kept: {reason}")
+    for name, reason in report.missing.items():
+        print(f"  no generator for {name}: {reason}")
+    for (name, what), count in report.found.most_common():
+        print(f"  {count} unexplained: {name}: {what}")
+    print(f"{report.unexplained} unexplained differences")
+    return 1 if report.findings or report.missing else 0
+
+
+def fuzz(
+    seed: int,
+    clock: Clock,
+    *,
+    only: str | None = None,
+    exact: bool = False,
+    at: int | None = None,
+    most: int = 200,
+) -> Report:
+    """Run calls until the clock says so; one finding for each function and way to differ."""
+    xp = package()
+    before = xp.default_dtype()
+    xp.set_default_dtype("float64")  # that of NumPy for Python's numbers
+    try:
+        targets, missing = find_targets()
+        report = Report(missing=missing)
+        if only is not None:
+            targets = [t for t in targets if (t.name == only if exact else only in t.name)]
+        index = -1
+        with quietly():
+            while clock.runs(report.calls) and (at is None or report.calls == 0):
+                index = index + 1 if at is None else at
+                _step(seed, index, targets, report, most)
+        return report
+    finally:
+        xp.set_default_dtype(before)
+
+
+def draw_call(seed: int, index: int, targets: Sequence[Target]) -> Call:
+    """Return the call of an index: every target in turn, with every dtype in turn."""
+    rng = random.Random(f"{seed}:{index}")
+    turn, place = divmod(index, len(targets))
+    target = targets[place]
+    draw = Draw(rng, DTYPES[(turn + place) % len(DTYPES)])
+    return Call(target, tuple(target.draw(draw)))
+
+
+def _step(seed: int, index: int, targets: Sequence[Target], report: Report, most: int) -> None:
+    """Make one call and note what comes of it."""
+    call = draw_call(seed, index, targets)
+    theirs, ours = answers(call)
+    report.calls += 1
+    report.errors += theirs.error is not None
+    what = difference(call, theirs, ours)
+    if what is None:
+        return
+    known = explained(call, theirs, ours)
+    if known is not None:
+        report.kept[known.what] += 1
+        return
+    key = call.target.function, what
+    report.found[key] += 1
+    if report.found[key] > 1 or len(report.findings) >= most:
+        return
+
+    def fails(smaller: Call) -> bool:
+        theirs, ours = answers(smaller)
+        same = difference(smaller, theirs, ours) == what
+        return same and explained(smaller, theirs, ours) is None
+
+    report.findings.append(Finding(index, reduced(call, fails), what))
+
+
+def snippet(finding: Finding) -> str:
+    """Return a finding as a program, with both answers."""
+    call = finding.call
+    with quietly():
+        theirs, ours = answers(call)
+    lines = [
+        f"# {call.target.name}: {finding.what}",
+        "import numpy as np, gradtape as gt",
+        "from numpy import array, inf, nan, zeros",
+        'gt.set_default_dtype("float64")',
+        f"print({call.text('np')})",
+        f"# NumPy: {theirs.text()}",
+        f"print({call.text('gt')})",
+        f"# gradtape: {ours.text()}",
+    ]
+    return "\n".join(lines)
