@@ -338,7 +338,9 @@ def test_einsum_takes_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "f", [np.concatenate, lambda x: np.poly(x[0]), lambda x: np.roots(x[0])], ids=str
+    "f",
+    [np.concatenate, lambda x: np.poly(x[0]), lambda x: np.roots(x[0])],
+    ids=["concatenate", "poly", "roots"],
 )
 def test_what_numpy_iterates_over_says_what_is_not_known(f: Any) -> None:
     with pytest.raises(TypeError, match=r"len\(\) is not known while a function is traced"):
