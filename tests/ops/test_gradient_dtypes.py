@@ -114,10 +114,11 @@ def test_gradients_by_every_way_have_the_dtype_of_the_source(source: str, other:
     with gt.GradientTape(persistent=True) as tape:
         tape.watch(logits)
         each = gt.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        column = each[:, None]
     found = [
         tape.gradient(each, logits),
         tape.jacobian(each, logits),
-        tape.batch_jacobian(each, logits),
+        tape.batch_jacobian(column, logits),
         gt.grad(loss)(logits),
         gt.jacrev(loss)(logits),
         gt.hessian(loss)(logits),

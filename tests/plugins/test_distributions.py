@@ -175,12 +175,12 @@ def test_ops_follow_their_key():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda g: g.gamma(3, -1.0), ValueError, "random_gamma.*above 0"),
-        (lambda g: g.gamma((2,), gt.ones(3)), ValueError, "broadcast_to"),
+        (lambda g: g.gamma(3, -1.0), ValueError, r"random\.gamma.*above 0"),
+        (lambda g: g.gamma((2,), gt.ones(3)), ValueError, r"random\.gamma: .*broadcast"),
         (lambda g: g.exponential(3, dtype="int32"), TypeError, "exponential.*floating"),
         (lambda g: g.randint(3, 5, 5), ValueError, "randint.*5 and 5"),
         (lambda g: g.choice(3, 4, replace=False), ValueError, "choice.*4 of 3"),
-        (lambda g: g.bernoulli(-1), ValueError, "uniform.*at least 0"),
+        (lambda g: g.bernoulli(-1), ValueError, r"random\.bernoulli: .*at least 0"),
         (lambda g: g.categorical([1, 2]), TypeError, "categorical.*int64"),
     ],
 )

@@ -59,11 +59,6 @@ def test_unique_in_all_its_forms():
     assert len(gt.unique_all(x)) == 4
     assert gt.unique_values(x).tolist() == [1, 2, 3]
     assert gt.function(gt.unique)(gt.constant(x)).tolist() == [1, 2, 3]
-    t = gt.constant([1.0, 1.0])
-    with gt.GradientTape() as tape:
-        tape.watch(t)
-        y = gt.unique(t)
-    assert tape.gradient(y, t) is None
 
 
 def test_positions_of_what_is_not_zero():

@@ -135,8 +135,8 @@ arctan = atan = elementwise(
 
 def _over_square(x: Any, distance: Any) -> Any:
     nowhere = F.logical_or(distance == 0, F.isinf(distance))
-    unit = F.where(nowhere, 0.0, x) / F.where(nowhere, 1.0, distance)
-    return unit / F.where(nowhere, 1.0, distance)  # twice: the square could overflow
+    distance = F.where(nowhere, 1.0, distance)
+    return F.where(nowhere, 0.0, x) / distance / distance  # twice: the square could overflow
 
 
 arctan2 = atan2 = elementwise(

@@ -138,7 +138,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     # together: a number is weak beside all choices, not beside the last alone
     *choicelist, result = among((*choicelist, default))
     if type(default) is int:
-        result = as_tensor(default, np.result_type(*(x.dtype for x in choicelist), default))
+        dtype = np.result_type(*(x.dtype for x in choicelist), default)
+        result = beside(np.asarray(default, dtype), result)
     for position in range(len(condlist) - 1, -1, -1):
         condition = as_tensor(condlist[position])
         if condition.dtype.kind != "b":

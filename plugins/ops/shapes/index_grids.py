@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_dtype, as_shape, as_tensor, ops, unsure
+from ....core.extend import Tensor, as_dtype, as_shape, as_tensor, beside, ops, unsure
 from ..common.op_builders import named
 
 __all__ = [
@@ -24,6 +24,10 @@ __all__ = [
 
 def _tensors(arrays: Any) -> tuple[Tensor, ...]:
     return tuple(as_tensor(x) for x in arrays)
+
+
+def _beside_all(indices: tuple[Tensor, ...], x: Any) -> tuple[Tensor, ...]:
+    return tuple(beside(index, as_tensor(x)) for index in indices)
 
 
 @named
@@ -170,7 +174,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     [1.0, 3.0, 4.0]
     """
     n, m = _matrix_shape(x, "tril_indices_from")
-    return tril_indices(n, k, m)
+    return _beside_all(tril_indices(n, k, m), x)
 
 
 @named
@@ -200,7 +204,7 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     [2.0]
     """
     n, m = _matrix_shape(x, "triu_indices_from")
-    return triu_indices(n, k, m)
+    return _beside_all(triu_indices(n, k, m), x)
 
 
 @named
@@ -261,7 +265,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
         raise ValueError(
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
         )
-    return diag_indices(sizes[0], len(sizes))
+    return _beside_all(diag_indices(sizes[0], len(sizes)), x)
 
 
 @named
@@ -297,7 +301,7 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
         if x.shape is None or len(x.shape) != 1:
             raise ValueError(f"ix_: vectors are needed, got shape {x.shape}")
         if x.dtype.kind == "b":
-            x = as_tensor(np.flatnonzero(x.numpy()))
+            x = beside(np.flatnonzero(x.numpy()), x)
         others = tuple(axis for axis in range(len(args)) if axis != i)
         made.append(ops["expand_dims"](x, axis=others) if others else x)
     return tuple(made)

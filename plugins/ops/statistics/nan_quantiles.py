@@ -83,9 +83,9 @@ def _nan_quantiles(
     lines = sort(lines, axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
     moves = q.moves(method)
-    at = ops["reshape"](ops["cast"](q.moving, dtype="float64") if moves else q.values, shape=(-1,))
+    at = ops["cast"](q.moving, dtype="float64") if moves else beside(q.values, lines)
     count = ops["cast"](count, dtype="float64")
-    place = _nan_places(beside(at, count), count, method)
+    place = _nan_places(ops["reshape"](beside(at, count), shape=(-1,)), count, method)
     lower, upper = ops["floor"](place), ops["ceil"](place)
     if moves:
         lower, upper = neighbours(place, count - 1)
