@@ -101,6 +101,8 @@ class Primitive:
         self.kernel = kernel
         self.inputs, self.defaults = _signature(name, kernel, inputs, params)
         self.variadic = any(name.startswith("*") for name in self.inputs)
+        if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
+            raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
         self.vjp = vjp
         self._shapes_only = (vjp, frozenset(shapes_only))  # another's rule may read values
         self._together: tuple[Any, Any] = (None, None)

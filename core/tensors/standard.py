@@ -349,7 +349,7 @@ def copy(x: Any) -> Tensor:
     >>> gt.copy(gt.constant([1, 2])).tolist()
     [1, 2]
     """
-    return ops["identity"](x)
+    return ops["identity"](as_tensor(x))
 
 
 def empty(shape: Any, dtype: Any = None) -> Tensor:
