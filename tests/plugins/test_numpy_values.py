@@ -545,7 +545,7 @@ def test_a_tuple_within_an_index_is_saved(tmp_path: Any) -> None:
     np.testing.assert_array_equal(found, CUBE[(0, 1, 0), (3, 3, 2)])
 
 
-# -- sizes that a trace does not know ---------------------------------------------------------------
+# -- sizes that a trace does not know --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
