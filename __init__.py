@@ -31,7 +31,8 @@ _TABLE = {
     ".core.ops.backend": "backend",
     ".core.ops.hookspecs": "hookimpl",
     ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",
-    ".core.tape.tape": "GradientTape UnconnectedGradients",
+    ".core.tape.arguments": "UnconnectedGradients",
+    ".core.tape.tape": "GradientTape",
     ".core.tensors.convert": "as_tensor constant",
     ".core.tensors.questions": "ndim shape size",
     ".core.tensors.standard": (

@@ -30,7 +30,7 @@ from .core.ops.host import register_plugin as register_plugin
 from .core.ops.host import registry as registry
 from .core.ops.host import unregister_plugin as unregister_plugin
 from .core.tape.tape import GradientTape as GradientTape
-from .core.tape.tape import UnconnectedGradients as UnconnectedGradients
+from .core.tape.arguments import UnconnectedGradients as UnconnectedGradients
 from .core.tensors.convert import as_tensor as as_tensor
 from .core.tensors.convert import constant as constant
 from .core.tensors.questions import ndim as ndim
