@@ -31,12 +31,13 @@ _TABLE = {
     ".core.ops.backend": "backend",
     ".core.ops.hookspecs": "hookimpl",
     ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",
-    ".core.tape.tape": "GradientTape UnconnectedGradients",
+    ".core.tape.arguments": "UnconnectedGradients",
+    ".core.tape.tape": "GradientTape",
     ".core.tensors.convert": "as_tensor constant",
     ".core.tensors.questions": "ndim shape size",
     ".core.tensors.standard": (
         "__array_namespace_info__ array asarray astype bool broadcast_shapes can_cast complex128 "
-        "complex64 copy e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
+        "complex64 e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
         "int16 int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"
     ),
     ".core.tensors.tensor": "Tensor",
@@ -62,7 +63,7 @@ _TABLE = {
         "positive reciprocal remainder sign subtract true_divide"
     ),
     ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
-    ".plugins.ops.elementwise.casting": "cast stop_gradient",
+    ".plugins.ops.elementwise.casting": "cast copy stop_gradient",
     ".plugins.ops.elementwise.comparison": (
         "allclose array_equal equal greater greater_equal isclose isfinite isinf isnan isneginf "
         "isposinf less less_equal logical_and logical_not logical_or logical_xor not_equal where"

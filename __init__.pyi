@@ -29,8 +29,8 @@ from .core.ops.host import disable_plugin as disable_plugin
 from .core.ops.host import register_plugin as register_plugin
 from .core.ops.host import registry as registry
 from .core.ops.host import unregister_plugin as unregister_plugin
+from .core.tape.arguments import UnconnectedGradients as UnconnectedGradients
 from .core.tape.tape import GradientTape as GradientTape
-from .core.tape.tape import UnconnectedGradients as UnconnectedGradients
 from .core.tensors.convert import as_tensor as as_tensor
 from .core.tensors.convert import constant as constant
 from .core.tensors.questions import ndim as ndim
@@ -45,7 +45,6 @@ from .core.tensors.standard import broadcast_shapes as broadcast_shapes
 from .core.tensors.standard import can_cast as can_cast
 from .core.tensors.standard import complex128 as complex128
 from .core.tensors.standard import complex64 as complex64
-from .core.tensors.standard import copy as copy
 from .core.tensors.standard import e as e
 from .core.tensors.standard import empty as empty
 from .core.tensors.standard import empty_like as empty_like
@@ -137,6 +136,7 @@ from .plugins.ops.elementwise.bounds import fmin as fmin
 from .plugins.ops.elementwise.bounds import maximum as maximum
 from .plugins.ops.elementwise.bounds import minimum as minimum
 from .plugins.ops.elementwise.casting import cast as cast
+from .plugins.ops.elementwise.casting import copy as copy
 from .plugins.ops.elementwise.casting import stop_gradient as stop_gradient
 from .plugins.ops.elementwise.comparison import allclose as allclose
 from .plugins.ops.elementwise.comparison import array_equal as array_equal

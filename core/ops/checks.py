@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..base.dtypes import is_differentiable
 from ..base.spec import unsure
+from ..base.table import F
 from ..errors import GradientError
 from .backend import shape_witness
 from .primitive import Primitive
@@ -15,9 +19,10 @@ __all__ = ["check_rules"]
 
 
 def check_rules(op: Primitive) -> None:
-    """Let the rules of ``op`` raise when a gradient has not the shape of its input.
+    """Let the rules of ``op`` return gradients of their input's shape and dtype, or raise.
 
-    Otherwise it would be broadcast on the way back, and give wrong numbers without a word.
+    A gradient of another shape would be broadcast on the way back, and give wrong numbers without a
+    word. One of another dtype is cast.
     """
     for name, rule in zip(op.inputs, op.rules or (), strict=False):
         if rule is not None and not rule.checked:
@@ -42,10 +47,11 @@ def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
 
 def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     def rule(g: Any, *picked: Any, **keywords: Any) -> Any:
-        gradient = fn(g, *picked[:-1], **keywords)
-        # where inputs broadcast, the sum back to the input's shape is still to come
-        _check(op, name, gradient, g if op.broadcasts else picked[-1])
-        return gradient
+        gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
+        if op.broadcasts:  # the sum back to the input's shape and dtype is still to come
+            _check_shape(op, name, gradient, g)
+            return gradient if g.dtype.kind == "c" else _in_dtype_of(x, gradient)
+        return _checked_gradient(op, name, gradient, x)
 
     return rule
 
@@ -55,15 +61,21 @@ def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
         gs: Any, inputs: Sequence[Any], outputs: Any, needed: Sequence[bool], **params: Any
     ) -> Any:
         gradients = vjp(gs, inputs, outputs, needed, **params)
+        if not isinstance(gradients, (list, tuple)):
+            raise GradientError(
+                f"op {op.name!r}: its gradient rule returned {gradients!r}, not a list of a "
+                "gradient (or None) for each input"
+            )
         if len(gradients) != len(inputs):
             raise GradientError(
                 f"op {op.name!r}: its gradient rule returned {len(gradients)} gradients for "
                 f"{len(inputs)} inputs"
             )
-        for i, (gradient, x, wanted) in enumerate(zip(gradients, inputs, needed, strict=True)):
-            if wanted and gradient is not None:
-                _check(op, op.inputs[min(i, len(op.inputs) - 1)], gradient, x)
-        return gradients
+        names = (op.inputs[min(i, len(op.inputs) - 1)] for i in range(len(inputs)))
+        return [
+            _checked_gradient(op, name, gradient, x) if wanted and gradient is not None else None
+            for name, gradient, x, wanted in zip(names, gradients, inputs, needed, strict=True)
+        ]
 
     checked.checks = vjp  # type: ignore[attr-defined]
     return checked
@@ -71,15 +83,26 @@ def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
 
 def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[..., Any]:
     def checked(gs: Any, inputs: Sequence[Any], params: Any) -> Any:
-        gradient = together(gs, inputs, params)
-        _check(op, op.inputs[0], gradient, inputs[0][0])
-        return gradient
+        return _checked_gradient(op, op.inputs[0], together(gs, inputs, params), inputs[0][0])
 
     checked.checks = together  # type: ignore[attr-defined]
     return checked
 
 
-def _check(op: Primitive, name: str, gradient: Any, like: Any) -> None:
+def _checked_gradient(op: Primitive, name: str, gradient: Any, x: Any) -> Any:
+    _check_shape(op, name, gradient, x)
+    return _in_dtype_of(x, gradient)
+
+
+def _in_dtype_of(x: Any, gradient: Any) -> Any:
+    """Return a gradient in the dtype of ``x``: of a complex one for a real input, the real part."""
+    dtype = x.dtype
+    if gradient.dtype == dtype or not is_differentiable(dtype):
+        return gradient
+    return F.cast(gradient, dtype=np.dtype(dtype).name)
+
+
+def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
     if not hasattr(gradient, "shape"):
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned {gradient!r}, not an array; "

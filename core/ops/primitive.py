@@ -16,6 +16,7 @@ from ..base.table import ops, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
+from .docstrings import docstring_of, signature_of
 from .rule import BatchRule, ForwardRule, Rule
 
 __all__ = ["Primitive"]
@@ -32,8 +33,6 @@ class _Text:
     def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
         if op is None:
             return self.text
-        from .docstrings import docstring_of  # a leaf: nobody waits for who imports it
-
         return docstring_of(op)
 
 
@@ -45,8 +44,6 @@ class _Signature:
     def __get__(self, op: Primitive | None, owner: type | None = None) -> inspect.Signature | None:
         if op is None:
             return None
-        from .docstrings import signature_of
-
         return signature_of(op)
 
 
@@ -101,6 +98,8 @@ class Primitive:
         self.kernel = kernel
         self.inputs, self.defaults = _signature(name, kernel, inputs, params)
         self.variadic = any(name.startswith("*") for name in self.inputs)
+        if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
+            raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
         self.vjp = vjp
         self._shapes_only = (vjp, frozenset(shapes_only))  # another's rule may read values
         self._together: tuple[Any, Any] = (None, None)

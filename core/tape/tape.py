@@ -8,19 +8,15 @@ by it.
 
 from __future__ import annotations
 
-import enum
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from ..base.context import active_graph, active_tapes, after_batches, strictness
 from ..base.dtypes import is_differentiable
-from ..base.spec import unsure
 from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
-from ..ops.dispatch import check_alive, is_transformed
-from ..tensors.convert import as_tensor
 from ..tensors.tensor import Operators, Tensor
-from ..tensors.variable import Variable
+from .arguments import UnconnectedGradients, check_rows, handle_of, seeds_of, unconnected_kind
 from .backward import run_backward
 from .broken import check_strict
 from .explain import explain
@@ -29,7 +25,7 @@ from .outer import OuterTape
 from .recording import RecordingTape
 from .records import reachable, saved_tensors
 
-__all__ = ["GradientTape", "UnconnectedGradients"]
+__all__ = ["GradientTape"]
 
 Key = TypeVar("Key")
 Source = TypeVar("Source", bound=Operators)
@@ -37,26 +33,6 @@ Source = TypeVar("Source", bound=Operators)
 #: in programs that are right; so a type checker lets None pass, and knows a tensor otherwise.
 Gradient: TypeAlias = Tensor | Any
 Zero: TypeAlias = 'Literal[UnconnectedGradients.ZERO, "zero"]'
-
-
-class UnconnectedGradients(enum.Enum):
-    """What :meth:`GradientTape.gradient` returns for a source without influence on the target.
-
-    ``NONE`` (or the word ``"none"``) stands for ``None``, ``ZERO`` (or ``"zero"``) for zeros of the
-    source's shape and dtype.
-
-    Examples
-    --------
-    >>> x, y = gt.constant(1.0), gt.constant(2.0)
-    >>> with gt.GradientTape() as tape:
-    ...     tape.watch([x, y])
-    ...     z = 3.0 * x
-    >>> tape.gradient(z, [x, y], unconnected_gradients=gt.UnconnectedGradients.ZERO)[1].item()
-    0.0
-    """
-
-    NONE = "none"
-    ZERO = "zero"
 
 
 class GradientTape(RecordingTape):
@@ -226,10 +202,10 @@ class GradientTape(RecordingTape):
         unconnected = unconnected_kind(unconnected_gradients)
         if target is None:
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
-        targets = [_handle(leaf, "target") for leaf in flatten(target)]
+        targets = [handle_of(leaf, "target") for leaf in flatten(target)]
         leaves = flatten(sources)
-        handles = [_handle(leaf, "sources") for leaf in leaves]
-        seeds = _seeds(targets, output_gradients)
+        handles = [handle_of(leaf, "sources") for leaf in leaves]
+        seeds = seeds_of(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
         if self._strict:
@@ -318,10 +294,10 @@ class GradientTape(RecordingTape):
         [[2.0, 0.0], [0.0, 4.0]]
         """
         self._check_usable("jacobian", experimental_use_pfor)
-        _check_rows(parallel_iterations, "jacobian")
+        check_rows(parallel_iterations, "jacobian")
         unconnected = unconnected_kind(unconnected_gradients)
-        y = _handle(target, "target", "jacobian")
-        handles = [_handle(leaf, "sources", "jacobian") for leaf in flatten(sources)]
+        y = handle_of(target, "target", "jacobian")
+        handles = [handle_of(leaf, "sources", "jacobian") for leaf in flatten(sources)]
         check_strict(self, [y], handles)
         self._used = True
         found = jacobian(self, y, handles, parallel_iterations, bool(experimental_use_pfor))
@@ -386,10 +362,10 @@ class GradientTape(RecordingTape):
         [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         self._check_usable("batch_jacobian", experimental_use_pfor)
-        _check_rows(parallel_iterations, "batch_jacobian")
+        check_rows(parallel_iterations, "batch_jacobian")
         unconnected_kind(unconnected_gradients)
-        y = _handle(target, "target", "batch_jacobian")
-        x = _handle(source, "source", "batch_jacobian")
+        y = handle_of(target, "target", "batch_jacobian")
+        x = handle_of(source, "source", "batch_jacobian")
         check_examples(self, y, x, check)
         check_strict(self, [y], [x])
         self._used = True
@@ -495,71 +471,9 @@ class GradientTape(RecordingTape):
         TypeError
             If one of them is neither a tensor nor a variable.
         """
-        return explain(self, _handle(target, "target"), _handle(source, "source"), source)
+        return explain(self, handle_of(target, "target"), handle_of(source, "source"), source)
 
 
 def _strict_ones(recorders: tuple[Any, ...]) -> list[Any]:
     roots = [getattr(x, "root", x) for x in recorders]
     return [x for x in roots if getattr(x, "_strict", False)]
-
-
-def _check_rows(parallel_iterations: int | None, name: str) -> None:
-    if parallel_iterations is None:
-        return
-    if isinstance(parallel_iterations, bool) or not isinstance(parallel_iterations, int):
-        raise TypeError(
-            f"{name}: parallel_iterations must be an integer or None, got {parallel_iterations!r}"
-        )
-    if parallel_iterations < 1:
-        raise ValueError(
-            f"{name}: parallel_iterations must be at least 1, got {parallel_iterations}"
-        )
-
-
-def _handle(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
-    """Return the tensor that stands for a target or source; a variable is not watched by this."""
-    if type(leaf) is Tensor:
-        if is_transformed(leaf.array):
-            check_alive(leaf.array)
-        return leaf
-    if isinstance(leaf, Variable):
-        return leaf.handle()
-    if method == "batch_jacobian":
-        raise TypeError(
-            f"batch_jacobian: {argument} must be one Tensor or Variable, got {type(leaf).__name__}"
-        )
-    raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}")
-
-
-def _seeds(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:
-    if output_gradients is None:
-        return [None] * len(targets)
-    leaves = flatten(output_gradients)
-    if len(leaves) != len(targets):
-        raise ValueError(f"gradient: {len(targets)} targets but {len(leaves)} output_gradients")
-    seeds: list[Tensor | None] = []
-    for target, leaf in zip(targets, leaves, strict=True):
-        if leaf is None:
-            raise ValueError("gradient: output_gradients contains None; pass zeros instead")
-        seed = as_tensor(leaf)
-        if seed.dtype != target.dtype and is_differentiable(target.dtype):
-            if seed.dtype.kind == "c" and target.dtype.kind != "c":
-                raise TypeError(
-                    f"gradient: output_gradients has dtype {seed.dtype}, its target is real "
-                    f"({target.dtype}); pass the real part"
-                )
-            seed = seed.astype(target.dtype)
-        shape, want = seed.shape, target.shape
-        if shape != want and not unsure(shape) and not unsure(want):
-            raise ValueError(
-                f"gradient: output_gradients has shape {shape}, its target has shape {want}"
-            )
-        seeds.append(seed)
-    return seeds
-
-
-def unconnected_kind(value: UnconnectedGradients | str) -> UnconnectedGradients:
-    try:
-        return UnconnectedGradients(value)
-    except ValueError:
-        raise ValueError(f"unconnected_gradients must be 'none' or 'zero', got {value!r}") from None

@@ -49,7 +49,6 @@ __all__ = [
     "can_cast",
     "complex64",
     "complex128",
-    "copy",
     "e",
     "empty",
     "empty_like",
@@ -324,32 +323,6 @@ def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
     [1, -1]
     """
     return asarray(as_tensor(x).astype(dtype), device=device)
-
-
-def copy(x: Any) -> Tensor:
-    """Return the same values as a tensor of its own; gradients reach ``x``.
-
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
-    Returns
-    -------
-    Tensor
-        A tensor of the shape and dtype of ``x``, with another identity on tapes.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not convert to a tensor.
-
-    Examples
-    --------
-    >>> gt.copy(gt.constant([1, 2])).tolist()
-    [1, 2]
-    """
-    return ops["identity"](x)
 
 
 def empty(shape: Any, dtype: Any = None) -> Tensor:

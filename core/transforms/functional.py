@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import Any
 
-from ..base.context import active_tapes
-from ..base.dtypes import is_differentiable
-from ..base.table import F, ops
+from ..base.table import F
 from ..base.tree import flatten as leaves_of
-from ..base.tree import pack_like, structure
-from ..errors import TraceError
-from ..tape.broken import severed, tell
-from ..tape.tape import GradientTape
+from ..base.tree import pack_like
+from ..tape.broken import tell
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable
+from .calls import (
+    ArgNums,
+    Call,
+    Function,
+    P,
+    R,
+    real_scalar,
+    same_structure,
+    tape_of,
+    warn_of_breaks,
+)
 from .forward import ForwardAccumulator
 from .vmap import transform_of
 
@@ -28,155 +33,6 @@ __all__ = [
     "value_and_grad",
     "vjp",
 ]
-
-Function = Callable[..., Any]
-ArgNums = int | str | Sequence[int | str]
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Call:
-    """A call of a function, some of whose arguments are differentiated.
-
-    Attributes
-    ----------
-    chosen
-        The differentiated arguments, as the caller gave them: one, or a tuple.
-    sources
-        Their leaves, as tensors of their own identity (or the variables that they are).
-    """
-
-    def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
-        self.args, self.kwargs = list(args), dict(kwargs)
-        self.sources: list[Any]
-        self.chosen: Any
-        if argnums == 0 and type(argnums) is int and args and type(args[0]) is Tensor:
-            self.chosen = args[0]  # the commonest call, in short
-            self.sources = [_source(args[0], name, 0)]
-            self.args[0] = self.sources[0]
-            return
-        chosen: Any = argnums
-        single = isinstance(chosen, str) or not hasattr(chosen, "__iter__")
-        keys = [_argument_key(key, name) for key in ([chosen] if single else chosen)]
-        for key in keys:
-            if isinstance(key, str) and key not in self.kwargs:
-                raise TypeError(f"{name}: argnums names {key!r}, which was not passed by keyword")
-            if not isinstance(key, str) and not -len(args) <= key < len(args):
-                raise TypeError(
-                    f"{name}: argnums is {argnums}, but there are {len(args)} positional arguments"
-                )
-        if not keys:
-            raise ValueError(f"{name}: argnums is empty")
-        places = [key if isinstance(key, str) else key % len(args) for key in keys]
-        if len(set(places)) < len(places):
-            raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
-        self.sources = []
-        found = []
-        for key in keys:
-            container: Any = self.kwargs if isinstance(key, str) else self.args
-            tree = container[key]
-            leaves = [_source(leaf, name, key) for leaf in leaves_of(tree)]
-            self.sources += leaves
-            container[key] = pack_like(tree, list(leaves))
-            found.append(tree)
-        own = [x.id for x in self.sources if isinstance(x, Variable)]
-        if len(set(own)) < len(own):
-            raise ValueError(
-                f"{name}: a variable is passed twice; pass its value, variable.value, to tell the "
-                "places apart"
-            )
-        self.chosen = found[0] if single else tuple(found)
-
-    def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
-        """Return the function's result, and what it returns besides."""
-        result = fn(*self.args, **self.kwargs)
-        if not has_aux:
-            return result, None
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise TypeError("with has_aux, the function must return a pair (result, auxiliary)")
-        return result
-
-    def pack(self, leaves: Sequence[Any]) -> Any:
-        """Return one result per source in the structure of the arguments."""
-        return pack_like(self.chosen, list(leaves))
-
-
-def _argument_key(key: Any, name: str) -> int | str:
-    if isinstance(key, str):
-        return key
-    try:
-        if isinstance(key, bool):
-            raise TypeError
-        return operator.index(key)
-    except TypeError:
-        raise TypeError(
-            f"{name}: argnums must be an argument's position or name, or several of them, got "
-            f"{key!r}"
-        ) from None
-
-
-def _source(leaf: Any, name: str, key: Any) -> Any:
-    if isinstance(leaf, Variable):
-        tensor: Any = leaf
-    elif leaf is None:
-        raise TypeError(
-            f"{name}: argument {key!r} holds None, which has no derivative; leave it out, or "
-            "choose other arguments with argnums"
-        )
-    else:
-        tensor = as_tensor(leaf)
-        if is_differentiable(tensor.dtype):
-            # a tensor of its own: what the function reaches by another way is a constant
-            alone = not active_tapes.get()
-            tensor = Tensor(tensor.array) if alone else ops["identity"](tensor)
-    if not is_differentiable(tensor.dtype):
-        raise TypeError(
-            f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "
-            + (
-                "pass floating ones, or fix them: functools.partial(fn, ...)"
-                if name in ("jvp", "vjp", "linearize", "hvp")
-                else "pass floating ones, or choose other arguments with argnums"
-            )
-        )
-    return tensor
-
-
-def _scalar(value: Any, name: str) -> Tensor:
-    result = value.value if isinstance(value, Variable) else value
-    if not isinstance(result, Tensor):
-        raise TypeError(f"{name}: the function must return a tensor, got {type(value).__name__}")
-    if result.dtype.kind != "f":
-        kind = "complex" if result.dtype.kind == "c" else f"{result.dtype}"
-        raise TypeError(
-            f"{name}: the function must return a real, floating scalar, got a {kind} one; take its "
-            "real part or its size, or use GradientTape, whose gradient of a complex target is "
-            "TensorFlow's"
-        )
-    if result.shape not in ((), None):
-        raise TypeError(
-            f"{name}: the function must return a scalar, got shape {result.shape}; use jacobian, "
-            "or reduce the result with sum or mean"
-        )
-    return result
-
-
-def tape_of(persistent: bool = False, strict: bool = False) -> GradientTape:
-    return GradientTape(persistent, watch_accessed_variables=False, strict=strict)
-
-
-def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
-    """Warn if derivatives of results lack a part; a strict tape raises when it is asked."""
-    if tape._may_lack and not tape._strict:
-        targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
-        tell(severed(tape, targets, sources), False)
-
-
-def _same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:
-    if structure(got) != structure(want):
-        raise ValueError(
-            f"{name}: {what} must have the structure of {other}, {structure(want)}, got "
-            f"{structure(got)}"
-        )
 
 
 # -- gradients -------------------------------------------------------------------------------------
@@ -228,7 +84,7 @@ def value_and_grad(
         with tape_of(strict=strict) as tape:
             tape.watch(call.sources)
             result, aux = call.run(fn, has_aux)
-        target = _scalar(result, "grad")
+        target = real_scalar(result, "grad")
         warn_of_breaks(tape, [target], call.sources)
         grads = tape.gradient(target, call.sources, unconnected_gradients="zero")
         return ((result, aux) if has_aux else result), call.pack(grads)
@@ -327,7 +183,7 @@ def vjp(
     warn_of_breaks(tape, targets, call.sources)
 
     def pull(cotangents: Any) -> Any:
-        _same_structure("vjp", "cotangents", cotangents, "the result", result)
+        same_structure("vjp", "cotangents", cotangents, "the result", result)
         grads = tape.gradient(
             targets,
             call.sources,
@@ -394,7 +250,7 @@ def jvp(
     2.0
     """
     primals, tangents = _arguments(primals, tangents, "jvp")
-    _same_structure("jvp", "tangents", tangents, "the arguments", primals)
+    same_structure("jvp", "tangents", tangents, "the arguments", primals)
     call = Call("jvp", range(len(primals)), primals, {})
     given = leaves_of(tangents)
     result, tangent, aux = push(fn, call, call.sources, given, has_aux, strict)
@@ -469,7 +325,7 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
     connected = [i for i, g in enumerate(grads) if g is not None]
 
     def push(*tangents: Any) -> Any:
-        _same_structure("linearize", "tangents", tangents, "the arguments", primals)
+        same_structure("linearize", "tangents", tangents, "the arguments", primals)
         given = leaves_of(tangents)
         if not connected:
             return pack_like(result, [Tensor(F.zeros_like(y.array)) for y in targets])
@@ -524,10 +380,3 @@ def hvp(fn: Function, primals: Any, tangents: Any, *, strict: bool = False) -> A
     slope = grad(fn, tuple(range(len(primals))), strict=strict)
     product = jvp(slope, primals, tangents, strict=strict)[1]
     return product[0] if single else product
-
-
-def sizes_of(source: Any, name: str) -> tuple[int, ...]:
-    shape = source.shape
-    if shape is None or None in shape:
-        raise TraceError(f"{name}: the shape of an argument is unknown in this trace: {shape}")
-    return tuple(shape)

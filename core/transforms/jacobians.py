@@ -19,7 +19,8 @@ from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .functional import ArgNums, Call, P, grad, push, sizes_of, tape_of, warn_of_breaks
+from .calls import ArgNums, Call, P, sizes_of, tape_of, warn_of_breaks
+from .functional import grad, push
 from .vmap import transform_of, vmap
 
 __all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]

@@ -13,7 +13,7 @@ from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
-from .functional import sizes_of
+from .calls import sizes_of
 
 __all__ = ["flatten"]
 

@@ -543,3 +543,36 @@ def test_a_tuple_within_an_index_is_saved(tmp_path: Any) -> None:
     gt.save(module, tmp_path / "picked.gt")
     found = gt.load(tmp_path / "picked.gt").pick(gt.constant(CUBE))
     np.testing.assert_array_equal(found, CUBE[(0, 1, 0), (3, 3, 2)])
+
+
+# -- sizes that a trace does not know --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: gt.interp([0.5], x, gt.constant([2.0, 1.0, 4.0])),
+        lambda x: gt.polyfit(gt.constant([0.0, 1.0, 2.0]), x, 1),
+        lambda x: gt.polyfit(gt.constant([0.0, 1.0, 2.0]), gt.constant([0.0, 1.0, 4.0]), 1, w=x),
+        lambda x: gt.histogram(x, 3, range=(0, 4), weights=gt.constant([2.0, 1.0, 4.0]))[0],
+        lambda x: gt.polyint(gt.constant([1.0, 2.0]), 3, x),
+        lambda x: gt.lexsort((x, gt.constant([1.0, 1.0, 0.0]))),
+    ],
+    ids=["interp", "polyfit", "polyfit w", "histogram", "polyint", "lexsort"],
+)
+def test_an_unknown_size_may_be_the_one_that_is_needed(call: Call) -> None:
+    x = gt.constant([1.0, 2.0, 3.0])
+    traced = gt.function(call, input_signature=[gt.TensorSpec([None], "float32")])
+    np.testing.assert_allclose(traced(x), call(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gt.digitize([1.0], [1j, 2.0]), "digitize: complex numbers have no order"),
+        (lambda: gt.lexsort(3.0), "lexsort: keys are a sequence"),
+    ],
+)
+def test_sorting_refuses_what_has_no_order_and_what_is_no_key(call: Call, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call()

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
+from ..common.ranks import differ
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.splitting import unstack
@@ -80,7 +81,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
         raise TypeError(
             f"polyfit: x must be a vector of known size, with elements, got shape {x.shape}"
         )
-    if y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+    if y.ndim not in (1, 2) or differ(y.shape[:1], x.shape):
         raise TypeError(f"polyfit: y of shape {y.shape} does not fit x of shape {x.shape}")
     x, y = (v if v.dtype.kind in "fc" else ops["cast"](v, dtype="float64") for v in (x, y))
     if rcond is None:
@@ -88,7 +89,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     matrix = vander(x, count)
     if w is not None:
         w = beside(w, x)
-        if w.shape != x.shape:
+        if differ(w.shape, x.shape):
             raise TypeError(f"polyfit: w of shape {w.shape} does not fit x of shape {x.shape}")
         column = ops["expand_dims"](w, axis=1)
         matrix, y = matrix * column, y * (w if y.ndim == 1 else column)

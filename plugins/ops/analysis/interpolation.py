@@ -11,7 +11,7 @@ from ..common.axes import axis_of, part_of
 from ..common.blending import blended
 from ..common.dtypes import as_floating, inexact
 from ..common.op_builders import named
-from ..common.ranks import known_rank, needs_axes
+from ..common.ranks import differ, known_rank, needs_axes
 from ..indexing.sorting import searchsorted
 from .differences import EARLIER, LATER, steps_between
 
@@ -70,7 +70,7 @@ def interp(
     if any(shape is not None and len(shape) != 1 for shape in shapes) or (0,) in shapes:
         raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
     broadcast_shapes(*shapes, op="interp")
-    if None not in shapes and shapes[0] != shapes[1]:
+    if differ(*shapes):
         raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
     # in double precision: coordinates near to each other, or many periods away, lose it all else
     dtype = np.result_type(x.dtype, xp.dtype, fp.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core.extend import Tensor, among, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
-from ..common.ranks import as_vector
+from ..common.ranks import as_vector, differ
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 from .vector_convolution import as_vectors, convolved, vector_size
@@ -278,7 +278,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     constants = beside(0 if k is None else k, p)
     if constants.shape in ((), (1,)):
         constants = ops["broadcast_to"](constants, shape=(times,))
-    if constants.shape != (times,):
+    if differ(constants.shape, (times,)):
         raise ValueError(f"polyint: {times} constants are needed, got shape {constants.shape}")
     for i in range(times):
         powers = np.arange(size + i, 0, -1)

@@ -9,9 +9,27 @@ from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
 
-__all__ = ["as_columns", "as_vector", "known_rank", "like_columns", "needs_axes", "with_axes"]
+__all__ = [
+    "as_columns",
+    "as_vector",
+    "differ",
+    "known_rank",
+    "like_columns",
+    "needs_axes",
+    "with_axes",
+]
 
 Places = tuple[tuple[int, ...], ...]
+
+
+def differ(shape: Any, other: Any) -> bool:
+    """Return whether two shapes are known to differ: in a trace, sizes may be unknown."""
+    if shape is None or other is None:
+        return False
+    pairs = zip(shape, other, strict=False)
+    return len(shape) != len(other) or any(
+        None not in pair and pair[0] != pair[1] for pair in pairs
+    )
 
 
 def _inserted(shape: Any, places: Places) -> Any:

@@ -8,12 +8,14 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor
 from ..common.kernels import cast_to
-from ..common.op_builders import elementwise, op
+from ..common.op_builders import elementwise, named, op
 
-__all__ = ["cast", "stop_gradient"]
+__all__ = ["cast", "copy", "stop_gradient"]
 
-# in public it is gradtape.copy: NumPy has given the name to a matrix
-elementwise("identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own.")
+# public as gradtape.copy, since NumPy's identity is a matrix; files know it by this name
+_copy = elementwise(
+    "identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a tensor of its own."
+)
 stop_gradient = elementwise(
     "stop_gradient",
     lambda xp, x: x,
@@ -75,3 +77,30 @@ def cast(x: Any, dtype: Any) -> Tensor:
     if wanted.kind not in "biufc":
         raise TypeError(f"cast: a tensor holds numbers or booleans, not dtype {wanted}")
     return _cast(x, dtype=wanted.name)
+
+
+@named
+def copy(x: Any) -> Tensor:
+    """Return the same values as a tensor of its own; gradients reach ``x``.
+
+    Parameters
+    ----------
+    x
+        A tensor of any shape and dtype.
+
+    Returns
+    -------
+    Tensor
+        A tensor of the shape and dtype of ``x``, with another identity on tapes.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` does not convert to a tensor.
+
+    Examples
+    --------
+    >>> gt.copy(gt.constant([1, 2])).tolist()
+    [1, 2]
+    """
+    return _copy(x)

@@ -25,6 +25,7 @@ from ....core.extend import (
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
+from ..common.ranks import differ
 from ..common.scattering import scatter_add
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
@@ -389,7 +390,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     ValueError
         If ``bins`` is no vector, or known (not in a trace) and in no order.
     TypeError
-        If ``x`` is complex.
+        If ``x`` or ``bins`` is complex.
 
     Examples
     --------
@@ -400,7 +401,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     """
     x = beside(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
     bins = beside(bins, x)
-    if x.dtype.kind == "c":
+    if "c" in (x.dtype.kind, bins.dtype.kind):
         raise TypeError("digitize: complex numbers have no order, so that they have no bins")
     if bins.shape is not None and len(bins.shape) != 1:
         raise ValueError(f"digitize: the bins must be a vector, got shape {bins.shape}")
@@ -443,7 +444,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     Raises
     ------
     TypeError
-        If there are no keys.
+        If there are no keys, or a number stands in their place.
     ValueError
         If their shapes differ, or a trace does not know how many there are.
     numpy.exceptions.AxisError
@@ -459,7 +460,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     if not columns:
         raise TypeError("lexsort: at least one key is needed")
     shapes = [x.shape for x in columns]
-    if any(shape != shapes[0] for shape in shapes):
+    if any(differ(shape, shapes[0]) for shape in shapes):
         raise ValueError(f"lexsort: keys must have one shape, got {shapes}")
     axis = one_axis(axis, "lexsort")
     order = _argsort(columns[0], axis=axis)
@@ -470,6 +471,8 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 
 
 def _rows_of(keys: Tensor) -> list[Tensor]:
-    if keys.shape is None or not keys.shape or keys.shape[0] is None:
+    if keys.shape == ():
+        raise TypeError("lexsort: keys are a sequence, or a tensor of at least one axis")
+    if keys.shape is None or keys.shape[0] is None:
         raise ValueError(f"lexsort: how many keys there are is unknown, for shape {keys.shape}")
     return [keys[i] for i in range(keys.shape[0])]

@@ -13,6 +13,7 @@ from ..common.batching import refused
 from ..common.dtypes import as_floating
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
+from ..common.ranks import differ
 from ..indexing.sorting import searchsorted
 from ..shapes.ranges import even_steps
 
@@ -269,7 +270,7 @@ def histogram(
     x = _real(as_tensor(x))
     if weights is not None:
         weights = beside(weights, x)
-        if weights.shape != x.shape:
+        if differ(weights.shape, x.shape):
             raise ValueError(
                 f"histogram: a weight per element is needed, got shapes {x.shape} and "
                 f"{weights.shape}"

@@ -1,0 +1,98 @@
+"""What a tape is asked with: targets and sources, upstream gradients, and choices in words."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from ..base.dtypes import is_differentiable
+from ..base.spec import unsure
+from ..base.tree import flatten
+from ..ops.dispatch import check_alive, is_transformed
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+
+__all__ = ["UnconnectedGradients", "check_rows", "handle_of", "seeds_of", "unconnected_kind"]
+
+
+class UnconnectedGradients(enum.Enum):
+    """What :meth:`GradientTape.gradient` returns for a source without influence on the target.
+
+    ``NONE`` (or the word ``"none"``) stands for ``None``, ``ZERO`` (or ``"zero"``) for zeros of the
+    source's shape and dtype.
+
+    Examples
+    --------
+    >>> x, y = gt.constant(1.0), gt.constant(2.0)
+    >>> with gt.GradientTape() as tape:
+    ...     tape.watch([x, y])
+    ...     z = 3.0 * x
+    >>> tape.gradient(z, [x, y], unconnected_gradients=gt.UnconnectedGradients.ZERO)[1].item()
+    0.0
+    """
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def check_rows(parallel_iterations: int | None, name: str) -> None:
+    if parallel_iterations is None:
+        return
+    if isinstance(parallel_iterations, bool) or not isinstance(parallel_iterations, int):
+        raise TypeError(
+            f"{name}: parallel_iterations must be an integer or None, got {parallel_iterations!r}"
+        )
+    if parallel_iterations < 1:
+        raise ValueError(
+            f"{name}: parallel_iterations must be at least 1, got {parallel_iterations}"
+        )
+
+
+def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
+    """Return the tensor that stands for a target or source; a variable is not watched by this."""
+    if type(leaf) is Tensor:
+        if is_transformed(leaf.array):
+            check_alive(leaf.array)
+        return leaf
+    if isinstance(leaf, Variable):
+        return leaf.handle()
+    if method == "batch_jacobian":
+        raise TypeError(
+            f"batch_jacobian: {argument} must be one Tensor or Variable, got {type(leaf).__name__}"
+        )
+    raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}")
+
+
+def seeds_of(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None]:
+    if output_gradients is None:
+        return [None] * len(targets)
+    leaves = flatten(output_gradients)
+    if len(leaves) != len(targets):
+        raise ValueError(f"gradient: {len(targets)} targets but {len(leaves)} output_gradients")
+    seeds: list[Tensor | None] = []
+    for target, leaf in zip(targets, leaves, strict=True):
+        if leaf is None:
+            raise ValueError("gradient: output_gradients contains None; pass zeros instead")
+        seed = as_tensor(leaf)
+        if seed.dtype != target.dtype and is_differentiable(target.dtype):
+            if seed.dtype.kind == "c" and target.dtype.kind != "c":
+                raise TypeError(
+                    f"gradient: output_gradients has dtype {seed.dtype}, its target is real "
+                    f"({target.dtype}); pass the real part"
+                )
+            seed = seed.astype(target.dtype)
+        shape, want = seed.shape, target.shape
+        if shape != want and not unsure(shape) and not unsure(want):
+            raise ValueError(
+                f"gradient: output_gradients has shape {shape}, its target has shape {want}"
+            )
+        seeds.append(seed)
+    return seeds
+
+
+def unconnected_kind(value: UnconnectedGradients | str) -> UnconnectedGradients:
+    try:
+        return UnconnectedGradients(value)
+    except ValueError:
+        raise ValueError(f"unconnected_gradients must be 'none' or 'zero', got {value!r}") from None

@@ -1,0 +1,188 @@
+"""One call of a function to differentiate: its arguments, its sources and what it returns."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from ..base.context import active_tapes
+from ..base.dtypes import is_differentiable
+from ..base.table import ops
+from ..base.tree import flatten as leaves_of
+from ..base.tree import pack_like, structure
+from ..errors import TraceError
+from ..tape.broken import severed, tell
+from ..tape.tape import GradientTape
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+
+__all__ = [
+    "ArgNums",
+    "Call",
+    "Function",
+    "P",
+    "R",
+    "real_scalar",
+    "same_structure",
+    "sizes_of",
+    "tape_of",
+    "warn_of_breaks",
+]
+
+Function = Callable[..., Any]
+ArgNums = int | str | Sequence[int | str]
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Call:
+    """A call of a function, some of whose arguments are differentiated.
+
+    Attributes
+    ----------
+    chosen
+        The differentiated arguments, as the caller gave them: one, or a tuple.
+    sources
+        Their leaves, as tensors of their own identity (or the variables that they are).
+    """
+
+    def __init__(self, name: str, argnums: ArgNums, args: Any, kwargs: Any) -> None:
+        self.args, self.kwargs = list(args), dict(kwargs)
+        self.sources: list[Any]
+        self.chosen: Any
+        if argnums == 0 and type(argnums) is int and args and type(args[0]) is Tensor:
+            self.chosen = args[0]  # the commonest call, in short
+            self.sources = [_source(args[0], name, 0)]
+            self.args[0] = self.sources[0]
+            return
+        chosen: Any = argnums
+        single = isinstance(chosen, str) or not hasattr(chosen, "__iter__")
+        keys = [_argument_key(key, name) for key in ([chosen] if single else chosen)]
+        for key in keys:
+            if isinstance(key, str) and key not in self.kwargs:
+                raise TypeError(f"{name}: argnums names {key!r}, which was not passed by keyword")
+            if not isinstance(key, str) and not -len(args) <= key < len(args):
+                raise TypeError(
+                    f"{name}: argnums is {argnums}, but there are {len(args)} positional arguments"
+                )
+        if not keys:
+            raise ValueError(f"{name}: argnums is empty")
+        places = [key if isinstance(key, str) else key % len(args) for key in keys]
+        if len(set(places)) < len(places):
+            raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
+        self.sources = []
+        found = []
+        for key in keys:
+            container: Any = self.kwargs if isinstance(key, str) else self.args
+            tree = container[key]
+            leaves = [_source(leaf, name, key) for leaf in leaves_of(tree)]
+            self.sources += leaves
+            container[key] = pack_like(tree, list(leaves))
+            found.append(tree)
+        own = [x.id for x in self.sources if isinstance(x, Variable)]
+        if len(set(own)) < len(own):
+            raise ValueError(
+                f"{name}: a variable is passed twice; pass its value, variable.value, to tell the "
+                "places apart"
+            )
+        self.chosen = found[0] if single else tuple(found)
+
+    def run(self, fn: Function, has_aux: bool = False) -> tuple[Any, Any]:
+        """Return the function's result, and what it returns besides."""
+        result = fn(*self.args, **self.kwargs)
+        if not has_aux:
+            return result, None
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError("with has_aux, the function must return a pair (result, auxiliary)")
+        return result
+
+    def pack(self, leaves: Sequence[Any]) -> Any:
+        """Return one result per source in the structure of the arguments."""
+        return pack_like(self.chosen, list(leaves))
+
+
+def _argument_key(key: Any, name: str) -> int | str:
+    if isinstance(key, str):
+        return key
+    try:
+        if isinstance(key, bool):
+            raise TypeError
+        return operator.index(key)
+    except TypeError:
+        raise TypeError(
+            f"{name}: argnums must be an argument's position or name, or several of them, got "
+            f"{key!r}"
+        ) from None
+
+
+def _source(leaf: Any, name: str, key: Any) -> Any:
+    if isinstance(leaf, Variable):
+        tensor: Any = leaf
+    elif leaf is None:
+        raise TypeError(
+            f"{name}: argument {key!r} holds None, which has no derivative; leave it out, or "
+            "choose other arguments with argnums"
+        )
+    else:
+        tensor = as_tensor(leaf)
+        if is_differentiable(tensor.dtype):
+            # a tensor of its own: what the function reaches by another way is a constant
+            alone = not active_tapes.get()
+            tensor = Tensor(tensor.array) if alone else ops["identity"](tensor)
+    if not is_differentiable(tensor.dtype):
+        raise TypeError(
+            f"{name}: argument {key!r} holds {tensor.dtype} values, which have no derivative; "
+            + (
+                "pass floating ones, or fix them: functools.partial(fn, ...)"
+                if name in ("jvp", "vjp", "linearize", "hvp")
+                else "pass floating ones, or choose other arguments with argnums"
+            )
+        )
+    return tensor
+
+
+def real_scalar(value: Any, name: str) -> Tensor:
+    result = value.value if isinstance(value, Variable) else value
+    if not isinstance(result, Tensor):
+        raise TypeError(f"{name}: the function must return a tensor, got {type(value).__name__}")
+    if result.dtype.kind != "f":
+        kind = "complex" if result.dtype.kind == "c" else f"{result.dtype}"
+        raise TypeError(
+            f"{name}: the function must return a real, floating scalar, got a {kind} one; take its "
+            "real part or its size, or use GradientTape, whose gradient of a complex target is "
+            "TensorFlow's"
+        )
+    if result.shape not in ((), None):
+        raise TypeError(
+            f"{name}: the function must return a scalar, got shape {result.shape}; use jacobian, "
+            "or reduce the result with sum or mean"
+        )
+    return result
+
+
+def tape_of(persistent: bool = False, strict: bool = False) -> GradientTape:
+    return GradientTape(persistent, watch_accessed_variables=False, strict=strict)
+
+
+def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence[Any]) -> None:
+    """Warn if derivatives of results lack a part; a strict tape raises when it is asked."""
+    if tape._may_lack and not tape._strict:
+        targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
+        tell(severed(tape, targets, sources), False)
+
+
+def same_structure(name: str, what: str, got: Any, other: str, want: Any) -> None:
+    if structure(got) != structure(want):
+        raise ValueError(
+            f"{name}: {what} must have the structure of {other}, {structure(want)}, got "
+            f"{structure(got)}"
+        )
+
+
+def sizes_of(source: Any, name: str) -> tuple[int, ...]:
+    shape = source.shape
+    if shape is None or None in shape:
+        raise TraceError(f"{name}: the shape of an argument is unknown in this trace: {shape}")
+    return tuple(shape)
