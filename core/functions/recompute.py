@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.context import active_tapes, calling_in, recording_to, strictness, training_mode
+from ..base.context import (
+    active_graph,
+    active_tapes,
+    calling_in,
+    recording_to,
+    strictness,
+    training_mode,
+)
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
@@ -18,7 +26,7 @@ from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable
+from ..tensors.variable import Variable, exclusive
 from .custom import custom_gradient
 
 __all__ = ["recompute_grad"]
@@ -33,6 +41,8 @@ class _Outside(Recorder):
         self.recorders = recorders
         self.records = Everything()
         self.variables: dict[int, Variable] = {}
+        #: What variables held when the function began.
+        self.states: dict[int, tuple[Variable, Tensor]] = {}
         self.tensors: dict[int, Tensor] = {}
         # what was there before has a smaller id
         self._first = next_id()
@@ -40,6 +50,11 @@ class _Outside(Recorder):
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Note a variable that was read."""
         self.variables.setdefault(variable.id, variable)
+        self.states.setdefault(variable.id, (variable, Tensor(read.array)))
+
+    def changing(self, variable: Variable, before: Tensor) -> None:
+        """Note what a variable held."""
+        self.states.setdefault(variable.id, (variable, before))
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
@@ -77,7 +92,8 @@ def recompute_grad(f: Fn) -> Fn:
     ----------
     f
         A function of tensors, in any nested containers, and of Python values, that returns the same
-        result whenever it is called. It may read variables.
+        result whenever it is called with variables as they were: it may read and assign them, and
+        draw random numbers. The second call has the values of the first, and assigns nothing.
 
     Returns
     -------
@@ -105,6 +121,10 @@ def recompute_grad(f: Fn) -> Fn:
         with recording_to((outside,)):
             returned = f(*places, **kwargs)
         outside.hear(flatten(returned))
+        states = list(outside.states.values())
+        for recorder in active_tapes.get():
+            for variable, before in states:
+                recorder.changing(variable, before)
         closed = list(outside.tensors.values())
 
         @custom_gradient
@@ -119,7 +139,7 @@ def recompute_grad(f: Fn) -> Fn:
                 strict = strictness.get()
                 with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
-                    with calling_in(None if mode is None else mode.training):
+                    with _as_then(states), calling_in(None if mode is None else mode.training):
                         repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)
                 if not strict:
@@ -138,6 +158,26 @@ def recompute_grad(f: Fn) -> Fn:
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]
+
+
+@contextmanager
+def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
+    """Run a block with variables as they were; afterwards they are as they are now."""
+    graph = active_graph.get()
+    if graph is not None:
+        with graph.apart([(variable, then.array) for variable, then in states]):
+            yield
+        return
+    others = [(variable, then) for variable, then in states if variable.array is not then.array]
+    with exclusive(variable for variable, _ in others):
+        now = [(variable, variable.array) for variable, _ in others]
+        try:
+            for variable, then in others:
+                variable.set_array(then.array)
+            yield
+        finally:
+            for variable, array in now:
+                variable.set_array(array)
 
 
 def _apart(leaf: Any) -> Any:
