@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..base.context import (
+    Batching,
+    active_batches,
     active_graph,
     active_tapes,
     calling_in,
@@ -46,15 +48,20 @@ class _Outside(Recorder):
         self.tensors: dict[int, Tensor] = {}
         # what was there before has a smaller id
         self._first = next_id()
+        self._graph = active_graph.get()
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Note a variable that was read."""
         self.variables.setdefault(variable.id, variable)
-        self.states.setdefault(variable.id, (variable, Tensor(read.array)))
+        self.changing(variable, read)
 
     def changing(self, variable: Variable, before: Tensor) -> None:
         """Note what a variable held."""
-        self.states.setdefault(variable.id, (variable, before))
+        if variable.id in self.states:
+            return
+        if active_graph.get() is not self._graph:  # in a branch, say, which assigns nothing
+            before = Tensor(self._graph.read(variable) if self._graph else variable.array)
+        self.states[variable.id] = variable, Tensor(before.array)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
@@ -114,7 +121,7 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        mode = training_mode.get()
+        mode, batches = training_mode.get(), active_batches.get()
         outside = _Outside(active_tapes.get())
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
@@ -139,7 +146,10 @@ def recompute_grad(f: Fn) -> Fn:
                 strict = strictness.get()
                 with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
-                    with _as_then(states), calling_in(None if mode is None else mode.training):
+                    with (
+                        _as_then(states, batches),
+                        calling_in(None if mode is None else mode.training),
+                    ):
                         repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)
                 if not strict:
@@ -161,13 +171,28 @@ def recompute_grad(f: Fn) -> Fn:
 
 
 @contextmanager
-def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
-    """Run a block with variables as they were; afterwards they are as they are now."""
+def _as_then(
+    states: Sequence[tuple[Variable, Tensor]], batches: Sequence[Batching]
+) -> Iterator[None]:
+    """Run a block with variables as they were, and in the batches; undo what it assigns."""
+    levels = {batch.level for batch in batches}
+    inside = (batch for batch in active_batches.get() if batch.level not in levels)
+    token = active_batches.set((*batches, *inside))
     graph = active_graph.get()
-    if graph is not None:
-        with graph.apart([(variable, then.array) for variable, then in states]):
-            yield
-        return
+    try:
+        if graph is None:
+            with _holding(states):
+                yield
+        else:
+            with graph.apart([(variable, then.array) for variable, then in states]):
+                yield
+    finally:
+        active_batches.reset(token)
+
+
+@contextmanager
+def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
+    """Run a block with variables as they were; then they are as they are now."""
     others = [(variable, then) for variable, then in states if variable.array is not then.array]
     with exclusive(variable for variable, _ in others):
         now = [(variable, variable.array) for variable, _ in others]

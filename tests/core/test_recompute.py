@@ -172,6 +172,45 @@ def test_the_second_run_draws_what_the_first_drew(noise, run) -> None:
     np.testing.assert_allclose(y.numpy(), g.numpy().sum(), rtol=1e-5)
 
 
+LOOPS = {
+    "scan": lambda f, x: gt.scan(lambda c, i: (f(c), i), x, gt.ones((3,)))[0],
+    "while_loop": lambda f, x: gt.while_loop(
+        lambda i, c: i < 3, lambda i, c: (i + 1, f(c)), (gt.constant(0), x)
+    )[1],
+    "cond": lambda f, x: gt.cond(gt.sum(x) > 0, lambda: f(x), lambda: x),
+    "vmap": lambda f, x: gt.vmap(f, randomness="different")(x),
+}
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, gt.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("inside", [True, False], ids=["in it", "around it"])
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_the_second_run_draws_the_same_beside_loops(loop, inside, trace) -> None:
+    def noisy(x):
+        return x * gt.random.normal(())
+
+    block = functools.partial(loop, gt.recompute_grad(noisy))
+    if inside:
+        block = gt.recompute_grad(lambda x: loop(noisy, x))
+    y, g = trace(gt.value_and_grad(lambda x: gt.sum(block(x))))(gt.ones((4,)))
+    np.testing.assert_allclose(y.numpy(), g.numpy().sum(), rtol=1e-5)
+
+
+def test_the_second_run_draws_the_same_in_a_file(tmp_path) -> None:
+    class Block(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = gt.layers.Dropout(0.5)
+
+        @gt.function(input_signature=[gt.TensorSpec([None])])
+        def __call__(self, x):
+            return gt.recompute_grad(lambda x: self.drop(x, training=True))(x)
+
+    gt.save(Block(), tmp_path / "block")
+    y, pull = gt.vjp(gt.load(tmp_path / "block"), gt.ones((20,)))
+    np.testing.assert_array_equal(pull(gt.ones((20,)))[0].numpy(), y.numpy())
+
+
 def test_random_numbers_go_on_as_without_recomputing() -> None:
     drawn = []
     for wrap in (lambda f: f, gt.recompute_grad):
