@@ -151,6 +151,17 @@ def test_broadcasting_shows_in_the_first_batch_of_more_than_one() -> None:
         run(model(), batches, loss=squared)
 
 
+@pytest.mark.parametrize("validating", [True, False])
+def test_broadcasting_shows_in_later_labels_of_another_rank(validating: bool) -> None:
+    labels = YES.astype("float32")
+    first, other = (X, labels[:, None]), (X, labels)
+    with pytest.raises(ValueError, match="every label beside every prediction"):
+        if validating:
+            run(model(), first, loss=squared, validation_data=other)
+        else:
+            run(model(), [first, other], loss=squared)
+
+
 # -- data ------------------------------------------------------------------------------------------
 
 
@@ -255,7 +266,15 @@ def test_probabilities_are_not_taken_for_logits(net: Any) -> None:
     assert history["accuracy"][-1] > 0.8
 
 
-@pytest.mark.parametrize("after", [None, lambda x: gt.squeeze(x, axis=-1), lambda x: x[:, 0]])
+@pytest.mark.parametrize(
+    "after",
+    [
+        None,
+        lambda x: gt.squeeze(x, axis=-1),
+        lambda x: x[:, 0],
+        lambda x: gt.clip(x, 1e-7, 1.0 - 1e-7),
+    ],
+)
 def test_a_sigmoid_is_not_taken_for_logits(after: Any) -> None:
     net = Sequential([Dense(1, activation="sigmoid"), *([after] if after else [])])
     with pytest.raises(ValueError, match=r"ends in sigmoid.*BinaryCrossentropy\(from_logits=Fal"):
