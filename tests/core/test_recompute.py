@@ -156,7 +156,7 @@ NOISE = {
 RUNS = {
     "eager": lambda f: lambda x: gt.value_and_grad(lambda x: gt.sum(f(x)))(x),
     "traced": lambda f: gt.function(gt.value_and_grad(lambda x: gt.sum(f(x)))),
-    "traced inside": lambda f: gt.value_and_grad(lambda x, g=gt.function(f): gt.sum(g(x))),
+    "traced inside": lambda f: gt.value_and_grad(gt.function(lambda x: gt.sum(f(x)))),
     "a branch": lambda f: (
         lambda x: gt.value_and_grad(
             lambda x: gt.sum(gt.cond(gt.constant(True), lambda: f(x), lambda: x))

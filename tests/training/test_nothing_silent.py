@@ -155,11 +155,9 @@ def test_broadcasting_shows_in_the_first_batch_of_more_than_one() -> None:
 def test_broadcasting_shows_in_later_labels_of_another_rank(validating: bool) -> None:
     labels = YES.astype("float32")
     first, other = (X, labels[:, None]), (X, labels)
+    data, held_out = ([first], [other]) if validating else ([first, other], None)
     with pytest.raises(ValueError, match="every label beside every prediction"):
-        if validating:
-            run(model(), first, loss=squared, validation_data=other)
-        else:
-            run(model(), [first, other], loss=squared)
+        run(model(), data, loss=squared, validation_data=held_out)
 
 
 # -- data ------------------------------------------------------------------------------------------
