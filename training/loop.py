@@ -136,7 +136,7 @@ class Trainer(Session):
         """Do one training step; return the loss and metrics of the batch before it."""
         with GradientTape() as tape:
             predicted, value = self._forward(x, y, training=True)
-        number = float(value.array)
+        number = float(value)
         if not math.isfinite(number):
             raise FloatingPointError(
                 f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
@@ -178,7 +178,7 @@ class Trainer(Session):
         for x, y in batches:
             predicted, value = self._forward(x, y, training=False)
             for name, number in {
-                "loss": float(value.array),
+                "loss": float(value),
                 **self._measured(y, predicted),
             }.items():
                 totals[name] += number * len(x)

@@ -353,3 +353,10 @@ def test_a_schedule_or_variable_does_not_climb(rate: float) -> None:
             optimizer.apply_gradients([(gt.constant(1.0), w)])
     assert w.item() == 1.0
     assert SGD(gt.constant(0.5)).learning_rate.item() == 0.5
+
+
+@pytest.mark.parametrize("use", [fit, evaluate])
+def test_training_is_not_traced(use: Any) -> None:
+    net = model()
+    with pytest.raises(gt.errors.TraceError, match="its value is not known while a function is tr"):
+        gt.function(lambda: use(net, (X, X[:, :1]), loss="mse") and None)()
