@@ -115,7 +115,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
     return list(dict.fromkeys(reasons))
 
 
-def _assigned(tape: GradientTape, start: int, ends: Collection[int]) -> list[str]:
+def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
     """Return the assignments by which a source has a part in targets."""
     records = tape._all
     assigned = [b for b in tape._breaks if b.is_read and b.output != ELSEWHERE]
