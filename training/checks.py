@@ -26,8 +26,8 @@ __all__ = ["FirstLook", "check_labels", "check_restored", "whats_not_finite"]
 
 #: The activations that end in probabilities.
 _SQUASHING = ("sigmoid", "softmax")
-#: Ops that hand on values as they are.
-_PASSING = ("cast", "expand_dims", "getitem", "reshape", "squeeze")
+#: Ops that hand on values as they are, or off the ends of their range.
+_PASSING = ("cast", "clip", "expand_dims", "getitem", "reshape", "squeeze")
 
 
 def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:

@@ -68,7 +68,7 @@ class Trainer(Session):
             check_restored(model)
         self.variables: list[Variable] = []
         self.method = method
-        self._seen = 0  # the size of the batch that was looked at
+        self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
         self._totals: dict[str, float] = {}
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
@@ -136,7 +136,7 @@ class Trainer(Session):
         """Do one training step; return the loss and metrics of the batch before it."""
         with GradientTape() as tape:
             predicted, value = self._forward(x, y, training=True)
-        number = float(value.array)
+        number = float(value)
         if not math.isfinite(number):
             raise FloatingPointError(
                 f"fit: the loss is {number}; a smaller learning rate, or scaled inputs, may help. "
@@ -147,9 +147,13 @@ class Trainer(Session):
         return {"loss": number, **self._measured(y, predicted)}
 
     def _forward(self, x: Tensor, y: Tensor, training: bool) -> tuple[Tensor, Tensor]:
-        """Return the predictions and the mean loss of a batch; look closely at the first."""
-        # a batch of one example cannot show what broadcasts
-        if self._seen > 1 or self._seen == len(x):
+        """Return the predictions and the mean loss of a batch; look closely at the first.
+
+        Also at the first with labels of another rank, or in a column, as validation data may have.
+        """
+        alike = x.ndim, y.ndim, y.shape[-1] == 1
+        seen = self._looked.get(alike, 0)
+        if seen > 1 or seen == len(x):  # a batch of one example cannot show what broadcasts
             predicted = self.call(x, training)
             return predicted, ops["mean"](self.loss(y, predicted))
         look = FirstLook(self.method, self.loss, self.kind)
@@ -162,7 +166,7 @@ class Trainer(Session):
             raise TypeError(
                 f"{self.method}: the loss has dtype {value.dtype}; it must be real to be minimised"
             )
-        self._seen = len(x)
+        self._looked[alike] = len(x)
         return predicted, value
 
     def evaluate(
@@ -174,7 +178,7 @@ class Trainer(Session):
         for x, y in batches:
             predicted, value = self._forward(x, y, training=False)
             for name, number in {
-                "loss": float(value.array),
+                "loss": float(value),
                 **self._measured(y, predicted),
             }.items():
                 totals[name] += number * len(x)

@@ -103,9 +103,9 @@ def convert_to_tensor(
     value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None
 ) -> Any:
     """Return ``value`` as a tensor, itself if it is one; see :func:`constant`."""
-    if type(value) is gradtape.Tensor and dtype is None:
-        return value
-    if isinstance(value, (gradtape.Variable, np.ndarray, np.generic)) and dtype is None:
+    if isinstance(value, gradtape.Variable):
+        value = value.value  # as_tensor's reads under one tape are one
+    if isinstance(value, (gradtape.Tensor, np.ndarray, np.generic)) and dtype is None:
         return gradtape.as_tensor(value)
     return constant(value, dtype)
 

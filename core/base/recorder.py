@@ -67,3 +67,6 @@ class Recorder:
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Hear that a variable was read, and that ``read`` is its value."""
+
+    def changing(self, variable: Variable, before: Tensor) -> None:
+        """Hear that a variable is about to be assigned, and what it held."""

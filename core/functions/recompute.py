@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.context import active_tapes, calling_in, recording_to, strictness, training_mode
+from ..base.context import (
+    Batching,
+    active_batches,
+    active_graph,
+    active_tapes,
+    calling_in,
+    recording_to,
+    strictness,
+    training_mode,
+)
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
 from ..base.table import ops
@@ -18,7 +28,7 @@ from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable
+from ..tensors.variable import Variable, exclusive
 from .custom import custom_gradient
 
 __all__ = ["recompute_grad"]
@@ -33,13 +43,25 @@ class _Outside(Recorder):
         self.recorders = recorders
         self.records = Everything()
         self.variables: dict[int, Variable] = {}
+        #: What variables held when the function began.
+        self.states: dict[int, tuple[Variable, Tensor]] = {}
         self.tensors: dict[int, Tensor] = {}
         # what was there before has a smaller id
         self._first = next_id()
+        self._graph = active_graph.get()
 
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Note a variable that was read."""
         self.variables.setdefault(variable.id, variable)
+        self.changing(variable, read)
+
+    def changing(self, variable: Variable, before: Tensor) -> None:
+        """Note what a variable held."""
+        if variable.id in self.states:
+            return
+        if active_graph.get() is not self._graph:  # in a branch, say, which assigns nothing
+            before = Tensor(self._graph.read(variable) if self._graph else variable.array)
+        self.states[variable.id] = variable, Tensor(before.array)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
@@ -77,7 +99,8 @@ def recompute_grad(f: Fn) -> Fn:
     ----------
     f
         A function of tensors, in any nested containers, and of Python values, that returns the same
-        result whenever it is called. It may read variables.
+        result whenever it is called with variables as they were: it may read and assign them, and
+        draw random numbers. The second call has the values of the first, and assigns nothing.
 
     Returns
     -------
@@ -98,13 +121,17 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        mode = training_mode.get()
+        mode, batches = training_mode.get(), active_batches.get()
         outside = _Outside(active_tapes.get())
         with recording_to(()):
             places = pack_like(args, [_apart(leaf) for leaf in flatten(args)])
         with recording_to((outside,)):
             returned = f(*places, **kwargs)
         outside.hear(flatten(returned))
+        states = list(outside.states.values())
+        for recorder in active_tapes.get():
+            for variable, before in states:
+                recorder.changing(variable, before)
         closed = list(outside.tensors.values())
 
         @custom_gradient
@@ -119,7 +146,10 @@ def recompute_grad(f: Fn) -> Fn:
                 strict = strictness.get()
                 with GradientTape(watch_accessed_variables=False, strict=strict) as tape:
                     tape.watch([*sources, *variables])
-                    with calling_in(None if mode is None else mode.training):
+                    with (
+                        _as_then(states, batches),
+                        calling_in(None if mode is None else mode.training),
+                    ):
                         repeated = f(*places, **kwargs)
                 targets = _tensors(repeated)
                 if not strict:
@@ -138,6 +168,41 @@ def recompute_grad(f: Fn) -> Fn:
         return pack_like(returned, [None if x is None else next(found) for x in flatten(returned)])
 
     return wrapper  # type: ignore[return-value]
+
+
+@contextmanager
+def _as_then(
+    states: Sequence[tuple[Variable, Tensor]], batches: Sequence[Batching]
+) -> Iterator[None]:
+    """Run a block with variables as they were, and in the batches; undo what it assigns."""
+    levels = {batch.level for batch in batches}
+    inside = (batch for batch in active_batches.get() if batch.level not in levels)
+    token = active_batches.set((*batches, *inside))
+    graph = active_graph.get()
+    try:
+        if graph is None:
+            with _holding(states):
+                yield
+        else:
+            with graph.apart([(variable, then.array) for variable, then in states]):
+                yield
+    finally:
+        active_batches.reset(token)
+
+
+@contextmanager
+def _holding(states: Sequence[tuple[Variable, Tensor]]) -> Iterator[None]:
+    """Run a block with variables as they were; then they are as they are now."""
+    others = [(variable, then) for variable, then in states if variable.array is not then.array]
+    with exclusive(variable for variable, _ in others):
+        now = [(variable, variable.array) for variable, _ in others]
+        try:
+            for variable, then in others:
+                variable.set_array(then.array)
+            yield
+        finally:
+            for variable, array in now:
+                variable.set_array(array)
 
 
 def _apart(leaf: Any) -> Any:

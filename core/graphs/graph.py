@@ -7,7 +7,8 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ..base.context import active_graph
@@ -84,6 +85,7 @@ class Graph(BaseGraph):
         self._captured: dict[Symbol, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
+        self._apart = False
 
     # -- building --------------------------------------------------------------------------------
 
@@ -260,6 +262,9 @@ class Graph(BaseGraph):
         TraceError
             Inside a gradient function or another nested graph.
         """
+        if self._apart:
+            self._reads[variable] = self.adopt(array)
+            return
         if self.parent is not None:
             raise TraceError(
                 f"{user_line()}: variable {variable.name!r} is assigned inside a gradient "
@@ -270,6 +275,28 @@ class Graph(BaseGraph):
         self.nodes.append(Node(Written(variable), (value,), {}, (symbol,)))
         self._reads[variable] = symbol
         self.updates[variable] = symbol
+
+    @contextmanager
+    def apart(self, values: Iterable[tuple[Variable, Any]]) -> Iterator[None]:
+        """Run a block in which variables begin with other values; what it assigns is forgotten.
+
+        Parameters
+        ----------
+        values
+            Variables, and arrays as :meth:`adopt` takes them.
+
+        Yields
+        ------
+        None
+            What the block computes is part of the program.
+        """
+        before = self._reads.copy(), self._apart
+        self._reads.update((variable, self.adopt(array)) for variable, array in values)
+        self._apart = True
+        try:
+            yield
+        finally:
+            self._reads, self._apart = before
 
     def custom(
         self,

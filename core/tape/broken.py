@@ -14,7 +14,15 @@ from ..base.dtypes import is_differentiable
 from ..base.unknown import warn_user
 from ..errors import BrokenPathWarning, GradientError
 from ..tensors.tensor import Tensor
-from .records import MultiOutputRecord, edges, is_lost, outputs_of, reachable
+from .records import (
+    ELSEWHERE,
+    MultiOutputRecord,
+    edges,
+    is_lost,
+    is_read,
+    outputs_of,
+    reachable,
+)
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -87,6 +95,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
     """Return why gradients lack what they should have; nothing, if they lack nothing.
 
     A value that was read may have gone anywhere: that counts where no other path leads to a target.
+    So does one that was assigned, but for what is read later of a variable that is followed.
     """
     if not tape._may_lack:
         return []
@@ -94,6 +103,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
     starts = [x.id for x in sources if is_differentiable(x.dtype)]
     reasons = lost_between(records, starts, ends)
     for start in starts:
+        reasons += _assigned(tape, start, ends)
         if start in ends or not ends.isdisjoint(reachable(records, {start}, lost=False)):
             continue
         reached = reachable(records, {start})
@@ -103,6 +113,25 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
             if b.is_read and b.input in reached and b.input < max(ends)
         ]
     return list(dict.fromkeys(reasons))
+
+
+def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
+    """Return the assignments by which a source has a part in targets."""
+    records = tape._all
+    assigned = [b for b in tape._breaks if b.is_read and b.output != ELSEWHERE]
+    reached = reachable(records, {start}) if assigned else ()
+    found = []
+    for b in assigned:
+        if b.input not in reached:
+            continue
+        later = {b.output}  # what a traced function reads after it has assigned
+        if not is_read(records.get(b.output)):
+            later = {
+                id for id, r in records.items() if id > b.time and is_read(r) and r[0] == b.output
+            }
+        if not ends.isdisjoint(reachable(records, later)):
+            found.append(b.reason)
+    return found
 
 
 def tell(reasons: Sequence[str], strict: bool) -> None:

@@ -347,6 +347,7 @@ class RecordingTape(Recorder):
         for x in inputs:
             if x.id in self.records:
                 self._may_lack = True
-                self._breaks.extend(Break(y.id, x.id, why, floats=True) for y in outputs)
+                now = next_id()
+                self._breaks.extend(Break(y.id, x.id, why, True, now) for y in outputs)
                 if not outputs:
                     self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))

@@ -139,6 +139,8 @@ class Break(NamedTuple):
     why: Op | str  # an op that has no rule for the input, or a reason in words
     #: Whether floats depend on the input all the same.
     floats: bool = False
+    #: Tensors with a larger id were made later.
+    time: int = 0
 
     @property
     def is_read(self) -> bool:

@@ -53,9 +53,10 @@ class GradientTape(RecordingTape):
         Raise :class:`GradientError` where a gradient lacks a part, or is ``None``, because a path
         from a source to the target is broken by what has no gradient and yet gives floats that
         depend on the source: an op without gradient rules, rounding, integers that become floats
-        again, an assignment; a value that was read (``x.numpy()``), if no other path leads to the
-        target. Not broken are :func:`gradtape.stop_gradient`, which says that it is meant,
-        conditions, and integers that select. Costs a little more per op. False by default.
+        again, an assignment to a variable that is followed; an assignment to another, and a value
+        that was read (``x.numpy()``), if no other path leads to the target. Not broken are
+        :func:`gradtape.stop_gradient`, which says that it is meant, conditions, and integers that
+        select. Costs a little more per op. False by default.
 
     Examples
     --------

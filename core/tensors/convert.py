@@ -86,7 +86,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     Parameters
     ----------
     value
-        What :func:`gradtape.constant` takes, or a variable, whose value is read.
+        What :func:`gradtape.constant` takes, or a variable, whose value is read: under one tape
+        it is one tensor each time, where ``variable.value`` is another one.
     dtype
         The dtype, if not the value's own; a tensor is cast to it.
 

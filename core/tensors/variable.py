@@ -95,10 +95,16 @@ class Variable(Operators):
         a constant.
         """
         graph = active_graph.get()
-        return self.read_as(self._array if graph is None else graph.read(self))
+        read = Tensor(self._array if graph is None else graph.read(self))
+        for tape in active_tapes.get():
+            tape.accessed(self, read)
+        return read
 
     def read_as(self, array: Any) -> Tensor:
         """Return a tensor of what the variable holds, and tell the active tapes of the read.
+
+        For ops, which keep it to themselves: rows that are taken of a variable one by one are then
+        rows of one tensor. A user's reads are told apart, since each may be a source.
 
         Parameters
         ----------
@@ -124,7 +130,8 @@ class Variable(Operators):
         return read
 
     def _read(self) -> Tensor:
-        return self.value
+        graph = active_graph.get()
+        return self.read_as(self._array if graph is None else graph.read(self))
 
     def handle(self) -> Tensor:
         """Return the value with the variable's identity on tapes, without watching the variable.
@@ -319,6 +326,8 @@ class Variable(Operators):
             )
 
     def _set(self, array: Any) -> None:
+        for tape in active_tapes.get():
+            tape.changing(self, self._current())
         graph = active_graph.get()
         if graph is None:
             self._array = array
@@ -335,6 +344,8 @@ class Variable(Operators):
         array
             An array of the variable's backend, shape and dtype.
         """
+        for tape in active_tapes.get():
+            tape.changing(self, Tensor(self._array))
         self._array = array
 
     def numpy(self) -> NDArray[Any] | Any:

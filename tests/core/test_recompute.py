@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -143,3 +145,115 @@ def test_whatever_the_function_depends_on_has_its_gradient(program, traced) -> N
 
     for mine, right in zip(slopes(gt.recompute_grad), slopes(lambda f: f), strict=True):
         np.testing.assert_allclose(mine.numpy(), right.numpy(), rtol=1e-12)
+
+
+NOISE = {
+    "random numbers": lambda: lambda x: x * gt.random.normal((20,)),
+    "dropout": lambda: functools.partial(gt.layers.Dropout(0.5), training=True),
+    "a traced function": lambda: gt.function(lambda x: x * gt.random.normal((20,))),
+    "within another": lambda: gt.recompute_grad(lambda x: x * gt.random.normal((20,))),
+}
+RUNS = {
+    "eager": lambda f: lambda x: gt.value_and_grad(lambda x: gt.sum(f(x)))(x),
+    "traced": lambda f: gt.function(gt.value_and_grad(lambda x: gt.sum(f(x)))),
+    "traced inside": lambda f: gt.value_and_grad(gt.function(lambda x: gt.sum(f(x)))),
+    "a branch": lambda f: (
+        lambda x: gt.value_and_grad(
+            lambda x: gt.sum(gt.cond(gt.constant(True), lambda: f(x), lambda: x))
+        )(x)
+    ),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE)
+def test_the_second_run_draws_what_the_first_drew(noise, run) -> None:
+    y, g = run(gt.recompute_grad(noise()))(gt.ones((20,)))
+    np.testing.assert_allclose(y.numpy(), g.numpy().sum(), rtol=1e-5)
+
+
+LOOPS = {
+    "scan": lambda f, x: gt.scan(lambda c, i: (f(c), i), x, gt.ones((3,)))[0],
+    "while_loop": lambda f, x: gt.while_loop(
+        lambda i, c: i < 3, lambda i, c: (i + 1, f(c)), (gt.constant(0), x)
+    )[1],
+    "cond": lambda f, x: gt.cond(gt.sum(x) > 0, lambda: f(x), lambda: x),
+    "vmap": lambda f, x: gt.vmap(f, randomness="different")(x),
+}
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, gt.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("inside", [True, False], ids=["in it", "around it"])
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_the_second_run_draws_the_same_beside_loops(loop, inside, trace) -> None:
+    def noisy(x):
+        return x * gt.random.normal(())
+
+    block = functools.partial(loop, gt.recompute_grad(noisy))
+    if inside:
+        block = gt.recompute_grad(lambda x: loop(noisy, x))
+    y, g = trace(gt.value_and_grad(lambda x: gt.sum(block(x))))(gt.ones((4,)))
+    np.testing.assert_allclose(y.numpy(), g.numpy().sum(), rtol=1e-5)
+
+
+def test_the_second_run_draws_the_same_in_a_file(tmp_path) -> None:
+    class Block(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = gt.layers.Dropout(0.5)
+
+        @gt.function(input_signature=[gt.TensorSpec([None])])
+        def __call__(self, x):
+            return gt.recompute_grad(lambda x: self.drop(x, training=True))(x)
+
+    gt.save(Block(), tmp_path / "block")
+    y, pull = gt.vjp(gt.load(tmp_path / "block"), gt.ones((20,)))
+    np.testing.assert_array_equal(pull(gt.ones((20,)))[0].numpy(), y.numpy())
+
+
+def test_random_numbers_go_on_as_without_recomputing() -> None:
+    drawn = []
+    for wrap in (lambda f: f, gt.recompute_grad):
+        generator = gt.random.Generator(3)
+        f = gt.grad(wrap(lambda x, generator=generator: x * generator.normal(())))
+        drawn.append([f(1.0).item() for _ in range(3)])
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, gt.function], ids=["eager", "traced"])
+def test_the_second_run_assigns_nothing(trace) -> None:
+    x = gt.constant([[1.0], [3.0]])
+    norm, counter = gt.layers.BatchNorm(momentum=0.5), gt.Variable(0.0, trainable=False)
+    norm(x)
+
+    @gt.recompute_grad
+    def block(x):
+        counter.assign_add(1.0)
+        return norm(x, training=True) * counter
+
+    def step(x):
+        with gt.GradientTape() as tape:
+            y = gt.sum(block(x) * x)
+        return y, tape.gradient(y, norm.beta)
+
+    for count in (1.0, 2.0):
+        _, slope = trace(step)(x)
+        assert slope.numpy() == [4.0 * count]
+    assert counter.numpy() == 2.0
+    assert norm.moving_mean.numpy() == [1.5]
+
+
+@pytest.mark.parametrize("trace", [lambda f: f, gt.function], ids=["eager", "traced"])
+def test_the_second_run_reads_what_the_first_read(trace) -> None:
+    v = gt.Variable(2.0)
+    block = gt.recompute_grad(lambda x: x * v * v)
+
+    def step(x):
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = block(x)
+        v.assign(10.0)
+        return tape.gradient(y, [x, v])
+
+    assert [g.item() for g in trace(step)(gt.constant(3.0))] == [4.0, 12.0]
+    assert v.numpy() == 10.0

@@ -199,6 +199,45 @@ def test_an_assignment_breaks_a_path() -> None:
         assert gt.grad(f)(X).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("trace", [lambda f: f, gt.function], ids=["eager", "traced"])
+@pytest.mark.parametrize("method", ["assign", "assign_add", "assign_sub"])
+def test_an_assignment_breaks_a_path_beside_others(method, trace) -> None:
+    v = gt.Variable([1.0, 1.0])
+
+    @trace
+    def f(x):
+        getattr(v, method)(x * 5.0)
+        return gt.sum(v * x)
+
+    with gt.GradientTape(strict=True) as tape:
+        tape.watch(X)
+        y = f(X)
+    with pytest.raises(GradientError, match=r"assign.* variable 'Variable' passes no gradient"):
+        tape.gradient(y, X)
+
+
+def test_a_step_inside_a_strict_tape_is_no_step_to_differentiate() -> None:
+    v = gt.Variable(2.0)
+    with gt.GradientTape(strict=True) as outer:
+        with gt.GradientTape() as tape:
+            y = v * v
+        v.assign_sub(0.1 * tape.gradient(y, v))
+        z = v * v
+    with pytest.raises(GradientError, match="assign_sub to variable"):
+        outer.gradient(z, v)
+
+
+@pytest.mark.parametrize("trainable", [True, False])
+def test_an_assignment_that_nothing_reads_breaks_no_path(trainable) -> None:
+    v = gt.Variable([1.0, 1.0], trainable=trainable)
+    with gt.GradientTape(strict=True) as tape:
+        tape.watch(X)
+        new = X * 5.0
+        y = gt.sum(v * X)
+        v.assign(new)
+    assert tape.gradient(y, X).tolist() == [1.0, 1.0]
+
+
 def test_a_forward_accumulator_may_be_strict() -> None:
     with gt.ForwardAccumulator(X, gt.ones(2), strict=True) as acc:
         whole, lost = X * 2.0, gt.floor(X) * X

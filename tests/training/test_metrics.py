@@ -151,3 +151,11 @@ def test_a_saved_metric_goes_on(
     assert found.get_config() == root.metric.get_config()
     found.update_state(labels, predictions)
     assert found.result().item() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("labels", [[0.0, 1.0, 1.0], [-1.0, 1.0, 1.0], [0.05, 0.95, 0.95]])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_binary_accuracy_takes_the_side_of_any_label_of_yes_or_no(labels, dtype) -> None:
+    y = np.array(labels, dtype)[:, None]
+    right = gt.training.metrics.binary_accuracy(y, [[-2.0], [3.0], [-1.0]], threshold=0.0)
+    assert right.tolist() == [1.0, 1.0, 0.0]

@@ -151,6 +151,15 @@ def test_broadcasting_shows_in_the_first_batch_of_more_than_one() -> None:
         run(model(), batches, loss=squared)
 
 
+@pytest.mark.parametrize("validating", [True, False])
+def test_broadcasting_shows_in_later_labels_of_another_rank(validating: bool) -> None:
+    labels = YES.astype("float32")
+    first, other = (X, labels[:, None]), (X, labels)
+    data, held_out = ([first], [other]) if validating else ([first, other], None)
+    with pytest.raises(ValueError, match="every label beside every prediction"):
+        run(model(), data, loss=squared, validation_data=held_out)
+
+
 # -- data ------------------------------------------------------------------------------------------
 
 
@@ -255,7 +264,15 @@ def test_probabilities_are_not_taken_for_logits(net: Any) -> None:
     assert history["accuracy"][-1] > 0.8
 
 
-@pytest.mark.parametrize("after", [None, lambda x: gt.squeeze(x, axis=-1), lambda x: x[:, 0]])
+@pytest.mark.parametrize(
+    "after",
+    [
+        None,
+        lambda x: gt.squeeze(x, axis=-1),
+        lambda x: x[:, 0],
+        lambda x: gt.clip(x, 1e-7, 1.0 - 1e-7),
+    ],
+)
 def test_a_sigmoid_is_not_taken_for_logits(after: Any) -> None:
     net = Sequential([Dense(1, activation="sigmoid"), *([after] if after else [])])
     with pytest.raises(ValueError, match=r"ends in sigmoid.*BinaryCrossentropy\(from_logits=Fal"):
@@ -336,3 +353,10 @@ def test_a_schedule_or_variable_does_not_climb(rate: float) -> None:
             optimizer.apply_gradients([(gt.constant(1.0), w)])
     assert w.item() == 1.0
     assert SGD(gt.constant(0.5)).learning_rate.item() == 0.5
+
+
+@pytest.mark.parametrize("use", [fit, evaluate])
+def test_training_is_not_traced(use: Any) -> None:
+    net = model()
+    with pytest.raises(gt.errors.TraceError, match="its value is not known while a function is tr"):
+        gt.function(lambda: use(net, (X, X[:, :1]), loss="mse") and None)()

@@ -130,7 +130,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     Parameters
     ----------
     y_true
-        Labels, 0 and 1.
+        Labels: what is above 1/2 is yes, so they may be 0 and 1, -1 and 1, or smoothed.
     y_pred
         Probabilities; or logits, with a ``threshold`` of 0. The same shape ``(..., n)``, but for a
         last axis of size 1 that only one of them has.
@@ -152,7 +152,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     [0.5]
     """
     y_true, y_pred = alike("binary_accuracy", y_true, y_pred)
-    hit = ops["equal"]((y_pred > threshold).astype(y_true.dtype), y_true)
+    hit = ops["equal"](y_pred > threshold, y_true > 0.5)
     return mean_of(hit.astype("float32"))
 
 

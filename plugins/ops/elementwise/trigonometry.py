@@ -136,7 +136,8 @@ arctan = atan = elementwise(
 def _over_square(x: Any, distance: Any) -> Any:
     nowhere = F.logical_or(distance == 0, F.isinf(distance))
     distance = F.where(nowhere, 1.0, distance)
-    return F.where(nowhere, 0.0, x) / distance / distance  # twice: the square could overflow
+    # twice, since the square could overflow; zeros of its shape, since x may be a number
+    return F.where(nowhere, F.zeros_like(distance), x) / distance / distance
 
 
 arctan2 = atan2 = elementwise(
