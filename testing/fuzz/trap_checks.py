@@ -268,7 +268,8 @@ def _modes(fn: Callable[..., Any], xs: list[Array], slopes: list[Array]) -> Iter
 
 def _natural(y: Array, xs: list[Array]) -> float:
     """Return the size of a slope that changes the value by its own size."""
-    size = max(float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in xs)
+    sizes = [float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in xs]
+    size = min((size for size in sizes if size), default=0.0)
     return float(np.abs(y[np.isfinite(y)]).sum()) / size if size else 0.0
 
 

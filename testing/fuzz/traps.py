@@ -43,16 +43,21 @@ def _beyond(size: float) -> Callable[[list[Array]], bool]:
 
 
 def _dense(xs: list[Array]) -> bool:
-    """Return whether what repeats with 1, or with the second array, does so many times."""
-    period = np.abs(xs[1]) if len(xs) > 1 else 1.0
-    with np.errstate(all="ignore"):
-        return bool(np.any(np.abs(xs[0]) > 1e6 * period))
+    """Return whether what repeats with 1, or with the second array, does so within a step."""
+    period = float(np.abs(xs[1]).min(initial=1.0)) if len(xs) > 1 else 1.0
+    return (float(np.abs(xs[0]).max(initial=0.0)) or 1.0) > 1e3 * period
 
 
 def _flat(xs: list[Array]) -> bool:
     """Return whether matrices have singular values that rounding does not tell from 0."""
     values = [np.linalg.svd(x, compute_uv=False) for x in xs if np.all(np.isfinite(x))]
     return any(v.size and v.min() <= 1e-12 * v.max() for v in values)
+
+
+def _crossing(xs: list[Array]) -> bool:
+    """Return whether singular values are equal up to rounding, or 0."""
+    values = np.linalg.svd(xs[0], compute_uv=False)
+    return _flat(xs) or bool(np.any(np.abs(np.diff(values)) <= 1e-4 * values.max(initial=0.0)))
 
 
 _KINKS = {kink.call: kink.reason for kink in KINKS if kink.on_purpose}
@@ -70,6 +75,12 @@ EXPLAINED = (
         for name in ("lstsq", "pinv", "cond")
     ),
     Explained("norm(x, 'nuc')", "in float32", _anywhere, _RANK),
+    Explained(
+        "tanh_shrink",
+        "the gradient",
+        lambda xs: not _beyond(1e-4)(xs),
+        "the value is a difference that rounding leaves nothing of",
+    ),
     Explained("norm(x, -2)", "the gradient", _flat, _RANK),
     Explained(
         "normalization",
@@ -89,16 +100,14 @@ EXPLAINED = (
         lambda xs: not all(np.any(x) for x in xs),
         "a vector of length 0 has no direction",
     ),
-    Explained(
-        "linalg.qr", "at second order", _flat, "R has a kink at a matrix of low rank"
-    ),
+    Explained("linalg.qr", "at second order", _flat, "R has a kink at a matrix of low rank"),
     Explained(
         "labels=x / gt.sum(x)", "", _beyond(1e100), "parts of the product are beyond the range"
     ),
     Explained(
         "svdvals(x) ** 2",
         "at second order",
-        _flat,
+        _crossing,
         "a rule sees one op at a time: write gt.sum(gt.square(x))",
     ),
 )
