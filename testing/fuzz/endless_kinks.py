@@ -138,6 +138,15 @@ ENDLESS: list[Kink] = [
         0.0,
         "it is relu, and not 0 · ∞",
     ),
+    Kink(
+        "gt.training.losses.log_cosh(np.zeros(1), x)",
+        "",
+        "tf.keras.losses.logcosh(tf.zeros_like(x), x)",
+        [0.0],
+        [0.0],
+        [1.0],
+        "smooth: a parabola near 0",
+    ),
     *(
         Kink(
             "gt.training.losses.log_cosh(np.zeros(1), x)",
