@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kink import CONSTANT, FAR, INF, Kink, NAN, NEG, PARTS, ROOT, TO_NAN, of_nn, same
+from .kink import CONSTANT, FAR, INF, NAN, NEG, PARTS, ROOT, TO_NAN, Kink, of_nn, same
 
 __all__ = ["ENDLESS"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .kink import COMPOSED, INF, Interval, JUMP, Kink, MIDDLE, NEG, ROOT, SIDES, of_nn, same
+from .kink import COMPOSED, INF, JUMP, MIDDLE, NEG, ROOT, SIDES, Interval, Kink, of_nn, same
 
 __all__ = ["FINITE"]
 

@@ -64,7 +64,7 @@ def is_right(value: Any, right: Any) -> bool:
         return all(map(is_right, value, rows))
     if isinstance(right, PAGE["Interval"]):
         return bool(right.low <= value <= right.high)
-    return bool(value == right or math.isfinite(right) and math.isclose(value, right))
+    return bool(value == right or (math.isfinite(right) and math.isclose(value, right)))
 
 
 @pytest.mark.parametrize(
