@@ -99,8 +99,13 @@ def clip_by_global_norm(
     ([0.6, 0.8], 5.0)
     """
     size = global_norm(tensors) if norm is None else as_tensor(norm)
-    scale = clip_norm / ops["maximum"](size, clip_norm)
-    return [None if t is None else t * scale.astype(as_tensor(t).dtype) for t in tensors], size
+    ratio = ops["maximum"](size, clip_norm) / clip_norm
+    return [None if t is None else _shortened(as_tensor(t), ratio) for t in tensors], size
+
+
+def _shortened(t: Tensor, ratio: Tensor) -> Tensor:
+    """Return ``t / ratio`` in the dtype of ``t``, which may be too narrow for the ratio."""
+    return t / ratio if t.dtype == ratio.dtype else (t / ratio).astype(t.dtype)
 
 
 def check_clipping(optimizer: str, *sizes: float | None) -> dict[str, float]:

@@ -35,6 +35,13 @@ def _conditioned(x: Array) -> bool:
     return _matrix(x) and bool(np.all(np.linalg.cond(x) < 40.0))
 
 
+def _spectrum_apart(x: Array) -> bool:
+    if not _conditioned(x):
+        return False
+    values = np.linalg.svd(x, compute_uv=False), np.linalg.eigvalsh(x + np.swapaxes(x, -1, -2))
+    return all(bool(np.all(np.abs(np.diff(v)) > MARGIN)) for v in values)
+
+
 #: Kinds of operands: what a value must be like, and how to make it so from another (or None).
 KINDS: dict[str, tuple[Callable[[Array], bool], str | None]] = {
     "r": (lambda x: x.dtype.kind == "f", None),
@@ -51,6 +58,7 @@ KINDS: dict[str, tuple[Callable[[Array], bool], str | None]] = {
     "A": (lambda x: x.dtype.kind == "f" and x.ndim >= 2 and x.size > 0, None),
     "q": (lambda x: x.dtype.kind == "f" and _matrix(x), None),
     "m": (lambda x: x.dtype.kind == "f" and _conditioned(x), None),
+    "e": (lambda x: x.dtype.kind == "f" and _spectrum_apart(x), None),
     "n2": (lambda x: x.ndim >= 1 and x.size > 0, None),  # real or complex, with an axis
 }
 

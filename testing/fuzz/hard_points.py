@@ -10,7 +10,7 @@ import gradtape as gt
 
 from .program import Array
 
-__all__ = ["MATRICES", "PAIRS", "SINGLES", "VECTORS", "elementwise", "hard"]
+__all__ = ["MATRICES", "PAIRS", "SINGLES", "TWO_VECTORS", "VECTORS", "elementwise", "hard"]
 
 #: Points of elementwise functions.
 SINGLES = (
@@ -54,6 +54,31 @@ VECTORS: tuple[str, ...] = (
     "gt.scan(lambda c, a: (gt.logaddexp(c, a), c), 0.0, x)[0]",
     "gt.where(x > 0.0, gt.sqrt(gt.abs(x)), x)",
     "gt.cond(gt.sum(x) > 0.0, lambda a: gt.tanh(a), lambda a: a, x)",
+)
+#: What selects, and what is constant in parts: a gradient, or the op's name by explain.
+VECTORS += (
+    *("gt.union1d(x, -x)", "gt.intersect1d(x, x[1:])", "gt.setdiff1d(x, x[:1])"),
+    *("gt.setxor1d(x, x[:1])", "gt.nextafter(x, 2.5)", "gt.histogram_bin_edges(x, 3)"),
+    *("gt.unique_counts(x).values", "gt.floor(x)", "gt.cast(gt.argsort(x), 'float64')"),
+    *("gt.spacing(x)", "gt.cast(gt.cast(x, 'int64'), 'float64')", "gt.sign(x)", "gt.rint(x)"),
+    "gt.cast(gt.count_nonzero(x), 'float64')",
+)
+#: Calls of two vectors of one length.
+TWO_VECTORS: tuple[str, ...] = (
+    *("gt.dot(x, y)", "gt.outer(x, y)", "gt.convolve(x, y)", "gt.where(x > 0.5, x, y)"),
+    *("gt.concatenate([x, y])", "gt.stack([x, y])", "gt.cross(x, y)", "gt.kron(x, y)"),
+    *("gt.linalg.solve(gt.eye(2, dtype=x.dtype) * 2.0, x + y)", "gt.interp(y, [0.0, 1.0], x)"),
+    *(
+        "gt.average(x, weights=gt.abs(y) + 1)",
+        "gt.quantile(x, gt.clip(y, 0, 1))",
+        "gt.clip(x, y, 3)",
+    ),
+    "gt.nn.sigmoid_cross_entropy_with_logits(labels=gt.clip(x, 0, 1), logits=y)",
+    "gt.nn.softmax_cross_entropy_with_logits(labels=x / gt.sum(x), logits=y)",
+    "gt.training.losses.mean_squared_error(x, y)",
+    "gt.nn.cosine_similarity(x, y)",
+    "gt.polyval(x, y)",
+    "x @ y",
 )
 MATRICES: tuple[str, ...] = (
     *(

@@ -95,7 +95,7 @@ LINALG: list[Template] = [
     *("gt.linalg.inv(<m> * 1.5)", "gt.linalg.slogdet(<m>)[1]"),
     *("gt.linalg.solve(<m>, <rhs>)", "gt.linalg.pinv(<m>)", "gt.linalg.expm(<q> * 0.3)"),
     "(lambda m: gt.linalg.cholesky(m @ gt.matrix_transpose(m)))(<m>)",
-    *("gt.linalg.svdvals(<m>)", "gt.linalg.matrix_power(<q>, 3)", "gt.linalg.qr(<m>)[1]"),
+    *("gt.linalg.svdvals(<e>)", "gt.linalg.matrix_power(<q>, 3)", "gt.linalg.qr(<m>)[1]"),
     *("gt.linalg.matrix_power(<m>, -1)", "gt.linalg.qr(<m>)[0]", "gt.linalg.lstsq(<m>, <rhs>)[0]"),
     *("gt.trace(<A>)", "gt.diagonal(<A>)", "gt.tril(<A>)", "gt.triu(<A>, 1)", "gt.diag(<v>)"),
     *("gt.einsum('ij,ik->jk', <M>, <s>)", "gt.einsum('...i,...i->...', <n>, <s>)"),
@@ -103,10 +103,10 @@ LINALG: list[Template] = [
     *("gt.kron(<r>, <v>)", "gt.vdot(<n>, <s>)", "gt.vecdot(<n>, <s>)", "gt.linalg.norm(<M> + 0.1)"),
     "gt.linalg.solve_triangular(gt.tril(<m>), <rhs>, lower=True)",
     *(
-        "(lambda m: gt.linalg.eigvalsh(m + gt.matrix_transpose(m)))(<m>)",
+        "(lambda m: gt.linalg.eigvalsh(m + gt.matrix_transpose(m)))(<e>)",
         "gt.linalg.multi_dot([<M>, <t>])",
     ),
-    "gt.linalg.matrix_norm(<m>, ord=2)",
+    "gt.linalg.matrix_norm(<e>, ord=2)",
 ]
 ANALYSIS: list[Template] = [
     *("gt.diff(<n>, axis=<ax>)", "gt.convolve(<v>, <v>)", "gt.correlate(<v>, <v>, mode='full')"),

@@ -20,6 +20,11 @@ VAGUE = 1e-7
 AGREE = 1e-3  # share by which measured slopes may differ and still be one
 NEAR = 1e-2  # share by which a gradient may be off from them
 TINIEST = 1e-300  # less is lost where numbers underflow
+#: Dtypes of two arguments.
+MIXES = (
+    *(("float32", "float64"), ("float64", "float32"), ("float16", "float32")),
+    *(("float32", "int64"), ("int32", "float64"), ("float64", "bool")),
+)
 #: Errors by which a call refuses a point.
 REFUSED = (ValueError, IndexError, TypeError, ZeroDivisionError, np.linalg.LinAlgError)
 EPS = float(np.finfo(np.float64).eps)
@@ -39,11 +44,14 @@ def trapped(call: str, xs: list[Array]) -> Iterator[str]:
     y, slopes = _slopes(fn, xs)
     if y is None:
         return
+    yield from _told(fn, xs)
     yield from _dtypes(fn, xs)
+    yield from _mixed(fn, xs)
     yield from _measured(fn, xs, y, slopes)
     if np.all(np.isfinite(y)) and all(np.all(np.isfinite(g)) for g in slopes):
         yield from _modes(fn, xs, slopes)
         yield from _single(fn, xs)
+        yield from _second(fn, xs, y)
 
 
 def _weights(y: Any) -> Array:
@@ -71,6 +79,20 @@ def _slopes(fn: Callable[..., Any], xs: list[Array]) -> tuple[Array | None, list
     return np.asarray(y.numpy()), [np.asarray(g.numpy()) for g in grads]
 
 
+def _told(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
+    """Demand a gradient, or the name of the op that has none, of what a float result depends on."""
+    tensors = [gt.constant(x) for x in xs]
+    with gt.GradientTape(persistent=True) as tape:
+        tape.watch(tensors)
+        y = _first(fn(*tensors))
+    for position, x in enumerate(tensors):
+        if tape.gradient(y, x) is None and "ends" not in tape.explain(y, x):
+            moved = [t * 1.5 + 0.75 if i == position else t for i, t in enumerate(tensors)]
+            other = _first(fn(*moved)).numpy()
+            if not np.array_equal(other, y.numpy(), equal_nan=True):
+                yield f"the gradient is None, and explain says {tape.explain(y, x)!r}"
+
+
 def _dtypes(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
     for dtype in ("float16", "float32", "float64"):
         with np.errstate(over="ignore"):
@@ -83,13 +105,58 @@ def _dtypes(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
                 yield f"the gradient of {x.dtype}{list(x.shape)} is {g.dtype}{list(g.shape)}"
 
 
+def _mixed(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
+    """Compare gradients of mixed dtypes with those of ``float64``, at whole numbers."""
+    if len(xs) != 2 or not all(np.all(np.abs(x) < 10.0) for x in xs):
+        return
+    for mix in MIXES:
+        given = [np.rint(x).astype(dtype) for x, dtype in zip(xs, mix, strict=True)]
+        y, slopes = _slopes(fn, given)
+        wide_y, wide = _slopes(fn, [x.astype("float64") for x in given])
+        if y is None or wide_y is None or y.shape != wide_y.shape:
+            continue
+        for x, g, right in zip(given, slopes, wide, strict=True):
+            if x.dtype.kind != "f":
+                continue
+            if g.dtype != x.dtype or g.shape != x.shape:
+                yield f"of {mix} the gradient of {x.dtype} is {g.dtype}{list(g.shape)}"
+            elif np.allclose(y, wide_y, rtol=1e-2) and not np.allclose(
+                g, right, rtol=1e-2, atol=1e-2 * np.abs(right).max(initial=1e-3), equal_nan=True
+            ):
+                yield f"of {mix} the gradient is {g.tolist()}, of float64 {right.tolist()}"
+
+
+def _second(fn: Callable[..., Any], xs: list[Array], y: Array) -> Iterator[str]:
+    """Compare gradients of gradients with the slopes of gradients."""
+    weights = _weights(y)
+    sizes = np.concatenate([np.abs(x[x != 0.0]) for x in xs])
+    if not np.all((sizes > 1e-100) & (sizes < 1e100)):
+        return  # what the chain rule multiplies, cubes, would be beyond the range
+
+    def slope(*given: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(list(given))
+            y = _first(fn(*given))
+        found = tape.gradient(
+            y, list(given), output_gradients=weights, unconnected_gradients="zero"
+        )
+        return gt.concatenate([gt.reshape(g, (-1,)) for g in found], axis=0)
+
+    first, curves = _slopes(slope, xs)
+    if first is not None:
+        # terms of this size may have cancelled in it
+        size = float(np.abs(weights).sum()) + _natural(y, xs)
+        for said in _measured(slope, xs, first, curves, EPS * size):
+            yield f"at second order {said}"
+
+
 def _measured(
-    fn: Callable[..., Any], xs: list[Array], y: Array, slopes: list[Array]
+    fn: Callable[..., Any], xs: list[Array], y: Array, slopes: list[Array], floor: float = TINIEST
 ) -> Iterator[str]:
     """Compare with the slopes from either side, where there is a slope in every direction."""
     if not np.all(np.isfinite(y)) or not all(np.all(np.isfinite(x)) for x in xs):
         return
-    weights, noise = _weights(y), EPS * float(np.sum(np.abs(y))) + TINIEST
+    weights, noise = _weights(y), EPS * float(np.sum(np.abs(y))) + floor
     for ulps in (1.0, -2.0, 3.0):  # what rounding of the point changes
         near = _slopes(fn, [x * (1.0 + ulps * EPS * _unit(x)) for x in xs])[0]
         if near is None or near.shape != y.shape:
@@ -136,6 +203,8 @@ def _measured(
             parts += abs(slope)
             with np.errstate(all="ignore"):
                 have = float(g[index] * width)
+            if not np.isfinite(g[index]) and error / width > LARGEST**7:
+                return  # a slope beyond the range would be within the error
             if not abs(have - slope) <= NEAR * abs(slope) + error and not worst:
                 where = f"element {index} of {'xyz'[position]}"
                 worst = f"the gradient at {where} is {g[index]:.6g}, the slope {slope / width:.6g}"
@@ -192,15 +261,15 @@ def _modes(fn: Callable[..., Any], xs: list[Array], slopes: list[Array]) -> Iter
     ahead = float(np.sum(weights * tangent.numpy()))
     back = float(sum(np.sum(g) for g in slopes))
     scale = float(sum(np.sum(np.abs(g)) for g in slopes))
-    if np.isfinite(scale) and not abs(ahead - back) <= 1e-6 * scale + 1e-9 * _natural(
-        y.numpy(), xs
-    ):
+    allowed = 1e-6 * scale + 1e-9 * _natural(y.numpy(), xs) + TINIEST
+    if np.isfinite(scale) and not abs(ahead - back) <= allowed:
         yield f"forward mode gives {ahead:.6g}, the tape {back:.6g}"
 
 
 def _natural(y: Array, xs: list[Array]) -> float:
     """Return the size of a slope that changes the value by its own size."""
-    size = max(float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in xs)
+    sizes = [float(np.abs(x[np.isfinite(x)]).max(initial=0.0)) for x in xs]
+    size = min((size for size in sizes if size), default=0.0)
     return float(np.abs(y[np.isfinite(y)]).sum()) / size if size else 0.0
 
 
@@ -227,6 +296,8 @@ def _single(fn: Callable[..., Any], xs: list[Array]) -> Iterator[str]:
         # what rounding of the point alone changes
         near = _slopes(fn, [x.astype("float64") * (1.0 + 2.0**-22 * _unit(x)) for x in small])[1]
         unsteady = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(near, wide))
+        if not np.isfinite(unsteady):
+            continue
         scale = float(size.max(initial=0.0))
         rounding = 1e-5 * max(scale, _natural(wide_y, small)) + 30 * unsteady
         if not np.allclose(mine, right, rtol=1e-3, atol=rounding):

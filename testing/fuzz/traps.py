@@ -11,31 +11,121 @@ import argparse
 import itertools
 import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from .commands import Clock
-from .hard_points import MATRICES, PAIRS, SINGLES, VECTORS, elementwise, hard
-from .kinks import KINKS
+from .hard_points import MATRICES, PAIRS, SINGLES, TWO_VECTORS, VECTORS, elementwise, hard
+from .kinks import KINKS, Kink
 from .program import Array, literal
 from .trap_checks import trapped
 
 __all__ = ["add_arguments", "points", "run"]
 
-#: Calls that are not the slope of their value on purpose, and why.
-EXPLAINED: dict[str, str] = {
-    "ops['stop_gradient'](x)": "it says so",
-    "gt.clip_by_norm(x, 1.0)": "its factor is below the range where the norm's square is beyond it",
-    **dict.fromkeys(
-        ("ops['fmod'](x, y)", "ops['remainder'](x, y)", "gt.unwrap(x)"),
-        "it jumps within any step at a large number",
+
+class Explained(NamedTuple):
+    """What is not the slope of a value, or not the same in each precision, on purpose."""
+
+    call: str  # a part of the call
+    said: str  # how what is said of it begins
+    at: Callable[[list[Array]], bool]
+    reason: str
+
+
+def _anywhere(xs: list[Array]) -> bool:
+    return True
+
+
+def _beyond(size: float) -> Callable[[list[Array]], bool]:
+    return lambda xs: max(float(np.abs(x).max(initial=0.0)) for x in xs) > size
+
+
+def _dense(xs: list[Array]) -> bool:
+    """Return whether what repeats with 1, or with the second array, does so within a step."""
+    period = float(np.abs(xs[1]).min(initial=1.0)) if len(xs) > 1 else 1.0
+    return (float(np.abs(xs[0]).max(initial=0.0)) or 1.0) > 1e3 * period
+
+
+def _flat(xs: list[Array]) -> bool:
+    """Return whether matrices have singular values that rounding does not tell from 0."""
+    values = [np.linalg.svd(x, compute_uv=False) for x in xs if np.all(np.isfinite(x))]
+    return any(v.size and v.min() <= 1e-12 * v.max() for v in values)
+
+
+def _crossing(xs: list[Array]) -> bool:
+    """Return whether singular values are equal up to rounding, or 0."""
+    values = np.linalg.svd(xs[0], compute_uv=False)
+    return _flat(xs) or bool(np.any(np.abs(np.diff(values)) <= 1e-4 * values.max(initial=0.0)))
+
+
+_RANK = "singular values count as 0 that the precision cannot tell from it"
+#: What is so on purpose, beside the rows of the table of kinks, and why.
+EXPLAINED = (
+    Explained("stop_gradient", "", _anywhere, "it says so"),
+    *(
+        Explained(name, said, _dense, "it jumps within any step at a large number")
+        for name in ("ops['fmod']", "ops['remainder']", "unwrap", "floor", "rint", "'int64'")
+        for said in ("the gradient", "at second order")
     ),
-    **{kink.call: kink.reason for kink in KINKS if kink.on_purpose},
-}
-#: Calls that take singular values for 0 that the precision cannot tell from it.
-BY_PRECISION = ("lstsq", "pinv", "cond")
-ROUNDED = "normalization"  # the mean of large equal numbers is not quite that number
+    *(
+        Explained(f"linalg.{name}(", "in float32", _anywhere, _RANK)
+        for name in ("lstsq", "pinv", "cond")
+    ),
+    Explained("norm(x, 'nuc')", "in float32", _anywhere, _RANK),
+    *(
+        Explained(f"linalg.{name}(", "the gradient", _flat, "an inverse is all rounding there")
+        for name in ("slogdet", "inv", "solve")
+    ),
+    Explained(
+        "intersect1d",
+        "the gradient",
+        lambda xs: np.unique(xs[0]).size < xs[0].size,
+        "what two hold is the first one's",
+    ),
+    Explained(
+        "sigmoid_cross_entropy",
+        "forward mode",
+        lambda xs: not np.all(np.isfinite(xs[-1])),
+        "the slope by a label is the logit, and a tangent of 0 meets it: 0 · inf",
+    ),
+    Explained(
+        "tanh_shrink",
+        "the gradient",
+        lambda xs: not _beyond(1e-4)(xs),
+        "the value is a difference that rounding leaves nothing of",
+    ),
+    Explained("norm(x, -2)", "the gradient", _flat, _RANK),
+    Explained(
+        "normalization",
+        "",
+        _beyond(1e6),
+        "the mean of large equal numbers is not quite that number",
+    ),
+    Explained(
+        "kl_divergence", "in float32", _anywhere, "two softmaxes near to each other are rounded"
+    ),
+    Explained(
+        "ops['power']", "in float32", _beyond(2.0**24), "y - 1 is rounded, so the sign is, too"
+    ),
+    Explained(
+        "cosine_similarity",
+        "",
+        lambda xs: not all(np.any(x) for x in xs),
+        "a vector of length 0 has no direction",
+    ),
+    Explained("linalg.qr", "at second order", _flat, "R has a kink at a matrix of low rank"),
+    Explained(
+        "labels=x / gt.sum(x)", "", _beyond(1e100), "parts of the product are beyond the range"
+    ),
+    Explained(
+        "svdvals(x) ** 2",
+        "at second order",
+        _crossing,
+        "a rule sees one op at a time: write gt.sum(gt.square(x))",
+    ),
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +151,11 @@ def points(seed: int) -> Iterator[tuple[str, list[Array]]]:
             yield rng.choice(VECTORS), [hard(rng, (rng.choice([0, 1, 2, 2, 3, 4]),))]
         n = rng.choice([0, 1, 2, 2, 3])
         yield rng.choice(MATRICES), [hard(rng, (n, n))]
+        yield rng.choice(TWO_VECTORS), [hard(rng, (2,)), hard(rng, (2,))]
     while True:
         yield rng.choice(VECTORS), [hard(rng, (rng.choice([1, 2, 3, 4]),))]
         yield rng.choice(MATRICES), [hard(rng, (2, 2))]
+        yield rng.choice(TWO_VECTORS), [hard(rng, (2,)), hard(rng, (2,))]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,15 +184,23 @@ def run(options: argparse.Namespace) -> int:
 
 def found(call: str, xs: list[Array]) -> str:
     """Return the first thing that does not hold of a call at a point, if it is not explained."""
-    if call in EXPLAINED or (ROUNDED in call and np.abs(xs[0]).max(initial=0.0) > 1e6):
-        return ""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            said = next(trapped(call, xs), "")
-            ranks = any(name in call for name in BY_PRECISION)
-            return "" if ranks and said.startswith("in float32") else said
+            return next((said for said in trapped(call, xs) if not _on_purpose(call, xs, said)), "")
         except np.linalg.LinAlgError:
             return ""  # refused in words
         except Exception as error:
             return f"{type(error).__name__}: {error}"
+
+
+def _meets(kink: Kink, call: str, xs: list[Array]) -> bool:
+    """Return whether a call is a row's, at a point that has what makes the row's one a kink."""
+    where = np.ravel(kink.at)
+    where = where if np.all(np.isfinite(where)) else where[~np.isfinite(where)]
+    return call == kink.call and any(bool(np.isin(x, where).any()) for x in xs)
+
+
+def _on_purpose(call: str, xs: list[Array], said: str) -> bool:
+    listed = any(one.call in call and said.startswith(one.said) and one.at(xs) for one in EXPLAINED)
+    return listed or any(_meets(kink, call, xs) for kink in KINKS if kink.on_purpose)

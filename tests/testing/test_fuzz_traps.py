@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import runpy
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def is_right(value: Any, right: Any) -> bool:
         return all(map(is_right, value, rows))
     if isinstance(right, PAGE["Interval"]):
         return bool(right.low <= value <= right.high)
-    return bool(value == right or abs(value - right) <= 1e-9 * abs(right))
+    return bool(value == right or (math.isfinite(right) and math.isclose(value, right)))
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,21 @@ from ..common.op_builders import elementwise, named
 
 __all__ = ["clip", "fmax", "fmin", "maximum", "minimum"]
 
+
+def _is_nan(x: Any) -> Any:
+    return x != x  # of integers and Python numbers, too
+
+
 maximum = elementwise(
     "maximum",
-    x=lambda g, x, y: F.where(x >= y, g, 0.0),
-    y=lambda g, x, y: F.where(x >= y, 0.0, g),
+    x=lambda g, x, y: F.where(F.logical_or(x >= y, _is_nan(x)), g, 0.0),
+    y=lambda g, x, y: F.where(F.logical_or(x >= y, _is_nan(x)), 0.0, g),
     holomorphic=False,
     doc="""Return the larger of ``x`` and ``y``, elementwise; nan if either is nan.
 
     Notes
     -----
-    At a tie the gradient goes to ``x``.
+    At a tie the gradient goes to ``x``; where there is nan, to what is nan.
 
     Examples
     --------
@@ -32,14 +37,14 @@ maximum = elementwise(
 )
 minimum = elementwise(
     "minimum",
-    x=lambda g, x, y: F.where(x <= y, g, 0.0),
-    y=lambda g, x, y: F.where(x <= y, 0.0, g),
+    x=lambda g, x, y: F.where(F.logical_or(x <= y, _is_nan(x)), g, 0.0),
+    y=lambda g, x, y: F.where(F.logical_or(x <= y, _is_nan(x)), 0.0, g),
     holomorphic=False,
     doc="""Return the smaller of ``x`` and ``y``, elementwise; nan if either is nan.
 
     Notes
     -----
-    At a tie the gradient goes to ``x``.
+    At a tie the gradient goes to ``x``; where there is nan, to what is nan.
 
     Examples
     --------
@@ -103,12 +108,23 @@ fmin = elementwise(
     [1.0, 3.0, 3.0]
     """,
 )
+
+
+def _took_lower(x: Any, lower: Any, upper: Any) -> Any:
+    """Return where ``clip`` gives the lower bound; of several nans it gives the first."""
+    return (x < lower) & (lower <= upper) | _is_nan(lower) & (x == x)
+
+
+def _took_upper(x: Any, lower: Any, upper: Any) -> Any:
+    return (x > upper) | (lower > upper) | _is_nan(upper) & (x == x) & (lower == lower)
+
+
 _clip = elementwise(
     "clip",
     lambda xp, x, lower, upper: xp.minimum(xp.maximum(x, lower), upper),
-    x=lambda g, x, lower, upper: F.where(F.logical_and(x >= lower, x <= upper), g, 0.0),
-    lower=lambda g, x, lower, upper: F.where(F.logical_and(x < lower, lower <= upper), g, 0.0),
-    upper=lambda g, x, lower, upper: F.where(F.logical_or(x > upper, lower > upper), g, 0.0),
+    x=lambda g, x, lower, upper: F.where((x >= lower) & (x <= upper) | _is_nan(x), g, 0.0),
+    lower=lambda g, x, lower, upper: F.where(_took_lower(x, lower, upper), g, 0.0),
+    upper=lambda g, x, lower, upper: F.where(_took_upper(x, lower, upper), g, 0.0),
     holomorphic=False,
     doc="Limit ``x`` to the interval from ``lower`` to ``upper``.",
 )

@@ -62,9 +62,15 @@ def _power_exponent(g: Any, x: Any, out: Any) -> Any:
     if type(x) in SCALARS:
         if x == 0 or (type(x) is not complex and x < 0):
             return F.zeros_like(g)
+        if x == math.inf:
+            return g * F.where(out == 0, 0.0, F.where(out == 0, 1.0, out) * x)
         return g * (out * (cmath.log(x) if type(x) is complex else math.log(x)))
-    # 0 outside the logarithm's domain; the inner choice keeps its nan out
-    valid = x != 0 if x.dtype.kind == "c" else x > 0
+    # 0 outside the logarithm's domain, and where 0 meets its infinity
+    if x.dtype.kind == "c":
+        valid = x != 0
+    else:
+        valid = F.logical_and(x > 0, F.logical_or(x < math.inf, out != 0))
+    # the inner choice keeps nan out
     return g * F.where(valid, out * F.log(F.where(valid, x, 1)), 0)
 
 

@@ -366,7 +366,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
 
     Notes
     -----
-    ``t * clip_norm / max(norm(t), clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
+    ``t / (max(norm(t), clip_norm) / clip_norm)``, as in TensorFlow. The gradient at 0 is 1.
 
     References
     ----------
@@ -379,4 +379,5 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     """
     t = as_tensor(t)
     size = ops["norm"](t, axis=as_axis(axes, "clip_by_norm"), keepdims=True)
-    return ops["multiply"](t, ops["divide"](clip_norm, ops["maximum"](size, clip_norm)))
+    # exactly t / 1 inside; a factor below 1 would underflow before its inverse overflows
+    return ops["divide"](t, ops["divide"](ops["maximum"](size, clip_norm), clip_norm))

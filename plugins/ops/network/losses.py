@@ -389,5 +389,6 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     (long, unit), (wide, other) = zip(lengths, units, strict=True)
     both = (long / unit) * (wide / other)
     # a vector without length has no direction that a gradient could change
-    cosines = products / ops["maximum"](both, epsilon / unit / other)
-    return ops["where"](both == 0, 0.0, cosines)
+    nowhere = ops["minimum"](long, wide) == 0
+    bound = ops["where"](nowhere, 1.0, ops["maximum"](both, epsilon / (unit * other)))
+    return ops["where"](nowhere, 0.0, products / bound)

@@ -17,7 +17,8 @@ __all__ = ["amax", "amin", "argmax", "argmin", "max", "min", "ptp"]
 
 
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
-    hit = F.cast_like(x == F.unreduce_like(out, x, axis=axis, keepdims=keepdims), x)
+    out = F.unreduce_like(out, x, axis=axis, keepdims=keepdims)
+    hit = F.cast_like(F.logical_or(x == out, x != x), x)  # what is nan is the extreme
     share = g / F.sum(hit, axis=axis, keepdims=keepdims)
     return hit * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Operators, Tensor, as_shape, as_tensor, beside, ops
+from ....core.extend import Operators, Tensor, as_tensor, beside, ops
 from ..common.axes import axis_of
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named
+from ..common.ranks import known_rank
 from .joining import stack
 from .splitting import unstack
 from .transposition import moveaxis
@@ -61,17 +62,22 @@ def apply_along_axis(
     x = as_tensor(x)
     along = axis_of(x, axis, "apply_along_axis") % x.ndim
     around = (*x.shape[:along], *x.shape[along + 1 :])
-    if None in around or 0 in around:
+    if None in around:
         raise ValueError(
-            f"apply_along_axis: known sizes of at least 1 are needed, got shape {x.shape}"
+            f"apply_along_axis: how many vectors there are is unknown in this trace, of shape "
+            f"{x.shape}; give the argument's TensorSpec its sizes, or use gradtape.vmap"
         )
+    if 0 in around:
+        raise ValueError(f"apply_along_axis: there are no vectors in the shape {x.shape}")
     lines = moveaxis(x, along, -1)
     results = [as_tensor(func1d(lines[place], *args, **kwargs)) for place in np.ndindex(around)]
-    rank = results[0].ndim
-    joined = stack(results)
-    joined = ops["reshape"](
-        joined, shape=(*around, *as_shape(joined.shape[1:], "apply_along_axis"))
-    )
+    rank = known_rank(results[0], "apply_along_axis")
+    if None not in results[0].shape:
+        joined = ops["reshape"](stack(results), shape=(*around, *results[0].shape))
+    else:  # a trace does not know how much the function gives
+        for size in around[::-1]:
+            results = [stack(results[i : i + size]) for i in range(0, len(results), size)]
+        joined = results[0]
     last = tuple(range(len(around), len(around) + rank))
     return moveaxis(joined, last, tuple(range(along, along + rank))) if rank else joined
 

@@ -334,5 +334,5 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
     if num is None:
         num = None if x.shape is None else x.shape[axis_number(x.shape, axis, "unstack")]
         if num is None:
-            raise ValueError(f"unstack: the size of axis {axis} is unknown here; pass num")
+            raise ValueError(f"unstack: the size of axis {axis} is unknown in this trace; pass num")
     return list(_unstack(x, axis=axis, num=num)) if num else []

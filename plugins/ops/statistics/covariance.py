@@ -81,7 +81,7 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
         return weights
     known_rank(x, "average")
     known_rank(weights, "average")
-    if weights.shape == x.shape:
+    if _may_be(weights.shape, x.shape):
         return weights
     if axis is None:
         raise TypeError(
@@ -89,16 +89,20 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
         )
     axes = reduced_axes(axis, x.ndim, "average")
     want = tuple(x.shape[i] for i in axes)
-    fits = len(want) == len(weights.shape) and all(
-        n == m or None in (n, m) for n, m in zip(want, weights.shape, strict=True)
-    )
-    if not fits:
+    if not _may_be(weights.shape, want):
         raise ValueError(
             f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
         )
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     others = tuple(i for i in range(x.ndim) if i not in axes)
     return ops["expand_dims"](ops["transpose"](weights, axes=order), axis=others)
+
+
+def _may_be(shape: Any, other: Any) -> bool:
+    """Return whether two shapes are one, as far as their sizes are known."""
+    return len(shape) == len(other) and all(
+        n == m or None in (n, m) for n, m in zip(shape, other, strict=True)
+    )
 
 
 @named

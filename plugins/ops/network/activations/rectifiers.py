@@ -64,7 +64,9 @@ def _leaky_slope(g: Any, x: Any, alpha: float) -> Any:
 
 _leaky_relu = elementwise(
     "leaky_relu",
-    lambda xp, x, *, alpha=0.2: xp.where(reals(x) > 0, x, alpha * x),
+    lambda xp, x, *, alpha=0.2: (
+        xp.where(reals(x) > 0, x, alpha * x) if alpha else xp.maximum(reals(x), 0)  # not 0 * inf
+    ),
     kind=Op,
     holomorphic=False,
     doc="Return ``x`` where positive, else ``alpha * x``.",
