@@ -180,13 +180,25 @@ def counted(call: Call, theirs: Answer, ours: Answer) -> bool:
     )
 
 
-def without(name: str) -> Predicate:
-    """Return a test whether our answer is NumPy's without an argument, which is given."""
+def without(name: str, sets: bool = False) -> Predicate:
+    """Return a test whether our answer is NumPy's without an argument, which is given.
+
+    If they are ``sets``, repeated elements and their order do not count.
+    """
 
     def test(call: Call, theirs: Answer, ours: Answer) -> bool:
-        rest = [a for a in call.arguments if a.name != name]
-        given = len(rest) < len(call.arguments)
-        return given and ours.error is None and _agrees(Call(call.target, tuple(rest)), ours)
+        places = [i for i, a in enumerate(call.arguments) if a.name == name]
+        if not places or ours.error is not None:
+            return False
+        after = [  # by name, what stood behind it
+            a if a.theirs else replace(a, ours=a.name, theirs=a.name)
+            for a in call.arguments[places[0] + 1 :]
+        ]
+        rest = Call(call.target, (*call.arguments[: places[0]], *after))
+        if sets:
+            other = Answer(np.unique(leaf(answer_of(rest.in_numpy))))
+            return same_values(call, other, Answer(np.unique(leaf(ours))))
+        return _agrees(rest, ours)
 
     return test
 
@@ -209,9 +221,16 @@ def _numbers(call: Call, change: Callable[[Any], Any]) -> Call:
     return mapped_arrays(Call(call.target, tuple(made)), change)
 
 
+def _as_array(x: Array) -> Array:
+    """Return an array in place of a list, of nothing as NumPy reads it."""
+    if x.form != "list":
+        return x
+    return Array(x.values if x.values.size else np.asarray(x.values.tolist()), form="ndarray")
+
+
 def as_arrays(call: Call, theirs: Answer, ours: Answer) -> bool:
     """Return whether our answer is NumPy's once arrays are in place of lists and numbers."""
-    return _agrees(_numbers(call, lambda x: replace(x, form="ndarray")), ours, exact=True)
+    return _agrees(_numbers(call, _as_array), ours, exact=True)
 
 
 def as_vectors(call: Call, theirs: Answer, ours: Answer) -> bool:
@@ -419,9 +438,11 @@ def finite_ones(call: Call, x: Any) -> Any:
 
 
 def _from_first(coefficients: Any, least: float) -> Any:
-    """Return coefficients from the first on that is neither nan nor so small."""
+    """Return coefficients from the first on that is finite and not so small."""
     coefficients = np.atleast_1d(coefficients)
-    (places,) = np.nonzero(np.abs(coefficients) > least)
+    if coefficients.ndim > 1:
+        return coefficients
+    (places,) = np.nonzero(np.isfinite(coefficients) & (np.abs(coefficients) > least))
     return coefficients[places[0] if len(places) else len(coefficients) :]
 
 

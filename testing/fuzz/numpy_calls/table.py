@@ -25,7 +25,7 @@ PARAMETERS: dict[str, str] = {
     "take": "x=array axis=axis indices=indices mode=raise|wrap|clip",
     "take_along_axis": "x=at_least_one axis=axis indices=indices_along",
     "put_along_axis": "x=at_least_one axis=axis indices=indices_along values=put_values",
-    "digitize": "x=real bins=edges",
+    "digitize": "x=real bins=edges right=flag",
     "lexsort": "keys=keys axis=axis",
     "searchsorted": "x=sorted_vector values=like side=left|right sorter=sorter",
     "argpartition": "x=at_least_one axis=axis_or_none kth=nth",

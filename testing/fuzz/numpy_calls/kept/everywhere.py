@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import Code
 from ..differences import (
     Difference,
     accepted,
@@ -45,7 +46,21 @@ EVERYWHERE = (
         ),
         "What gradtape's function does not have is an error that says what to use instead; what "
         "asks for nothing (`out=None`, `order='K'`) is left out.",
-        "np.cumsum(array([1.0]), out=np.zeros(1))",
+        "np.add(array([1.0]), array([2.0]), where=array([True]))",
+    ),
+    Difference(
+        "`out` that is a tensor",
+        lambda call, theirs, ours: type(call.argument("out")) is Code and refuses(ours, "out"),
+        "A tensor never changes: `out` is an array of NumPy's, where gradients are not asked for.",
+        "np.cumsum(array([1.0]), out=array([0.0]))",
+    ),
+    Difference(
+        "`device='cpu'`",
+        lambda call, theirs, ours: (
+            call.argument("device") == "cpu" and "backend 'cpu'" in str(ours.error)
+        ),
+        "A device has the name of its backend: `'numpy'`.",
+        "xp.asarray([1.0], device='cpu')",
     ),
     Difference(
         "Objects, strings",

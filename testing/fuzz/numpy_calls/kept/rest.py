@@ -152,9 +152,11 @@ REST = (
         "xp.setxor1d(array([float('nan')]), array([float('nan')]))",
     ),
     Difference(
-        "`intersect1d` of large integers beside floats",
+        "`intersect1d`, `setxor1d`, `setdiff1d` of large integers beside floats",
         of(
             "intersect1d",
+            "setxor1d",
+            "setdiff1d",
             where=lambda call, theirs, ours: (
                 len({x.values.dtype for x in call.arrays}) > 1
                 and any(

@@ -357,6 +357,17 @@ def no_device(d: Draw) -> Any:
 
 
 @kind
+def device(d: Draw) -> Any:
+    return "cpu" if d.chance(0.1) else None
+
+
+@kind
+def out(d: Draw) -> Any:
+    """Where to write a result: nowhere, or a tensor, which cannot be."""
+    return Code(f"xp.zeros({d.x.shape})") if d.chance(0.5) else None
+
+
+@kind
 def nothing(d: Draw) -> Any:
     """No further arguments."""
     return []
