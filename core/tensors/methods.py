@@ -226,6 +226,7 @@ class Methods:
             wanted = as_dtype(dtype)
         except TypeError as error:
             raise TypeError(f"astype: {error}") from error
+        check_order(order, "astype")
         if not isinstance(casting, str):
             raise TypeError(f"astype: casting must be text, got {casting!r}")
         if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):

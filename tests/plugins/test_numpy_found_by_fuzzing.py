@@ -28,6 +28,14 @@ SAME: dict[str, Callable[[Any, Any], Any]] = {
         a([[1, 2], [3, 4]]), [a([True, False])], [5, 7]
     ),
     "lexsort of numbers": lambda xp, a: xp.lexsort(a([2.0, 1.0])),
+    "linspace of unsigned integers: retstep": lambda xp, a: (
+        xp.linspace(a(np.float32(1)), a(np.float32(0)), 3, retstep=True)[1]
+        if xp is np
+        else xp.linspace(a(np.uint8(1)), a(np.uint8(0)), 3, retstep=True)[1].astype("float32")
+    ),
+    "linspace of booleans: retstep": lambda xp, a: xp.linspace(a(False), a(True), 3, retstep=True)[
+        1
+    ],
     "arange without a step": lambda xp, a: xp.arange(0, 3, step=None),
 }
 

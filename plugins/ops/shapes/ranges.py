@@ -225,12 +225,11 @@ def _with_row(result: Any, row: int, values: Any) -> Any:
 def _step(start: Any, stop: Any, gaps: int) -> Tensor:
     """Return the distance between numbers, ``gaps`` of which lie between two bounds."""
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
-        way = np.subtract(stop, start)
+        way = np.multiply(stop, 1.0) - np.multiply(start, 1.0)  # unsigned ones would wrap
         kind = np.result_type(number_dtype(None), way.dtype if way.dtype.kind == "c" else "f2")
         return as_tensor((way / gaps if gaps > 0 else way * np.nan).astype(kind))
-    tensor = as_tensor(start if isinstance(start, Operators) else stop)
-    way = beside(stop, tensor) - beside(start, tensor)
-    return ops["multiply"](way, 1.0 / gaps if gaps > 0 else float("nan"))
+    first, last = _ends(start, stop)
+    return ops["multiply"](last - first, 1.0 / gaps if gaps > 0 else float("nan"))
 
 
 def _finished(result: Any, dtype: Any, axis: int) -> Any:

@@ -446,10 +446,23 @@ def _from_first(coefficients: Any, least: float) -> Any:
     return coefficients[places[0] if len(places) else len(coefficients) :]
 
 
+def _last_agree(a: Any, b: Any) -> bool:
+    """Return whether the last elements are the same, where both are finite."""
+    n = min(len(a), len(b))
+    a, b = a[len(a) - n :], b[len(b) - n :]
+    fine = np.isfinite(a) & np.isfinite(b)
+    return bool(np.isclose(a[fine], b[fine], rtol=1e-3, atol=1e-3).all())
+
+
 def same_but_zeros(call: Call, theirs: Answer, ours: Answer) -> bool:
     """Return whether polynomials are the same, but for zeros and nan in front."""
     if theirs.error is not None or ours.error is not None:
         return False
+    if not all(np.isfinite(x.values).all() for x in call.arrays):  # nan is 0 times infinity
+        return all(
+            _last_agree(np.atleast_1d(leaf(theirs, i)), np.atleast_1d(leaf(ours, i)))
+            for i in range(len(list(leaves_of(ours.result))))
+        )
     floats = [x.values.dtype for x in call.arrays if x.values.dtype.kind in "fc"]
     least = 64 * scale_of(call) * max([float(np.finfo(t).eps) for t in floats], default=1e-16)
     trimmed = [
@@ -467,7 +480,7 @@ def cast_at_last(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def nan_filled(call: Call, theirs: Answer, ours: Answer) -> bool:
     """Return whether there is, for NumPy's nan, what large numbers for infinities give."""
-    x = call.arrays[0].values
+    x = call.arrays[0].values if call.arrays else np.zeros(())
     if theirs.error is not None or ours.error is not None or not np.isinf(x).any():
         return False
     large = np.where(np.isinf(x), np.copysign(np.float64(1e150), x), np.asarray(x, "float64"))

@@ -252,6 +252,12 @@ REST = (
         "xp.gradient(array([True, False]), axis=())",
     ),
     Difference(
+        "`repeat` of nothing",
+        of("repeat", where=saying("repeats must be at least 0")),
+        "It is not repeated less than 0 times, either.",
+        "xp.repeat(array([]), -1)",
+    ),
+    Difference(
         "`reshape` to no axes",
         of(
             "reshape",

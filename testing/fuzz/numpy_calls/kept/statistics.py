@@ -19,6 +19,7 @@ from ..differences import (
     shapes_differ,
     values_differ,
 )
+from ..targets import Call
 
 __all__ = ["STATISTICS"]
 
@@ -30,6 +31,15 @@ QUANTILES = (
     "median",
     "nanmedian",
 )
+
+
+def ascending(call: Call) -> bool:
+    """Return whether the points of ``interp`` ascend, or with a period do not meet."""
+    points, period = call.argument("xp").values, call.argument("period")
+    if period is not None:
+        points = np.sort(points % period)
+    return bool((np.diff(points) > 0).all())
+
 
 STATISTICS = (
     Difference(
@@ -173,6 +183,23 @@ STATISTICS = (
         ),
         "It broadcasts with the elements, whichever has more axes.",
         "xp.nanstd(1.0, mean=array([[0.0]]))",
+    ),
+    Difference(
+        "`interp` of points that do not ascend",
+        of(
+            "interp",
+            where=lambda call, theirs, ours: (
+                theirs.error is None
+                and ours.error is None
+                and leaf(theirs).shape == leaf(ours).shape
+                and not ascending(call)
+            ),
+        ),
+        "NumPy asks for points that ascend, and says nothing of others; with a `period`, of such "
+        "that meet.",
+        "xp.interp(0.0, array([1.0, 1.0, 2.25, 4.25, 1.0]), array([0.0, 0.0, 0.0, 1.0, 0.0]), "
+        "period=2.0)",
+        varies=True,
     ),
     Difference(
         "`interp` of complex coordinates",
