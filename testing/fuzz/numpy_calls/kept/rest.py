@@ -122,6 +122,7 @@ REST = (
             "argsort",
             "linspace",
             "repeat",
+            "indices",
             where=both_raise,
         ),
         "Which of them is named is not the same.",
@@ -169,9 +170,9 @@ REST = (
         "xp.intersect1d(array([2**64 - 1, 2**64 - 2], 'uint64'), array([1.0]))",
     ),
     Difference(
-        "`union1d` of a Python integer",
-        of("union1d", where=dtype_differs),
-        "An integer that stands for an array is `int64`.",
+        "`union1d` of a Python integer, `choose` of lists",
+        of("union1d", "choose", where=dtype_differs),
+        "An integer that stands for an array is `int64`; a list of integers is weak beside floats.",
         "xp.union1d(1, array([2], 'uint8'))",
     ),
     Difference(
