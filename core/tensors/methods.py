@@ -227,9 +227,10 @@ class Methods:
         except TypeError as error:
             raise TypeError(f"astype: {error}") from error
         check_order(order, "astype")
-        if not isinstance(casting, str):
+        rule: Any = casting
+        if not isinstance(rule, str):
             raise TypeError(f"astype: casting must be text, got {casting!r}")
-        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, rule):
             raise TypeError(
                 f"astype: {self.dtype} cannot become {wanted} according to the rule {casting!r}"
             )

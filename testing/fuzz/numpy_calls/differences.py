@@ -256,10 +256,8 @@ def finite_agree(call: Call, theirs: Answer, ours: Answer) -> bool:
         for answer in (theirs, ours)
     ]
     fine = [np.isfinite(a) & np.isfinite(b) for a, b in zip(*kept)]
-    return same_values(
-        call,
-        *(Answer([np.where(w, x, 0) for w, x in zip(fine, leaves)]) for leaves in kept),
-    )
+    first, second = (Answer([np.where(w, x, 0) for w, x in zip(fine, leaves)]) for leaves in kept)
+    return same_values(call, first, second)
 
 
 def beyond(call: Call, theirs: Answer, ours: Answer) -> bool:
@@ -470,7 +468,7 @@ def same_but_zeros(call: Call, theirs: Answer, ours: Answer) -> bool:
         for answer in (theirs, ours)
         for leaves in [list(leaves_of(answer.result))]
     ]
-    return same_values(call, *trimmed)
+    return same_values(call, trimmed[0], trimmed[1])
 
 
 def cast_at_last(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -171,7 +171,7 @@ REST = (
     ),
     Difference(
         "`union1d` of a Python integer, `choose` of lists",
-        of("union1d", "choose", where=dtype_differs),
+        of("union1d", "choose", "select", where=dtype_differs),
         "An integer that stands for an array is `int64`; a list of integers is weak beside floats.",
         "xp.union1d(1, array([2], 'uint8'))",
     ),
