@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -227,10 +227,9 @@ class Methods:
         except TypeError as error:
             raise TypeError(f"astype: {error}") from error
         check_order(order, "astype")
-        rule: Any = casting
-        if not isinstance(rule, str):
+        if type(casting) is not str:
             raise TypeError(f"astype: casting must be text, got {casting!r}")
-        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, rule):
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, cast(Any, casting)):
             raise TypeError(
                 f"astype: {self.dtype} cannot become {wanted} according to the rule {casting!r}"
             )
