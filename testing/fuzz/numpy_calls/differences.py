@@ -283,6 +283,7 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
             return Array(np.asarray(value, np.result_type(*dtypes, type(value)(0))))
         if type(value) is Array and value.form == "list" and value.values.dtype.kind in "ifc":
             number = {"i": 0, "f": 0.0, "c": 0j}[value.values.dtype.kind]
+            number = number if value.values.size else 0.0
             values = value.values.astype(np.result_type(*dtypes, number))
             return replace(value, values=values, form="ndarray")
         if type(value) in (list, tuple) and (numbers or arrays_in(value)):

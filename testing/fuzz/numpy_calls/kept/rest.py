@@ -120,6 +120,7 @@ REST = (
             "nanstd",
             "nanvar",
             "argsort",
+            "sort",
             "linspace",
             "repeat",
             "indices",

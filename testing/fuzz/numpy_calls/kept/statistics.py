@@ -104,7 +104,7 @@ STATISTICS = (
             *QUANTILES,
             where=lambda call, theirs, ours: (
                 accepted(call, theirs, ours)
-                and call.argument("axis") == ()
+                and type(call.argument("axis")) is tuple
                 and call.arrays[0].values.size == 0
             ),
         ),
