@@ -69,7 +69,7 @@ from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
 from .tape.tape import GradientTape
-from .tensors.convert import among, as_tensor, beside, constant, host_array
+from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
@@ -132,6 +132,7 @@ __all__ = [
     "beside",
     "broadcast_shapes",
     "calling_in",
+    "check_held",
     "check_randomness",
     "check_same_backend",
     "compiled",

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from ..ops.primitive import Primitive
 
-__all__ = ["NotNumbers", "among", "as_tensor", "beside", "constant", "operand"]
+__all__ = [
+    "NotNumbers",
+    "among",
+    "as_held",
+    "as_tensor",
+    "beside",
+    "check_cast",
+    "check_held",
+    "constant",
+    "operand",
+]
 
 # Python's numbers, the narrowest first.
 _NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
@@ -145,6 +155,25 @@ def among(values: Sequence[Any]) -> list[Tensor]:
     return [_as_weak(value, dtypes) for value in values]
 
 
+def as_held(value: Any, dtype: np.dtype[Any], place: str) -> Tensor:
+    """Return what goes into ``dtype`` as a tensor: Python's numbers in it, if of its kind."""
+    weak = _weak_dtype(value, [dtype])
+    if weak is not None and weak.kind != "c":
+        check_held(value, dtype, place)
+    return as_tensor(value, dtype if weak == dtype else None)
+
+
+def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
+    """Raise, naming a place, if integers are known and a cast to ``dtype`` would wrap them."""
+    if value.dtype.kind in "iu" and dtype.kind in "iu" and not np.can_cast(value.dtype, dtype):
+        if is_transformed(value.array):
+            return
+        try:
+            _check_held(value.numpy(), dtype)
+        except OverflowError as error:
+            raise OverflowError(f"{place}: {error}") from None
+
+
 def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
     """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
     dtype = _weak_dtype(value, dtypes)
@@ -162,9 +191,9 @@ def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | 
     if not dtypes or not (type(value) in _NUMBERS or isinstance(value, (list, tuple))):
         return None
     kinds = set(map(type, flatten(value)))
-    if not kinds or not kinds <= _NUMBERS.keys():
+    if not kinds <= _NUMBERS.keys():
         return None
-    widest = max(kinds, key=_NUMBERS.__getitem__)
+    widest = max(kinds, key=_NUMBERS.__getitem__, default=float)  # nothing is of floats
     return None if widest is bool else np.result_type(*dtypes, widest())
 
 
@@ -245,8 +274,17 @@ def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         raise ValueError(f"nested lists must be rectangular: {error}") from error
 
 
+def check_held(value: Any, dtype: np.dtype[Any], place: str) -> None:
+    """Raise, naming a place, if ``value`` is Python's numbers and they do not go into a dtype."""
+    if _weak_dtype(value, [dtype]) is not None:
+        try:
+            _check_held(_rectangular(value), dtype)
+        except (OverflowError, TypeError) as error:
+            raise type(error)(f"{place}: {error}") from None
+
+
 def _check_held(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
-    """Raise if Python's numbers do not go into a dtype, as NumPy does: a cast would wrap them."""
+    """Raise if numbers do not go into a dtype, as NumPy does: a cast would wrap them."""
     if array.dtype.kind == "c" and dtype.kind in "iuf":
         raise TypeError(f"a complex number is no {dtype}; take its real part, or its abs()")
     if dtype.kind in "iu" and array.dtype.kind in "iuf" and array.size:

@@ -17,7 +17,7 @@ from ..base.spec import broadcast_shapes
 from ..base.table import F, ops
 from ..ops.backend import backend_of, to_numpy
 from ..ops.dispatch import is_transformed
-from .convert import as_tensor
+from .convert import as_tensor, check_held
 from .tensor import Tensor
 from .variable import Variable
 
@@ -121,6 +121,7 @@ class Place:
         if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
             # picks another number of elements in each example; one value fits them all
             self._check_kind(values, "at[...].set")
+            check_held(values, self._x.dtype, "at[...].set")
             value = values if type(values) in SCALARS else ops["cast_like"](values, self._x)
             result = ops["where"](self._index, value, self._x)
             return result
@@ -315,6 +316,7 @@ class Place:
             picked = F.getitem(x.array, *[part.array for part in arrays], index=template)
         except IndexError as error:
             raise _misfit(x, self._index, error) from None
+        given = values
         if type(values) not in SCALARS:
             values = as_tensor(values)
             shape = broadcast_shapes(values.shape, picked.shape, op=name)
@@ -323,6 +325,7 @@ class Place:
                     f"{name}: values of shape {values.shape} do not fit shape {picked.shape}"
                 )
         self._check_kind(values, name)
+        check_held(given, x.dtype, name)
         return template, arrays, ops["broadcast_like"](values, Tensor(picked))
 
     def _check_kind(self, values: Any, name: str) -> None:

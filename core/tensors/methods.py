@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..base.table import ops, public
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Methods"]
+__all__ = ["Methods", "check_order"]
 
 
 def _never_changes(name: str, instead: str) -> TypeError:
@@ -22,6 +22,13 @@ def _never_changes(name: str, instead: str) -> TypeError:
         f"{name}: NumPy's method changes an array in place, and a tensor never changes; "
         f"{instead} returns another"
     )
+
+
+def check_order(order: Any, place: str) -> None:
+    """Raise, naming a place, for what is no order of elements in memory."""
+    if order not in ("C", "F", "A", "K"):
+        kind = ValueError if isinstance(order, str) else TypeError
+        raise kind(f"{place}: order must be 'C', 'F', 'A' or 'K', got {order!r}")
 
 
 class Methods:
@@ -205,6 +212,7 @@ class Methods:
 
         ``order``, that of the elements in memory, shows nowhere, and changes nothing.
         """
+        check_order(order, "copy")
         return ops["identity"](self)
 
     def astype(
@@ -218,7 +226,10 @@ class Methods:
             wanted = as_dtype(dtype)
         except TypeError as error:
             raise TypeError(f"astype: {error}") from error
-        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
+        check_order(order, "astype")
+        if type(casting) is not str:
+            raise TypeError(f"astype: casting must be text, got {casting!r}")
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, cast(Any, casting)):
             raise TypeError(
                 f"astype: {self.dtype} cannot become {wanted} according to the rule {casting!r}"
             )
@@ -230,7 +241,7 @@ class Methods:
 
     def round(self, decimals: int = 0) -> Tensor:
         """Round the elements, halves to even."""
-        return ops["round"](self, decimals=decimals)
+        return public("round")(self, decimals)
 
     def __round__(self, decimals: int | None = None) -> Tensor:
         return self.round(decimals or 0)

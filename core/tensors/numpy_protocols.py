@@ -318,7 +318,8 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     for key, value in given.items():
         target = _target(key, theirs, takes)
         if target is None:
-            if not _is_neutral(key, value) and not (key == "order" and _keeps_layout(name, value)):
+            neutral = value is None if _orders_fields(name, key) else _is_neutral(key, value)
+            if not neutral and not (key == "order" and _keeps_layout(name, value)):
                 further[key] = value
         elif value is not np._NoValue:
             wanted[target] = value
@@ -437,6 +438,11 @@ def _is_neutral(key: str, value: Any) -> bool:
 def _keeps_layout(name: str, order: Any) -> bool:
     """Return whether an order is about memory alone, of which a tensor tells nothing."""
     return name.endswith("_like") or name in _ANY_LAYOUT
+
+
+def _orders_fields(name: str, key: str) -> bool:
+    """Return whether an ``order`` names fields: it is no layout where elements are sorted."""
+    return key == "order" and name.removeprefix("arg") in ("sort", "partition")
 
 
 def _reduces(name: str) -> bool:

@@ -104,7 +104,7 @@ def size(x: Any, axis: Any = None) -> int:
     x = _asked(x)
     if axis is None:
         return int(x.size)
-    chosen = normalize_axis_tuple(axis, x.ndim)
+    chosen = normalize_axis_tuple(axis, x.ndim, "size")
     sizes = [x.shape[i] for i in chosen]
     if None in sizes:
         raise not_known(x.array, "size()")

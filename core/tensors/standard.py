@@ -37,6 +37,7 @@ from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
 from ..base.table import face, ops
 from .convert import as_tensor, check_unmasked, constant
+from .methods import check_order
 from .tensor import Tensor
 
 __all__ = [
@@ -287,6 +288,7 @@ def array(
     >>> gt.array([1, 2], ndmin=2).tolist()
     [[1, 2]]
     """
+    check_order(order, "array")
     result = asarray(object, dtype, copy=copy)
     missing = range(ndmin - result.ndim) if ndmin else ()
     return ops["expand_dims"](result, axis=tuple(missing)) if missing else result

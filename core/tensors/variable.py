@@ -17,7 +17,7 @@ from ..base.spec import Shape, TensorSpec
 from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend
-from .convert import as_tensor, constant
+from .convert import as_held, check_cast, constant
 from .tensor import Operators, Tensor
 
 __all__ = ["Variable", "exclusive"]
@@ -207,7 +207,7 @@ class Variable(Operators):
             If the dtype cannot be converted, or the value is on another backend; the variable is
             unchanged.
         """
-        value = self._weak(value)
+        value = as_held(value, self._array.dtype, "assign")
         array = self._checked(value, "assign")
         with self.lock:
             self._set(array)
@@ -233,7 +233,7 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = self._weak(delta)
+        delta = as_held(delta, self._array.dtype, "assign_add")
         with self.lock:
             value = self._current() + delta
             self._set(self._checked(value, "assign_add"))
@@ -259,17 +259,11 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = self._weak(delta)
+        delta = as_held(delta, self._array.dtype, "assign_sub")
         with self.lock:
             value = self._current() - delta
             self._set(self._checked(value, "assign_sub"))
         return self._told(value, "assign_sub")
-
-    def _weak(self, value: Any) -> Tensor:
-        """Return a value as a tensor: a Python number in the variable's dtype, if it has one."""
-        if type(value) in (int, float) and is_differentiable(self._array.dtype):
-            return as_tensor(value, self._array.dtype)  # 0.1 is not float32's 0.1 in float64
-        return as_tensor(value)
 
     def _told(self, value: Tensor, method: str) -> Variable:
         """Tell the active tapes of an assignment; return the variable."""
@@ -299,6 +293,7 @@ class Variable(Operators):
                     f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
                     f"{array.dtype}; cast it with value.astype({self.dtype.name!r})"
                 )
+            check_cast(value, self._array.dtype, f"{method} to variable {self.name!r}")
             array = value.astype(self._array.dtype).array
         if active_graph.get() is None:
             check_same_backend(array, self._array, f"{method} to variable {self.name!r}")

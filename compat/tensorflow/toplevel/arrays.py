@@ -154,7 +154,8 @@ def one_hot(
     hot = gradtape.one_hot(convert_to_tensor(indices), operator.index(depth), as_dtype(dtype))
     if on_value is not None or off_value is not None:
         on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
-        hot = cast(gradtape.where(gradtape.equal(hot, 1), on, off), dtype)
+        on, off = (convert_to_tensor(value, dtype) for value in (on, off))
+        hot = gradtape.where(gradtape.equal(hot, 1), on, off)
     return hot if axis in (None, -1) else gradtape.moveaxis(hot, -1, axis)
 
 

@@ -174,8 +174,7 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
             "polydiv: the remainder's size depends on values, which are not known here; call it "
             "outside gradtape.function and vmap"
         )
-    if u.dtype.kind not in "fc":
-        u, v = (ops["cast"](x, dtype="float64") for x in (u, v))
+    u, v = (x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64") for x in (u, v))
     n, k = vector_size(u, "polydiv"), vector_size(v, "polydiv")
     terms, rest = [], u
     for i in range(n - k + 1):

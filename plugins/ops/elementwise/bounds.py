@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import F, Tensor, ops
 from ..common.kernels import native
 from ..common.op_builders import elementwise, named
@@ -119,9 +121,15 @@ def _took_upper(x: Any, lower: Any, upper: Any) -> Any:
     return (x > upper) | (lower > upper) | _is_nan(upper) & (x == x) & (lower == lower)
 
 
+def _clip_kernel(xp: Any, x: Any, lower: Any, upper: Any) -> Any:
+    if type(lower) is float and getattr(upper, "dtype", x.dtype) != x.dtype:
+        lower = lower + xp.zeros_like(upper)  # unrounded by a narrower x
+    return xp.minimum(xp.maximum(x, lower), upper)
+
+
 _clip = elementwise(
     "clip",
-    lambda xp, x, lower, upper: xp.minimum(xp.maximum(x, lower), upper),
+    _clip_kernel,
     x=lambda g, x, lower, upper: F.where((x >= lower) & (x <= upper) | _is_nan(x), g, 0.0),
     lower=lambda g, x, lower, upper: F.where(_took_lower(x, lower, upper), g, 0.0),
     upper=lambda g, x, lower, upper: F.where(_took_upper(x, lower, upper), g, 0.0),
@@ -164,6 +172,18 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
     >>> gt.clip([-2.0, 0.5, 3.0], max=1.0).tolist()
     [-2.0, 0.5, 1.0]
     """
+    min, max = _attainable(x, min, max)
     if min is None:
         return ops["identity"](x) if max is None else minimum(x, max)
     return maximum(x, min) if max is None else _clip(x, min, max)
+
+
+def _attainable(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return bounds, None for an integer beyond all that the dtype of ``x`` holds, as NumPy."""
+    if type(low) is int or type(high) is int:
+        dtype = getattr(x, "dtype", None)
+        if dtype is not None and dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            low = None if type(low) is int and low <= info.min else low
+            high = None if type(high) is int and high >= info.max else high
+    return low, high

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Operators, Tensor, as_tensor, beside, ops
+from ....core.extend import NONDIFF, F, Op, Operators, Tensor, as_tensor, beside, check_held, ops
 from ..common.dtypes import SCALARS
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
@@ -403,6 +403,9 @@ class Where(Op):
                 x = as_tensor(x)
             else:
                 y = as_tensor(y)
+        elif type(x) is int or type(y) is int:  # NumPy wraps what the other's dtype does not hold
+            number, other = (x, y) if type(x) is int else (y, x)
+            check_held(number, getattr(other, "dtype", np.dtype(np.int64)), "where")
         return super().__call__(condition, x, y)
 
 

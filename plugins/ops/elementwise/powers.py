@@ -44,7 +44,7 @@ class Power(Op):
         if type(y) is int and y == 2:
             if getattr(x, "dtype", None) == np.bool_:  # whose square is of int8
                 x = ops["cast"](x, dtype="int64")
-            return square(x)
+            return square(int(x) if type(x) is bool else x)
         return super().__call__(x, y)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, ops
+from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, check_held, ops
 from ..common.axes import axis_of, part_of
 from ..common.batching import leading, refused
 from ..common.dtypes import SCALARS
@@ -136,10 +136,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
             f"{len(condlist)} conditions and {len(choicelist)} choices"
         )
     # together: a number is weak beside all choices, not beside the last alone
-    *choicelist, result = among((*choicelist, default))
-    if type(default) is int:
-        dtype = np.result_type(*(x.dtype for x in choicelist), default)
-        result = beside(np.asarray(default, dtype), result)
+    *choicelist, result = _of_one_dtype([*choicelist, default], "select")
     for position in range(len(condlist) - 1, -1, -1):
         condition = as_tensor(condlist[position])
         if condition.dtype.kind != "b":
@@ -183,7 +180,7 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
-    options = _of_one_dtype(list(choices))
+    options = _of_one_dtype(list(choices), "choose")
     numbers = beside(a, options[0], weak=False) if options else as_tensor(a)
     if numbers.dtype.kind == "b":
         numbers = ops["cast"](numbers, dtype="int64")
@@ -205,13 +202,15 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     return ops["squeeze"](picked, axis=0)
 
 
-def _of_one_dtype(choices: list[Any]) -> list[Any]:
+def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
     """Return choices as tensors; Python's numbers take the dtype of those beside them."""
     options = among(choices)
     if not options or all(type(choice) in SCALARS for choice in choices):
         return options
     given = [c if type(c) in SCALARS else x.dtype for c, x in zip(choices, options, strict=True)]
     dtype = np.result_type(*given)
+    for choice in choices:
+        check_held(choice, dtype, name)
     weak = [np.asarray(c, dtype) if type(c) in SCALARS else c for c in choices]
     return [ops["cast"](x, dtype=dtype.name) for x in among(weak)]
 

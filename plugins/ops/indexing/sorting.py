@@ -46,6 +46,8 @@ _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 def _check_kind(name: str, kind: str | None, stable: bool | None) -> None:
     if kind is not None and stable is not None:
         raise ValueError(f"{name}: kind and stable are two words for one thing; give one of them")
+    if kind is not None and not isinstance(kind, str):
+        raise TypeError(f"{name}: kind must be text, got {kind!r}")
     if kind is not None and kind not in _KINDS:
         raise ValueError(f"{name}: kind must be one of {', '.join(_KINDS)}, got {kind!r}")
 
@@ -462,6 +464,8 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     shapes = [x.shape for x in columns]
     if any(differ(shape, shapes[0]) for shape in shapes):
         raise ValueError(f"lexsort: keys must have one shape, got {shapes}")
+    if shapes[0] == () and axis in (-1, 0):  # each key is one number, as for NumPy
+        return beside(np.int64(0), columns[0])
     axis = one_axis(axis, "lexsort")
     order = _argsort(columns[0], axis=axis)
     for key in columns[1:]:  # each sort keeps the order that the keys before have made

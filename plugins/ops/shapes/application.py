@@ -107,7 +107,10 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     Raises
     ------
     ValueError
-        If there are not as many functions as conditions, or one more.
+        If there are not as many functions as conditions, or one more, or conditions of several
+        ranks.
+    IndexError
+        If a condition does not fit ``x``.
 
     Examples
     --------
@@ -116,7 +119,11 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     [2.0, 0.0, 9.0]
     """
     x = as_tensor(x)
-    masks = [_mask(condition, x) for condition in _conditions(condlist, x)]
+    conditions = [beside(condition, x) for condition in _conditions(condlist, x)]
+    shapes = [condition.shape for condition in conditions]
+    if None not in shapes and len(set(map(len, shapes))) > 1:
+        raise ValueError(f"piecewise: conditions have one shape, got {shapes}")
+    masks = [_mask(condition, x) for condition in conditions]
     if len(funclist) == len(masks) + 1:
         nowhere = masks[0]
         for mask in masks[1:]:
@@ -132,7 +139,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         if not callable(made):
             # a number in the dtype of x, or an error if that does not hold it
             made = np.asarray(made, x.dtype) if type(made) in SCALARS else made
-            result = ops["cast_like"](ops["where"](mask, beside(made, x), result), x)
+            result = ops["cast_like"](ops["where"](_across(mask, x), beside(made, x), result), x)
             continue
         picked = x[mask]
         if picked.shape is not None and picked.shape[0] == 0:
@@ -151,6 +158,19 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
     return unstack(stacked) if stacked.ndim == x.ndim + 1 else [stacked]
 
 
-def _mask(condition: Any, x: Any) -> Any:
-    mask = beside(condition, x)
+def _mask(mask: Any, x: Any) -> Any:
+    shape = mask.shape
+    if None not in (shape, x.shape):
+        known = zip(shape, x.shape, strict=False)
+        if len(shape) > x.ndim or any(n != m and None not in (n, m) for n, m in known):
+            raise IndexError(
+                f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
+            )
     return mask if mask.dtype.kind == "b" else mask != 0
+
+
+def _across(mask: Any, x: Any) -> Any:
+    """Return a mask of the leading axes of ``x`` with the rest as axes of size 1."""
+    if None in (mask.shape, x.shape) or mask.ndim in (0, x.ndim):
+        return mask
+    return ops["expand_dims"](mask, axis=tuple(range(mask.ndim, x.ndim)))

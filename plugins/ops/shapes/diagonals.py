@@ -16,6 +16,7 @@ from ....core.extend import (
     TensorSpec,
     as_tensor,
     beside,
+    check_held,
     ops,
     rank_of,
     row_of,
@@ -257,6 +258,7 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     places = np.zeros(x.shape, np.int64)
     np.fill_diagonal(places, 1, wrap)
     (places,) = places.ravel().nonzero()
+    check_held(val, x.dtype, "fill_diagonal")
     value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
     if value.shape == (0,):
         raise ValueError("fill_diagonal: there is no element in val")

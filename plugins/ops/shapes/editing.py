@@ -290,13 +290,15 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Tensor:
     >>> gt.trim_zeros(gt.constant([0, 0, 1, 0, 2, 0])).tolist()
     [1, 0, 2]
     """
+    if not isinstance(trim, str):
+        raise TypeError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
     ends = trim.lower()
     if not ends or set(ends) - set("fb"):
         raise ValueError(f"trim_zeros: trim is made of 'f' and 'b', got {trim!r}")
     x = as_tensor(filt)
-    if not x.ndim:  # there are no ends
+    if not x.ndim and axis is None:  # there are no ends
         return x
-    found = np.nonzero(x.to("numpy").numpy())
+    found = np.nonzero(np.atleast_1d(x.to("numpy").numpy()))
     given = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
     axes = [axis_of(x, n, "trim_zeros") % x.ndim for n in given]
     if len(set(axes)) < len(axes):

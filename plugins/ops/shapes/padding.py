@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops, public, rank_of
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, check_held, ops, public, rank_of
 from ..common.axes import part_of, reduced_axes
 from ..common.batching import shape_only, together
 from ..common.dtypes import inexact
@@ -383,6 +383,7 @@ def pad(
         if not any(width):
             continue
         if mode == "linear_ramp":
+            check_held(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
             x = _ramped(x, axis, width, _widths(ends, rank)[axis])
         else:
             near = (None, None) if lengths is None else _widths(lengths, rank)[axis]

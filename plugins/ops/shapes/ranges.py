@@ -63,8 +63,9 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
     >>> gt.arange(0.0, 1.0, 0.25).tolist()
     [0.0, 0.25, 0.5, 0.75]
     """
-    if start is None or step is None:
-        raise TypeError(f"arange: start and step are numbers, got {start} and {step}")
+    if start is None:
+        raise TypeError("arange: start is a number, got None")
+    step = 1 if step is None else step
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if dtype is None:
         # Python integers are weak, the step by default too
@@ -155,10 +156,17 @@ def linspace(
         made = np.linspace(start, stop, count, endpoint, dtype=dtype)
         return _made(made, dtype, start, stop)
     kind = None if dtype is None else as_dtype(dtype)
+    _check_real(kind, start, stop)
     result = even_steps(*_ends(start, stop), count, endpoint)
     if kind is not None and kind.kind in "iu":
         result = ops["floor"](result)
     return result if kind is None else ops["cast"](result, dtype=kind.name)
+
+
+def _check_real(kind: Any, *bounds: Any) -> None:
+    real = kind is not None and kind.kind in "iuf"
+    if real and any(as_tensor(bound).dtype.kind == "c" for bound in bounds):
+        raise TypeError(f"linspace: a complex number is no {kind}; take its real part")
 
 
 def _count(num: Any, name: str) -> int:
@@ -217,12 +225,11 @@ def _with_row(result: Any, row: int, values: Any) -> Any:
 def _step(start: Any, stop: Any, gaps: int) -> Tensor:
     """Return the distance between numbers, ``gaps`` of which lie between two bounds."""
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
-        way = np.subtract(stop, start)
+        way = np.multiply(stop, 1.0) - np.multiply(start, 1.0)  # unsigned ones would wrap
         kind = np.result_type(number_dtype(None), way.dtype if way.dtype.kind == "c" else "f2")
         return as_tensor((way / gaps if gaps > 0 else way * np.nan).astype(kind))
-    tensor = as_tensor(start if isinstance(start, Operators) else stop)
-    way = beside(stop, tensor) - beside(start, tensor)
-    return ops["multiply"](way, 1.0 / gaps if gaps > 0 else float("nan"))
+    first, last = _ends(start, stop)
+    return ops["multiply"](last - first, 1.0 / gaps if gaps > 0 else float("nan"))
 
 
 def _finished(result: Any, dtype: Any, axis: int) -> Any:

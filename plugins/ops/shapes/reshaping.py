@@ -66,6 +66,8 @@ _reshape = op(
 
 def _transposed(x: Any, order: str, name: str) -> Any:
     """Return ``x`` with its axes reversed, of which the rows are the columns of ``x``."""
+    if not isinstance(order, str):
+        raise TypeError(f"{name}: order must be text, got {order!r}")
     if order != "F":
         why = (
             "" if order not in ("A", "K") else "; it asks for memory, of which a tensor tells none"

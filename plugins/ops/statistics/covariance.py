@@ -175,7 +175,7 @@ def cov(
     if dtype is None:  # double precision, as for NumPy, whatever that of m
         wide = np.result_type(np.float64, m.dtype, *([] if y is None else [y.dtype]))
     else:
-        wide = as_dtype(dtype)
+        wide = _floating(dtype, m, y)
     x = _rows(m, wide, turned=not rowvar)
     if x.shape is not None and x.shape[0] == 0:
         return beside(np.zeros((0, 0)), x)
@@ -196,12 +196,23 @@ def cov(
         other = centred * weights
         freedom = total - ddof
         if aweights is not None and ddof:
-            squares = ops["sum"](weights * beside(aweights, _real(x)), axis=None)
+            both = weights * ops["cast_like"](beside(aweights, weights), weights)
+            squares = ops["sum"](both, axis=None)
             freedom = total - ddof * squares / total
     # of no degrees of freedom the variance is infinite, or nan
-    scale = 1.0 / ops["maximum"](freedom, 0.0)
+    scale = ops["cast_like"](1.0 / ops["maximum"](freedom, 0.0), _real(x))
     result = matmul(centred, ops["conj"](ops["transpose"](other, axes=None))) * scale
     return ops["squeeze"](result, axis=None)
+
+
+def _floating(dtype: Any, *given: Any) -> Any:
+    """Return the dtype to compute in, which is a floating one, and holds what is given."""
+    wide = as_dtype(dtype)
+    if wide.kind not in "fc":
+        raise TypeError(f"cov: dtype must be a floating one, got {wide}")
+    if wide.kind == "f" and any(x is not None and x.dtype.kind == "c" for x in given):
+        raise TypeError(f"cov: a complex number is no {wide}; take real parts first")
+    return wide
 
 
 def _real(x: Any) -> Any:

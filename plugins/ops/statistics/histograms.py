@@ -249,7 +249,7 @@ def histogram(
     Returns
     -------
     hist
-        A vector, of ``int64``, or the dtype of ``weights``; ``float64`` for a density.
+        A vector, of ``int64``, or the dtype of ``weights``; of double precision for a density.
     edges
         A vector of one element more. All bins but the last leave out their upper edge.
 
@@ -296,7 +296,7 @@ def histogram(
     found = ops["reshape"](found[:count], shape=(count,))  # a size that a trace knows
     if density:
         widths = ops["cast"](ops["difference"](given, axis=0), dtype="float64")
-        found = ops["cast"](found, dtype="float64")
+        found = ops["cast"](found, dtype="complex128" if found.dtype.kind == "c" else "float64")
         found = found / widths / ops["sum"](found, axis=None)
     return found, given
 

@@ -19,6 +19,7 @@ from .quantiles import (
     as_lines,
     between,
     checked,
+    checked_kind,
     middle,
     neighbours,
     place_between,
@@ -194,6 +195,7 @@ def nanquantile(
     1.0
     """
     along = as_axis(axis, "nanquantile")
+    x = checked_kind(x, "nanquantile")
     return _nan_quantiles(x, Fractions(q, "nanquantile"), along, keepdims, "nanquantile", method)
 
 
@@ -241,6 +243,7 @@ def nanpercentile(
     >>> gt.nanpercentile(gt.constant([0.0, np.nan, 2.0, 4.0]), [50, 100]).tolist()
     [2.0, 4.0]
     """
+    x = checked_kind(x, "nanpercentile")
     values = Fractions(q, "nanpercentile", 100.0)
     along = as_axis(axis, "nanpercentile")
     return _nan_quantiles(x, values, along, keepdims, "nanpercentile", method)

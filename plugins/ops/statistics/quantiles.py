@@ -226,7 +226,13 @@ def checked(x: Any, method: str, name: str) -> Any:
     """Return what quantiles are taken of as a tensor; refuse what has none."""
     x = as_tensor(x)
     places_among(1, 0.5, method)  # which knows the methods' names
-    if x.dtype.kind == "c" and "median" not in name:  # which sorts by real, then imaginary parts
+    return x
+
+
+def checked_kind(x: Any, name: str) -> Any:
+    """Return ``x`` as a tensor; refuse complex numbers."""
+    x = as_tensor(x)
+    if x.dtype.kind == "c":
         raise TypeError(f"{name}: complex numbers have no order, got dtype {x.dtype}")
     return x
 
@@ -359,6 +365,7 @@ def quantile(
     [2.0, 4.0]
     """
     along = as_axis(axis, "quantile")
+    x = checked_kind(x, "quantile")
     return quantiles(x, Fractions(q, "quantile"), along, keepdims, "quantile", method)
 
 
@@ -409,4 +416,5 @@ def percentile(
     3.0
     """
     along = as_axis(axis, "percentile")
+    x = checked_kind(x, "percentile")
     return quantiles(x, Fractions(q, "percentile", 100.0), along, keepdims, "percentile", method)

@@ -13,7 +13,7 @@ import numpy as np
 from ....core.extend import Tensor, Variable
 from .targets import Call
 
-__all__ = ["Answer", "answer_of", "answers", "difference", "leaves_of", "quietly"]
+__all__ = ["Answer", "answer_of", "answers", "difference", "leaves_of", "quietly", "scale_of"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def difference(call: Call, theirs: Answer, ours: Answer) -> str | None:
         if a.size and not _identical(a, b):
             if a.dtype.kind not in "fc":
                 return "value"
-            scale = _scale(call) if scale is None else scale
+            scale = scale_of(call) if scale is None else scale
             if not _close(a, b, scale):
                 return "value"
     return None
@@ -130,7 +130,7 @@ def _identical(a: Any, b: Any) -> bool:
     return bool((a == b).all())
 
 
-def _scale(call: Call) -> float:
+def scale_of(call: Call) -> float:
     """Return the size of what the call computes with: rounding is relative to it."""
     most, count = 1.0, 1
     for array in call.arrays:

@@ -184,7 +184,7 @@ class Draw:
         kind = self.pick(kinds)
         if kind == "i":
             return self.pick(
-                (0, 1, 2, 3, -1, 2, 1, 5, 300, -200) if self.chance(0.3) else (1, 2, 3)
+                (0, 1, 2, 3, -1, 2, 1, 5, 300, -200) if self.chance(0.4) else (1, 2, 3)
             )
         if kind == "f":
             return self.pick((0.5, 1.0, 2.0, -1.5, 0.0, 3.7, 1e-3))

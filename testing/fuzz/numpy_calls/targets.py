@@ -196,6 +196,8 @@ def _signature(function: Any, path: str, xp: Any = None) -> dict[str, inspect.Pa
     if rest and path.startswith("Tensor."):
         whole = getattr(xp or package(), path.removeprefix("Tensor."))
         for name, p in list(inspect.signature(whole).parameters.items())[1:]:
+            if name == "correction":  # NumPy's methods do not hand it on
+                continue
             found.setdefault(name, p.replace(kind=p.KEYWORD_ONLY))
     return {name: p for name, p in found.items() if name not in rest}
 
@@ -273,12 +275,19 @@ def _put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> Any:
     return arr
 
 
+def _fill_diagonal(a: Any, val: Any, wrap: Any = False) -> Any:
+    """Return what NumPy's function, which returns None, makes of an array."""
+    a = np.array(a)
+    np.fill_diagonal(a, val, wrap)
+    return a
+
+
 def _einsum(subscripts: str, /, *operands: Any, optimize: bool = False) -> None:
     """Have the signature of NumPy's function, which says ``*operands`` alone."""
 
 
 THEIR_SIGNATURES = {np.einsum: _einsum}
-INSTEAD = {"put_along_axis": _put_along_axis}
+INSTEAD = {"put_along_axis": _put_along_axis, "fill_diagonal": _fill_diagonal}
 
 
 def _protocol(function: Any) -> bool:

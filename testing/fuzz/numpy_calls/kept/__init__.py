@@ -8,10 +8,11 @@ from ..targets import Call
 from .everywhere import EVERYWHERE
 from .numbers import NUMBERS
 from .rest import REST
+from .statistics import STATISTICS
 
 __all__ = ["DIFFERENCES", "explained"]
 
-DIFFERENCES: tuple[Difference, ...] = (*EVERYWHERE, *NUMBERS, *REST)
+DIFFERENCES: tuple[Difference, ...] = (*EVERYWHERE, *NUMBERS, *STATISTICS, *REST)
 
 
 def explained(call: Call, theirs: Answer, ours: Answer) -> Difference | None:

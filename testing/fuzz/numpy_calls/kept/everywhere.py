@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from ..arguments import Code
 from ..differences import (
     Difference,
+    accepted,
+    as_arrays,
+    as_vectors,
+    beyond,
     non_finite_apart,
-    one_raises,
     out_of_range,
     plain,
+    refused,
     refuses,
     weak,
+    without,
     without_axes,
 )
 
 __all__ = ["EVERYWHERE"]
 
-STUMBLES = (AttributeError, RuntimeError, UnboundLocalError, ZeroDivisionError)
+STUMBLES = (AttributeError, IndexError, RuntimeError, UnboundLocalError, ZeroDivisionError)
 
 EVERYWHERE = (
     Difference(
@@ -27,11 +33,10 @@ EVERYWHERE = (
     ),
     Difference(
         "Python's numbers and lists that do not fit",
-        lambda call, theirs, ours: (
-            isinstance(ours.error, OverflowError) and any(x.form == "list" for x in call.arrays)
-        ),
-        "A list is weak, as a number is, and an error if the arrays' dtype does not hold it.",
-        "array([1, 2], 'uint8') + [1, 300]",
+        beyond,
+        "What a dtype does not hold is an error wherever it stands; NumPy wraps it in some "
+        "functions, and gives a list a dtype of its own.",
+        "xp.where(array([True, False]), array([1, 2], 'int8'), 300)",
     ),
     Difference(
         "`out`, `where`, `dtype`, `casting`, `order`, `subok` of NumPy's functions on tensors",
@@ -41,7 +46,21 @@ EVERYWHERE = (
         ),
         "What gradtape's function does not have is an error that says what to use instead; what "
         "asks for nothing (`out=None`, `order='K'`) is left out.",
-        "np.add(array([1.0]), array([2.0]), out=np.zeros(1))",
+        "np.add(array([1.0]), array([2.0]), where=array([True]))",
+    ),
+    Difference(
+        "`out` that is a tensor",
+        lambda call, theirs, ours: type(call.argument("out")) is Code and refuses(ours, "out"),
+        "A tensor never changes: `out` is an array of NumPy's, where gradients are not asked for.",
+        "np.cumsum(array([1.0]), out=array([0.0]))",
+    ),
+    Difference(
+        "`device='cpu'`",
+        lambda call, theirs, ours: (
+            call.argument("device") == "cpu" and "backend 'cpu'" in str(ours.error)
+        ),
+        "A device has the name of its backend: `'numpy'`.",
+        "xp.asarray([1.0], device='cpu')",
     ),
     Difference(
         "Objects, strings",
@@ -67,28 +86,52 @@ EVERYWHERE = (
         "Where NumPy stumbles",
         lambda call, theirs, ours: (
             isinstance(theirs.error, STUMBLES)
-            or (
-                isinstance(theirs.error, IndexError)
-                and not isinstance(theirs.error, ValueError)
-                and isinstance(ours.error, (TypeError, ValueError))
-            )
+            and not isinstance(theirs.error, ValueError)  # an AxisError is of both kinds
+            and isinstance(ours.error, (TypeError, ValueError))
+            and "has no attribute" not in str(ours.error)
         ),
-        "What NumPy's own code meets with an AttributeError, an IndexError or a RuntimeError of "
-        "its insides is a result, or a ValueError or TypeError in words.",
+        "What NumPy's own code meets with an AttributeError, an IndexError, a RuntimeError or a "
+        "ZeroDivisionError of its insides is a ValueError or TypeError in words.",
         "xp.polydiv(array([1.0]), array([]))",
     ),
     Difference(
-        "Arrays without axes",
-        lambda call, theirs, ours: without_axes(call) and one_raises(call, theirs, ours),
-        "A number has no axes: but for plain reductions, `axis=0` is out of bounds, where some of "
-        "NumPy's functions take it for a vector. Others take a number, where some of NumPy's need "
-        "an axis.",
-        "xp.squeeze(array(1.0), axis=0)",
+        "Lists and numbers where NumPy takes arrays alone",
+        as_arrays,
+        "They are tensors to every function: the answer is NumPy's of an array.",
+        "xp.unstack([1, 2])",
     ),
     Difference(
-        "None",
+        "Numbers where NumPy needs an axis",
+        as_vectors,
+        "A tensor without axes is taken for the one element that it is: the answer is NumPy's of "
+        "a vector of it.",
+        "xp.linalg.outer(array(2.0), array(3.0))",
+    ),
+    Difference(
+        "Axes of arrays without axes",
         lambda call, theirs, ours: (
-            any(x is None for x in plain(call)) and one_raises(call, theirs, ours)
+            refused(call, theirs, ours)
+            and without_axes(call)
+            and refuses(ours, "dimension 0", "shape ()", "without axes", "at least one axis")
+        ),
+        "A number has no axes: but for plain reductions, `axis=0` is out of bounds, where some of "
+        "NumPy's functions take it for a vector.",
+        "xp.compress(array([True]), array(1.0), axis=0)",
+    ),
+    Difference(
+        "None for a number",
+        lambda call, theirs, ours: (
+            any(x is None for x in plain(call)) and refuses(ours, "None", "must hold numbers")
+        ),
+        "None is no number; NumPy makes nan of it in some functions.",
+        "xp.full((2,), None, 'float64')",
+    ),
+    Difference(
+        "`initial=None`",
+        lambda call, theirs, ours: (
+            accepted(call, theirs, ours)
+            and call.argument("initial") is None
+            and without("initial")(call, theirs, ours)
         ),
         "An argument that is None is not given.",
         "xp.sum(array([]), initial=None)",

@@ -134,7 +134,7 @@ def masks(d: Draw) -> Any:
 def choices(d: Draw) -> Any:
     """As many arrays as there are conditions."""
     count = len(d.given["condlist"]) + d.mistake()
-    return [d.array(d.x.shape) for _ in range(count)]
+    return [d.scalar("iif") if d.chance(0.15) else d.array(d.x.shape) for _ in range(count)]
 
 
 @kind
@@ -192,6 +192,25 @@ def several(d: Draw) -> Any:
     made = [d.array()]
     made.extend(d.array(d.beside(d.x.shape)) for _ in range(d.integer(0, 2)))
     return made
+
+
+@kind
+def edges(d: Draw) -> Any:
+    """Numbers that ascend or descend."""
+    values = np.sort(d.values((d.integer(1, 4),), "float64", plain=True))
+    return d.array((3, 2)) if d.mistake() else d.wrap(values[:: d.pick((1, -1))].copy())
+
+
+@kind
+def keys(d: Draw) -> Any:
+    """Several arrays of one shape, or one of at least two axes."""
+    return d.array(d.shape(1, 3)) if d.chance(0.4) else arrays(d)
+
+
+@kind
+def filling(d: Draw) -> Any:
+    """What goes along a diagonal: a number, or several."""
+    return d.scalar("iif") if d.chance(0.5) else d.array((d.integer(0, 3),), d.x.dtype.name)
 
 
 @kind
@@ -335,6 +354,17 @@ def conditions(d: Draw) -> Any:
 @kind
 def no_device(d: Draw) -> Any:
     return None
+
+
+@kind
+def device(d: Draw) -> Any:
+    return "cpu" if d.chance(0.1) else None
+
+
+@kind
+def out(d: Draw) -> Any:
+    """Where to write a result: nowhere, or a tensor, which cannot be."""
+    return Code(f"xp.zeros({d.x.shape})") if d.chance(0.5) else None
 
 
 @kind

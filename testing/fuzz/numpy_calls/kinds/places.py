@@ -127,7 +127,8 @@ def index_first(d: Draw) -> Any:
 
 @kind
 def chosen_from(d: Draw) -> Any:
-    return [d.array(d.beside(d.x.shape)) for _ in range(d.integer(2, 3))]
+    made = [d.array(d.beside(d.x.shape)) for _ in range(d.integer(2, 3))]
+    return [*made[1:], d.scalar("iif")] if d.chance(0.1) else made
 
 
 def size_along(d: Draw) -> int:

@@ -1,0 +1,283 @@
+"""What differs on purpose in statistics and in numbers between two ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..differences import (
+    Difference,
+    accepted,
+    as_vectors,
+    dtype_differs,
+    in_double,
+    leaf,
+    nan_filled,
+    of,
+    one_apart,
+    same_values,
+    saying,
+    shapes_differ,
+    values_differ,
+)
+from ..targets import Call
+
+__all__ = ["STATISTICS"]
+
+QUANTILES = (
+    "quantile",
+    "percentile",
+    "nanquantile",
+    "nanpercentile",
+    "median",
+    "nanmedian",
+)
+
+
+def ascending(call: Call) -> bool:
+    """Return whether the points of ``interp`` ascend, or with a period do not meet."""
+    points, period = call.argument("xp").values, call.argument("period")
+    if period is not None:
+        points = np.sort(points % period)
+    return bool((np.diff(points) > 0).all())
+
+
+STATISTICS = (
+    Difference(
+        "`cov`, `corrcoef`: weights beside `dtype`",
+        of(
+            "cov",
+            "corrcoef",
+            where=lambda call, theirs, ours: (
+                dtype_differs(call, theirs, ours)
+                or (values_differ(call, theirs, ours) and same_values(call, theirs, ours))
+            ),
+        ),
+        "All of it is computed in `dtype`, weights too, which promote it in NumPy.",
+        "xp.cov(array([0.0, 1.0]), aweights=array([1.0, 2.0]), dtype='float32')",
+    ),
+    Difference(
+        "`quantile` and its kin, `median`: integers and half precision",
+        of(*QUANTILES, where=in_double),
+        "They do not overflow: the difference of two elements is of double precision.",
+        "xp.quantile(array([-100, 100], 'int8'), 0.5)",
+    ),
+    Difference(
+        "`quantile` and its kin beside an infinity",
+        of(*QUANTILES, where=nan_filled),
+        "The quantile between a number and an infinity is the infinity, and an infinity where it "
+        "is the element itself; NumPy's is nan.",
+        "xp.quantile(array([1.0, float('inf')]), 0.75)",
+    ),
+    Difference(
+        "`nanquantile`, `nanpercentile` of nothing",
+        of(
+            "nanquantile",
+            "nanpercentile",
+            where=lambda call, theirs, ours: (
+                shapes_differ(theirs, ours)
+                and call.arrays[0].values.size == 0
+                and bool(np.isnan(leaf(ours)).all() and np.isnan(leaf(theirs)).all())
+            ),
+        ),
+        "There is a nan for each of `q`, as there is a number of something.",
+        "xp.nanquantile(array([]), array([0.5]))",
+    ),
+    Difference(
+        "`quantile` and its kin: `q` and dtype",
+        of(*QUANTILES, where=dtype_differs),
+        "A list of fractions is weak, as a number is, and nan has the dtype of other results.",
+        "xp.percentile(array([1.0], 'float32'), [50.0])",
+    ),
+    Difference(
+        "`median` and its kin: `overwrite_input`",
+        of(
+            *QUANTILES,
+            where=lambda call, theirs, ours: "read-only" in str(theirs.error),
+        ),
+        "A tensor never changes, and one that is read-only is no error.",
+        "np.median((lambda x: x.setflags(write=False) or x)(np.ones(2)) if xp is np else "
+        "array([1.0, 1.0]), overwrite_input=True)",
+    ),
+    Difference(
+        "`median` and its kin over no axes",
+        of(
+            *QUANTILES,
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours)
+                and type(call.argument("axis")) is tuple
+                and call.arrays[0].values.size == 0
+            ),
+        ),
+        "The result has the shape of the array, of nothing too.",
+        "xp.median(array([]), axis=())",
+    ),
+    Difference(
+        "`interp`, `geomspace`, `logspace`: precision",
+        of("interp", "geomspace", "logspace", "linspace", "arange", where=dtype_differs),
+        "Tensors of single precision, and Python's numbers beside them, stay so.",
+        "xp.interp(array([0.5], 'float32'), array([0.0, 1.0], 'float32'), array([0.0, 1.0], "
+        "'float32'))",
+    ),
+    Difference(
+        "`geomspace`, `logspace`, `linspace`: half precision, integers",
+        of(
+            "geomspace",
+            "logspace",
+            "linspace",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and (
+                    in_double(call, theirs, ours)
+                    or same_values(call, theirs, ours)
+                    or one_apart(call, theirs, ours)
+                )
+            ),
+        ),
+        "What is computed in half precision is rounded elsewhere, and so are floats that become "
+        "integers.",
+        "xp.linspace(array(0.0, 'float16'), array(1.0, 'float16'), dtype='float32')",
+        varies=True,
+    ),
+    Difference(
+        "`interp` at nan",
+        of(
+            "interp",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours)
+                and bool((np.isnan(leaf(ours)) | (leaf(ours) == leaf(theirs))).all())
+                and bool(np.isnan(call.arrays[0].values.astype("complex128")).any())
+            ),
+        ),
+        "It is nan, whether there is one point or several.",
+        "xp.interp(array([float('nan')]), array([0.0]), array([1.0]))",
+    ),
+    Difference(
+        "`geomspace` from or to nan",
+        of(
+            "geomspace",
+            where=lambda call, theirs, ours: (
+                theirs.error is None and ours.error is None and np.isnan(leaf(theirs)).all()
+            ),
+        ),
+        "The ends are what is given.",
+        "xp.geomspace(array(float('nan')), 1.0, 2)",
+    ),
+    Difference(
+        "`quantile` and its kin of nothing: `method`",
+        of(*QUANTILES, where=saying("is not a valid method")),
+        "It is looked at before the elements.",
+        "xp.nanquantile(array([]), 0.5, method='no such')",
+    ),
+    Difference(
+        "`quantile` of nothing",
+        of(
+            *QUANTILES,
+            where=lambda call, theirs, ours: "there are no elements" in str(ours.error),
+        ),
+        "It has no quantiles, not even none of them.",
+        "xp.quantile(array([]), array([]))",
+    ),
+    Difference(
+        "`nanstd`, `nanvar`: `mean`",
+        of(
+            "nanstd",
+            "nanvar",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours) and "non-broadcastable output" in str(theirs.error)
+            ),
+        ),
+        "It broadcasts with the elements, whichever has more axes.",
+        "xp.nanstd(1.0, mean=array([[0.0]]))",
+    ),
+    Difference(
+        "`interp` of points that do not ascend",
+        of(
+            "interp",
+            where=lambda call, theirs, ours: (
+                theirs.error is None
+                and ours.error is None
+                and leaf(theirs).shape == leaf(ours).shape
+                and not ascending(call)
+            ),
+        ),
+        "NumPy asks for points that ascend, and says nothing of others; with a `period`, of such "
+        "that meet.",
+        "xp.interp(0.0, array([1.0, 1.0, 2.25, 4.25, 1.0]), array([0.0, 0.0, 0.0, 1.0, 0.0]), "
+        "period=2.0)",
+        varies=True,
+    ),
+    Difference(
+        "`interp` of complex coordinates",
+        of("interp", where=saying("coordinates must be real")),
+        "They have no order; NumPy drops imaginary parts if there is a `period`.",
+        "xp.interp(array([1j]), array([0.0, 1.0]), array([0.0, 1.0]), period=2.0)",
+    ),
+    Difference(
+        "`trapezoid` of integers",
+        of("trapezoid", where=in_double),
+        "Their sums do not overflow.",
+        "xp.trapezoid(array([100, 100], 'int8'))",
+    ),
+    Difference(
+        "`histogram` of complex numbers",
+        of("histogram", "histogram_bin_edges", where=saying("complex numbers have no order")),
+        "They are in no bin.",
+        "xp.histogram(array([1j]))",
+    ),
+    Difference(
+        "`histogram`: precision",
+        of(
+            "histogram",
+            "histogram_bin_edges",
+            where=lambda call, theirs, ours: (
+                values_differ(call, theirs, ours) and same_values(call, theirs, ours)
+            ),
+        ),
+        "Weights of single precision are summed in double precision, and edges of half precision "
+        "are rounded once.",
+        "xp.histogram(array([0.0, 0.0, 1.0]), 2, density=True, weights=array([1.0, 1.0, "
+        "2.7], 'float32'))",
+        varies=True,
+    ),
+    Difference(
+        "`histogram` weighted by booleans",
+        of(
+            "histogram",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours)
+                and "Cannot cast ufunc 'add'" in str(theirs.error)
+                and call.argument("weights").values.dtype == bool
+            ),
+        ),
+        "Booleans are weights as other numbers are.",
+        "xp.histogram(array([1]), [1], weights=array([True]))",
+    ),
+    Difference(
+        "`fill_diagonal` with nothing",
+        of("fill_diagonal", where=saying("no element in val")),
+        "There must be something to go along the diagonal.",
+        "xp.fill_diagonal(np.ones((2, 2)), array([]))",
+    ),
+    Difference(
+        "`indices` of a number",
+        of("indices", where=as_vectors),
+        "A shape of one axis may be given as a number, as elsewhere.",
+        "xp.indices(3)",
+    ),
+    Difference(
+        "`average` of nothing",
+        of(
+            "average",
+            where=lambda call, theirs, ours: accepted(call, theirs, ours) and leaf(ours).size == 0,
+        ),
+        "Its shape is that of the mean.",
+        "xp.average(np.zeros((0, 1)), axis=1)",
+    ),
+    Difference(
+        "`polydiv`: precision",
+        of("polydiv", where=same_values),
+        "Both are promoted first.",
+        "xp.polydiv(array([1]), array([1.5], 'float32'))",
+        varies=True,
+    ),
+)
