@@ -33,6 +33,9 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupy
         plugins.ops.elementwise.special: (by name)
     """,
+    "it is for help alone": """
+        core.ops.primitive: core.ops.docstrings
+    """,
     "it is found by its name: it stands above, or is not needed at once": """
         compat.tensorflow.names: (by name)
         core.base.table: (by name)

@@ -16,7 +16,6 @@ from ..base.table import ops, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
-from .docstrings import docstring_of, signature_of
 from .rule import BatchRule, ForwardRule, Rule
 
 __all__ = ["Primitive"]
@@ -33,6 +32,8 @@ class _Text:
     def __get__(self, op: Primitive | None, owner: type | None = None) -> str | None:
         if op is None:
             return self.text
+        from .docstrings import docstring_of  # a leaf: nobody waits for who imports it
+
         return docstring_of(op)
 
 
@@ -44,6 +45,8 @@ class _Signature:
     def __get__(self, op: Primitive | None, owner: type | None = None) -> inspect.Signature | None:
         if op is None:
             return None
+        from .docstrings import signature_of
+
         return signature_of(op)
 
 

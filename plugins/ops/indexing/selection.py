@@ -211,8 +211,13 @@ def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
     dtype = np.result_type(*given)
     for choice in choices:
         check_held(choice, dtype, name)
-    weak = [np.asarray(c, dtype) if type(c) in SCALARS else c for c in choices]
-    return [ops["cast"](x, dtype=dtype.name) for x in among(weak)]
+    there = next(x for c, x in zip(choices, options, strict=True) if type(c) not in SCALARS)
+    return [
+        beside(np.asarray(c, dtype), there)
+        if type(c) in SCALARS
+        else ops["cast"](x, dtype=dtype.name)
+        for c, x in zip(choices, options, strict=True)
+    ]
 
 
 def _check_kernel(xp: Any, x: Any, *, count: int) -> Any:

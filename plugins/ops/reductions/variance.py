@@ -64,7 +64,8 @@ def _std_rule(g: Any, x: Any, out: Any, axis: Axis, ddof: float, keepdims: bool)
     out = F.unreduce_like(out, x, axis=axis, keepdims=keepdims)
     mean = F.mean(x, axis=axis, keepdims=True)
     # elements that are all equal up to rounding of their mean have the subgradient 0
-    equal = out <= F.abs(mean) * (4.0 * float(np.finfo(x.dtype).eps))
+    size = F.abs(out) if kind_of(x.dtype) == "c" else out
+    equal = size <= F.abs(mean) * (4.0 * float(np.finfo(x.dtype).eps))
     # a deviation in units of the whole first: 1 / out could overflow
     unit = F.where(equal, 0.0, (x - mean) / F.where(equal, 1.0, out))
     return unit * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)

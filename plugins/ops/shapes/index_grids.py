@@ -27,7 +27,7 @@ def _tensors(arrays: Any) -> tuple[Tensor, ...]:
 
 
 def _beside_all(indices: tuple[Tensor, ...], x: Any) -> tuple[Tensor, ...]:
-    return tuple(beside(index, as_tensor(x)) for index in indices)
+    return tuple(beside(index.to("numpy").numpy(), as_tensor(x)) for index in indices)
 
 
 @named

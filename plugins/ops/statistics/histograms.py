@@ -296,8 +296,10 @@ def histogram(
     found = ops["reshape"](found[:count], shape=(count,))  # a size that a trace knows
     if density:
         widths = ops["cast"](ops["difference"](given, axis=0), dtype="float64")
-        found = ops["cast"](found, dtype="complex128" if found.dtype.kind == "c" else "float64")
-        found = found / widths / ops["sum"](found, axis=None)
+        total = ops["sum"](found, axis=None)  # in the dtype of the weights, as NumPy's
+        wide = "complex128" if found.dtype.kind == "c" else "float64"
+        found, total = (ops["cast"](y, dtype=wide) for y in (found, total))
+        found = found / widths / total
     return found, given
 
 

@@ -364,7 +364,8 @@ def device(d: Draw) -> Any:
 @kind
 def out(d: Draw) -> Any:
     """Where to write a result: nowhere, or a tensor, which cannot be."""
-    return Code(f"xp.zeros({d.x.shape})") if d.chance(0.5) else None
+    # never without axes: np.cumsum(1.0, -1, out=np.zeros(())) ends Python (NumPy 2.4)
+    return Code(f"xp.zeros({d.x.shape or (1,)})") if d.chance(0.5) else None
 
 
 @kind
