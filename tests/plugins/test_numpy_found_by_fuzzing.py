@@ -71,3 +71,15 @@ def test_a_call_is_refused_by_name(name: str) -> None:
     kind, call = REFUSED[name]
     with pytest.raises(kind, match=name.partition(":")[0].removeprefix("np.")):
         call()
+
+
+def test_a_quantile_is_exact_at_either_end_of_far_numbers() -> None:
+    for q in ([0.0, 1.0], [1.0, 1.0]):
+        x = np.array([2.0, -1e200])
+        assert gt.quantile(gt.constant(x), gt.constant(np.array(q))).tolist() == [
+            *np.quantile(x, q)
+        ]
+    found = gt.interp(
+        gt.constant(np.array([0.0, 1.0 - 1e-16])), [0.0, 1.0], np.array([-1e200, 2.0])
+    )
+    assert found.tolist()[0] == -1e200

@@ -16,8 +16,10 @@ def blended(start: Any, end: Any, share: Any) -> Any:
     alone: the formula itself would give nan for differences of infinities, and for 0 times one.
     """
     gap = end - start
+    finite = ops["isfinite"](gap)
     alone = ops["logical_and"](ops["isinf"](start), end != -start)
-    stays = ops["logical_and"](
-        ops["logical_or"](alone, share == 0), ops["logical_not"](ops["isfinite"](gap))
-    )
-    return start + ops["where"](stays, 0.0, gap) * share
+    stays = ops["logical_and"](ops["logical_or"](alone, share == 0), ops["logical_not"](finite))
+    from_start = start + ops["where"](stays, 0.0, gap) * share
+    # from the nearer end, so that either end is exact where the other one is far greater
+    from_end = end - ops["where"](finite, gap, 0.0) * (1.0 - share)
+    return ops["where"](ops["logical_and"](finite, share >= 0.5), from_end, from_start)

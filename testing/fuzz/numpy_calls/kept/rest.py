@@ -101,12 +101,35 @@ REST = (
         "xp.einsum('...->', array([1.0]), optimize=True)",
     ),
     Difference(
+        "`take_along_axis`: lists",
+        of(
+            "take_along_axis",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours) and type(theirs.error) is AttributeError
+            ),
+        ),
+        "Indices may be a list; NumPy asks it for a dtype.",
+        "xp.take_along_axis(array([1.0, 2.0]), [0], axis=0)",
+    ),
+    Difference(
+        "`linalg.cond` of singular matrices by `'nuc'`",
+        of(
+            "linalg.cond",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours) and bool(np.all(np.isinf(leaf(ours))))
+            ),
+        ),
+        "It is infinite, as by every other norm. NumPy takes the norm of an inverse of nan.",
+        "xp.linalg.cond(array([[0.0, 0.0], [0.0, 0.0]]), p='nuc')",
+    ),
+    Difference(
         "Calls with two mistakes",
         of(
             "cross",
             "linalg.cross",
             "linalg.cond",
             "linalg.tensorsolve",
+            "piecewise",
             "insert",
             "partition",
             "argpartition",
