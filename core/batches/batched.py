@@ -11,8 +11,7 @@ the outermost.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import count
 from math import nan
 from typing import Any
@@ -48,15 +47,18 @@ new_level = count(1).__next__
 running_levels: set[int] = set()
 
 
-@contextmanager
-def running_level() -> Iterator[int]:
+class running_level:
     """Run a block with a new level; what has it may be used in the block alone."""
-    level = new_level()
-    running_levels.add(level)
-    try:
-        yield level
-    finally:
-        running_levels.discard(level)
+
+    __slots__ = ("_level",)
+
+    def __enter__(self) -> int:
+        self._level = new_level()
+        running_levels.add(self._level)
+        return self._level
+
+    def __exit__(self, *error: object) -> None:
+        running_levels.discard(self._level)
 
 
 class Batched(ArrayOperators):

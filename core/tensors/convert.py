@@ -157,6 +157,8 @@ def among(values: Sequence[Any]) -> list[Tensor]:
 
 def as_held(value: Any, dtype: np.dtype[Any], place: str) -> Tensor:
     """Return what goes into ``dtype`` as a tensor: Python's numbers in it, if of its kind."""
+    if type(value) is Tensor:
+        return value
     weak = _weak_dtype(value, [dtype])
     if weak is not None and weak.kind != "c":
         check_held(value, dtype, place)
