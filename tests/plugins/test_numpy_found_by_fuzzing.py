@@ -83,3 +83,16 @@ def test_a_quantile_is_exact_at_either_end_of_far_numbers() -> None:
         gt.constant(np.array([0.0, 1.0 - 1e-16])), [0.0, 1.0], np.array([-1e200, 2.0])
     )
     assert found.tolist()[0] == -1e200
+
+
+def test_a_quantile_is_an_infinite_element_only_where_it_is_one() -> None:
+    x = np.array([0.0, -np.inf])
+    for quantile in (gt.quantile, gt.nanquantile):
+        found = [quantile(gt.constant(x), gt.constant(np.array(q))).item() for q in (0.0, 0.5, 1.0)]
+        assert found == [-np.inf, -np.inf, 0.0]
+
+
+def test_axes_may_be_transformed_twice() -> None:
+    x = np.array([[0.0, 1.0, 5.0], [2.0, 3.0, -1.0]])
+    found = gt.fft.rfftn(gt.constant(x), axes=(1, 0, 1))
+    np.testing.assert_allclose(found.numpy(), np.fft.rfftn(x, axes=(1, 0, 1)))

@@ -22,4 +22,5 @@ def blended(start: Any, end: Any, share: Any) -> Any:
     from_start = start + ops["where"](stays, 0.0, gap) * share
     # from the nearer end, so that either end is exact where the other one is far greater
     from_end = end - ops["where"](finite, gap, 0.0) * (1.0 - share)
-    return ops["where"](ops["logical_and"](finite, share >= 0.5), from_end, from_start)
+    near_end = ops["logical_or"](ops["logical_and"](finite, share >= 0.5), share == 1)
+    return ops["where"](near_end, from_end, from_start)

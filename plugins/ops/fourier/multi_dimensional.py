@@ -235,7 +235,8 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     a = as_tensor(a)
     if _repeats(a, axes):
         half = rfft(a, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
-        return _one_by_one(fft, half, None if s is None else s[:-1], axes[:-1], norm)
+        sizes = s if s is not None else [None if a.shape is None else a.shape[n] for n in axes]
+        return _one_by_one(fft, half, sizes[:-1], axes[:-1], norm)
     a, over, sizes = _grid(a, s, axes, "rfftn")
     norm = checked_norm(norm, "rfftn")
     *others, last = _some(over, "rfftn")

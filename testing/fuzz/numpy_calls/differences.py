@@ -272,6 +272,11 @@ def beyond(call: Call, theirs: Answer, ours: Answer) -> bool:
     return any(not r.min <= n <= r.max for r in ranges for n in numbers)
 
 
+def _is_weak(values: Any) -> bool:
+    """Return whether a list of these numbers is weak; an empty one is of Python's floats."""
+    return values.dtype.kind in "ifc" or not values.size
+
+
 def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
     """Return whether NumPy gives our answer once Python's numbers have the dtype of arrays."""
     dtypes = [x.values.dtype for x in call.arrays if x.form != "list"]
@@ -281,9 +286,10 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
     def weaker(value: Any, numbers: bool) -> Any:
         if numbers and type(value) in (int, float, complex):
             return Array(np.asarray(value, np.result_type(*dtypes, type(value)(0))))
-        if type(value) is Array and value.form == "list" and value.values.dtype.kind in "ifc":
-            number = {"i": 0, "f": 0.0, "c": 0j}[value.values.dtype.kind]
-            number = number if value.values.size else 0.0
+        if type(value) is Array and value.form == "list" and _is_weak(value.values):
+            number = {"i": 0, "f": 0.0, "c": 0j}[
+                value.values.dtype.kind if value.values.size else "f"
+            ]
             values = value.values.astype(np.result_type(*dtypes, number))
             return replace(value, values=values, form="ndarray")
         if type(value) in (list, tuple) and (numbers or arrays_in(value)):
@@ -292,7 +298,8 @@ def weak(call: Call, theirs: Answer, ours: Answer) -> bool:
 
     # with all numbers, with those that stand for arrays, with single ones, and with lists alone
     count, first = len(call.arguments), sum(a.ours is None for a in call.arguments)
-    for chosen in (range(count), range(first), *([i] for i in range(count)), ()):
+    beside = [i for i, a in enumerate(call.arguments) if a.name in ("prepend", "append")]
+    for chosen in (range(count), range(first), beside, *([i] for i in range(count)), ()):
         try:
             other = [
                 replace(a, value=weaker(a.value, i in chosen)) for i, a in enumerate(call.arguments)

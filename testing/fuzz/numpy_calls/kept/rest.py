@@ -101,9 +101,10 @@ REST = (
         "xp.einsum('...->', array([1.0]), optimize=True)",
     ),
     Difference(
-        "`take_along_axis`: lists",
+        "`take_along_axis`, `put_along_axis`: lists",
         of(
             "take_along_axis",
+            "put_along_axis",
             where=lambda call, theirs, ours: (
                 accepted(call, theirs, ours) and type(theirs.error) is AttributeError
             ),
@@ -130,6 +131,8 @@ REST = (
             "linalg.cond",
             "linalg.tensorsolve",
             "piecewise",
+            "digitize",
+            "take",
             "insert",
             "partition",
             "argpartition",

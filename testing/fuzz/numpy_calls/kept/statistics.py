@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..compare import Answer
 from ..differences import (
     Difference,
     accepted,
@@ -39,6 +42,16 @@ def ascending(call: Call) -> bool:
     if period is not None:
         points = np.sort(points % period)
     return bool((np.diff(points) > 0).all())
+
+
+def _finite(x: Any) -> bool:
+    return bool(np.isfinite(x.astype("complex128")).all())
+
+
+def _lacking(answer: Answer) -> Any:
+    """Return where there is no number, or the integer that nan becomes."""
+    x = leaf(answer)
+    return ~np.isfinite(x) if x.dtype.kind in "fc" else x == np.iinfo(x.dtype).min
 
 
 STATISTICS = (
@@ -139,24 +152,29 @@ STATISTICS = (
         varies=True,
     ),
     Difference(
-        "`interp` at nan",
+        "`interp` at nan, and beside infinities",
         of(
             "interp",
             where=lambda call, theirs, ours: (
-                values_differ(call, theirs, ours)
-                and bool((np.isnan(leaf(ours)) | (leaf(ours) == leaf(theirs))).all())
-                and bool(np.isnan(call.arrays[0].values.astype("complex128")).any())
+                theirs.error is None
+                and ours.error is None
+                and leaf(theirs).shape == leaf(ours).shape
+                and bool((_lacking(ours) | _lacking(theirs) | (leaf(ours) == leaf(theirs))).all())
+                and any(not _finite(x.values) for x in call.arrays)
             ),
         ),
         "It is nan, whether there is one point or several.",
         "xp.interp(array([float('nan')]), array([0.0]), array([1.0]))",
     ),
     Difference(
-        "`geomspace` from or to nan",
+        "`geomspace` from or to nan or complex infinities",
         of(
             "geomspace",
             where=lambda call, theirs, ours: (
-                theirs.error is None and ours.error is None and np.isnan(leaf(theirs)).all()
+                theirs.error is None
+                and ours.error is None
+                and any(not _finite(x.values) for x in call.arrays)
+                and bool((leaf(ours) == leaf(theirs))[~_lacking(theirs) & ~_lacking(ours)].all())
             ),
         ),
         "The ends are what is given.",
