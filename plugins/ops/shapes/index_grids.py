@@ -26,8 +26,8 @@ def _tensors(arrays: Any) -> tuple[Tensor, ...]:
     return tuple(as_tensor(x) for x in arrays)
 
 
-def _beside_all(indices: tuple[Tensor, ...], x: Any) -> tuple[Tensor, ...]:
-    return tuple(beside(index.to("numpy").numpy(), as_tensor(x)) for index in indices)
+def _beside_all(arrays: Any, like: Any) -> tuple[Tensor, ...]:
+    return tuple(beside(x, as_tensor(like)) for x in arrays)
 
 
 @named
@@ -174,7 +174,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     [1.0, 3.0, 4.0]
     """
     n, m = _matrix_shape(x, "tril_indices_from")
-    return _beside_all(tril_indices(n, k, m), x)
+    return _beside_all(np.tril_indices(n, k, m), x)
 
 
 @named
@@ -204,7 +204,7 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     [2.0]
     """
     n, m = _matrix_shape(x, "triu_indices_from")
-    return _beside_all(triu_indices(n, k, m), x)
+    return _beside_all(np.triu_indices(n, k, m), x)
 
 
 @named
@@ -265,7 +265,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
         raise ValueError(
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
         )
-    return _beside_all(diag_indices(sizes[0], len(sizes)), x)
+    return _beside_all(np.diag_indices(sizes[0], len(sizes)), x)
 
 
 @named
