@@ -121,10 +121,10 @@ def _ends_python(call: Call) -> bool:
 def _step(seed: int, index: int, targets: Sequence[Target], report: Report, most: int) -> None:
     """Make one call and note what comes of it."""
     call = draw_call(seed, index, targets)
+    report.calls += 1  # also of one that is not made, or a run of that one alone would not end
     if _ends_python(call):
         return
     theirs, ours = answers(call)
-    report.calls += 1
     report.errors += theirs.error is not None
     what = difference(call, theirs, ours)
     if what is None:
