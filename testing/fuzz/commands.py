@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 __all__ = ["COMMANDS", "Clock", "main"]
 
@@ -17,6 +18,7 @@ COMMANDS = {
     "programs": ("programs", "programs of several ops, against differences, in every mode"),
     "traps": ("traps", "ways of using gradtape that must be right, or an error in words"),
 }
+NEED_SCIPY = ("programs", "traps")
 
 
 class Clock:
@@ -57,6 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser(given[0] if given else "").parse_args(given)
+    if options.command in NEED_SCIPY and find_spec("scipy") is None:
+        print(
+            f"fuzz {options.command}: some ops it draws have kernels from SciPy, which is not "
+            'installed; pip install "gradtape[scipy]"',
+            file=sys.stderr,
+        )
+        return 2
     try:
         code: int = options.run(options)
     except KeyboardInterrupt:

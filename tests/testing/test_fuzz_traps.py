@@ -77,3 +77,10 @@ def test_gradients_at_kinks_are_right_or_on_purpose(kink: Any, row: list[Any]) -
 
 def test_the_page_of_kinks_is_up_to_date() -> None:
     assert PAGE["main"](["--check"]) == 0, "run python docs/make_kinks.py"
+
+
+@pytest.mark.parametrize("command", ["programs", "traps"])
+def test_a_missing_scipy_is_told_with_the_line_that_installs_it(command, monkeypatch, capsys):
+    monkeypatch.setattr("gradtape.testing.fuzz.commands.find_spec", lambda name: None)
+    assert main([command, "--seconds", "1"]) == 2
+    assert 'pip install "gradtape[scipy]"' in capsys.readouterr().err
