@@ -137,6 +137,20 @@ def test_imports_in_functions_have_a_reason() -> None:
     assert len(allowed) == len(set(allowed)), "an import has one reason"
 
 
+@pytest.mark.parametrize("room", ["datasets", "layers", "plot", "saving", "training"])
+def test_a_room_is_imported_whole_from_outside(room: str) -> None:
+    # a thread that begins with a part, while another begins with the room, waits for it in vain,
+    # and Python hands out a module that is half imported; compat imports the rooms first
+    found = [
+        f"{dotted(path)}:{node.lineno}"
+        for path in modules(INSTALLED)
+        if path.relative_to(INSTALLED).parts[0] not in (room, "compat")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{room}.")
+    ]
+    assert found == [], f"write 'from ..{room} import …'"
+
+
 # -- ops -------------------------------------------------------------------------------------------
 
 

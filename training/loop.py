@@ -20,7 +20,7 @@ from ..core.extend import (
     ops,
     to_numpy,
 )
-from ..layers.sequential import takes_training
+from ..layers import sequential
 from . import losses, optimizers
 from . import metrics as known_metrics
 from .checks import FirstLook, check_labels, check_restored, whats_not_finite
@@ -63,7 +63,7 @@ class Trainer(Session):
             metrics = ("accuracy",) if several else ()
         self.metrics = known_metrics.get(metrics, self.kind)
         self.names = ("loss", *self.metrics)
-        self.with_training = takes_training(model)
+        self.with_training = sequential.takes_training(model)
         if method == "fit":
             check_restored(model)
         self.variables: list[Variable] = []

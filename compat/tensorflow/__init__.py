@@ -7,6 +7,8 @@ docs/migration.md lists all names, and the differences that are meant.
 
 from __future__ import annotations
 
+from ...layers import Layer as _layers_whole  # noqa: F401 - before a part of them is imported
+from ...training import losses as _training_whole  # noqa: F401
 from . import autodiff, dtypes, keras, linalg, math, nest, nn, random, saved_model, signal
 from .argument_names import einsum, identity, pow, round, stop_gradient
 from .dtypes import *
