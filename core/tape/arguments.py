@@ -83,7 +83,7 @@ def seeds_of(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None
                 )
             seed = seed.astype(target.dtype)
         shape, want = seed.shape, target.shape
-        if shape != want and not unsure(shape) and not unsure(want):
+        if not unsure(shape) and not unsure(want) and shape != want:
             raise ValueError(
                 f"gradient: output_gradients has shape {shape}, its target has shape {want}"
             )
