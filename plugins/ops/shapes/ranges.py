@@ -295,7 +295,8 @@ def _open_step(start: Any, stop: Any, gaps: Any) -> Tensor:
         kind = linspace(_stand_in(start), _stand_in(stop), 2).dtype.name
         start, stop = (as_tensor(x, np.result_type(kind, np.float64)) for x in (start, stop))
     first, last = _ends(start, stop)
-    step = ops["where"](gaps > 0, (last - first) / largest(gaps, 1), float("nan"))
+    share = ops["where"](gaps > 0, as_tensor(1.0 / largest(gaps, 1), "float64"), float("nan"))
+    step = (last - first) * _in_dtype(share, real_of(last.dtype).name)
     return step if kind is None else _in_dtype(step, kind)
 
 
