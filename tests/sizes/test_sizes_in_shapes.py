@@ -258,6 +258,130 @@ def test_eager_traced_batched_and_saved_are_one(name: str, tmp_path: Path) -> No
     assert ran >= 3
 
 
+#: What a trace refuses: a function, its inputs' shapes, and the words.
+REFUSED: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
+    "a number of parts": (lambda x: gt.split(x, n_of(x)), [V], "split: the number of parts .* n,"),
+    "nearly equal parts": (lambda x: gt.array_split(x, n_of(x)), [V], "array_split: the number of"),
+    "a list of rows": (lambda x: gt.unstack(x), [V], "unstack: the size of axis 0 is unknown"),
+    "a number of turns": (lambda x: gt.rot90(x, n_of(x)), [M], "rot90: the number of right angles"),
+    "odd mirrors": (lambda x: gt.pad(x, 2, "reflect", reflect_type="odd"), [V], "pad: .*odd"),
+    "a number of axes": (lambda x: gt.diag_indices(3, n_of(x)), [V], "diag_indices: ndim"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_decides_the_form_of_a_trace_is_refused_in_words(name: str) -> None:
+    fn, shapes, words = REFUSED[name]
+    with pytest.raises((gt.errors.TraceError, ValueError), match=words):
+        gt.function(fn, input_signature=specs_of(shapes)).get_concrete_function()
+
+
+#: What fits in no run.
+NEVER: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
+    "joined": (lambda x: gt.concatenate([gt.ones((3, 2)), x]), [M], "concatenate: shapes"),
+    "joined across": (lambda x: gt.concatenate([x, gt.pad(x, 1)], axis=1), [M], "concatenate: shapes"),
+    "stacked": (lambda x: gt.stack([x, gt.ones(n_of(x) + 1)]), [V], "stack: arrays"),
+    "reshaped": (lambda x: gt.reshape(x, 3 * n_of(x) + 1), [M], "reshape: 3.n elements"),
+    "broadcast": (lambda x: gt.broadcast_to(gt.ones(n_of(x) + 2), (n_of(x),)), [V], "does not"),
+    "padded": (lambda x: gt.pad(x, -n_of(x) - 1), [V], "pad: pad_width must be at least 0"),
+    "cut": (lambda x: gt.split(x, [n_of(x) + 1, n_of(x)]), [V], "split: indices must ascend"),
+    "filled": (lambda x: gt.constant([1, 2], shape=(n_of(x) + 3,)), [V], "constant: a value"),
+    "repeated": (lambda x: gt.repeat(gt.ones(n_of(x) + 3), [1, n_of(x)]), [V], "repeat: 2 repeats"),
+    "counted": (lambda x: gt.linspace(0, 1, -n_of(x) - 1), [V], "linspace: num must be at least 0"),
+    "taken apart": (lambda x: gt.unstack(gt.ones(n_of(x) + 3), num=2), [V], "unstack: axis 0"),
+    "diagonals": (lambda x: gt.diag_indices_from(gt.ones((n_of(x), n_of(x) + 1))), [V], "one size"),
+    "resized": (lambda x: gt.resize(x, (-n_of(x) - 1,)), [V], "resize: sizes must be at least 0"),
+}
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_what_fits_in_no_run_is_an_error_of_the_trace(name: str) -> None:
+    fn, shapes, words = NEVER[name]
+    with pytest.raises(ValueError, match=words):
+        gt.function(fn, input_signature=specs_of(shapes)).get_concrete_function()
+
+
+#: What some runs refuse, as a call without a trace does; the sizes, and the words.
+AT_TIMES: dict[str, tuple[Callable[..., Any], list[Any], int, str]] = {
+    "equal parts": (lambda x: gt.split(x, 2), [V], 3, "split: size 3 does not divide into 2"),
+    "parts in order": (lambda x: gt.split(x, [2, n_of(x) - 2]), [V], 3, "split: indices must asc"),
+    "widths": (lambda x: gt.pad(x, n_of(x) - 2), [V], 1, "pad: pad_width must be at least 0"),
+    "widths of edges": (lambda x: gt.pad(x, n_of(x) - 2, "edge"), [V], 1, "pad"),
+    "repeats": (lambda x: gt.repeat(x, [1, 2]), [V], 3, "reshape|repeat"),
+    "numbers": (lambda x: gt.linspace(0, 1, n_of(x) - 2), [V], 1, "negative"),
+    "a place": (lambda x: gt.delete(x, 4), [V], 3, "delete|out of bounds"),
+    "another place": (lambda x: gt.insert(x, 4, 1.0), [V], 3, "insert|out of bounds"),
+    "sizes": (lambda x: gt.zeros(n_of(x) - 2), [V], 1, "negative|broadcast"),
+    "a matrix": (lambda x: x * gt.eye(n_of(x) - 2), [V], 1, "negative"),
+    "cubes": (lambda x: gt.diag_indices_from(x), [("n", 3)], 2, "of one size"),
+}
+
+
+@pytest.mark.parametrize("name", AT_TIMES)
+def test_what_a_run_finds_wrong_is_an_error_of_the_run(name: str) -> None:
+    fn, shapes, n, words = AT_TIMES[name]
+    x = gt.constant(drawn(shapes[0], n, 0))
+    with pytest.raises((ValueError, IndexError)):
+        fn(x)
+    with pytest.raises((ValueError, IndexError), match=words):
+        gt.function(fn, input_signature=specs_of(shapes))(x)
+
+
+#: Functions of a matrix and an integer that the trace computes.
+OF_INTEGERS: dict[str, Callable[..., Any]] = {
+    "arange": lambda x, k: gt.arange(0, 3 * k, k),
+    "eye": lambda x, k: gt.eye(3, k + 1, k=k),
+    "tri": lambda x, k: gt.tri(k, k=k),
+    "tril": lambda x, k: gt.tril(x, k),
+    "diag": lambda x, k: gt.diag(x[0], k),
+    "diagonal": lambda x, k: gt.diagonal(x, k),
+    "roll": lambda x, k: gt.roll(x, [k, 1], axis=(0, 1)),
+    "repeat": lambda x, k: gt.repeat(x, [k, 1, 2, k], axis=0),
+    "tile": lambda x, k: gt.tile(x, (k, 1)),
+    "pad": lambda x, k: gt.pad(x, ((k, 0), (0, 1)), "reflect"),
+    "split": lambda x, k: gt.split(x, [k]),
+    "delete": lambda x, k: gt.delete(x, k, axis=0),
+    "insert": lambda x, k: gt.insert(x, k, 1.0, axis=0),
+    "resize": lambda x, k: gt.resize(x, (k, 3)),
+    "linspace": lambda x, k: gt.linspace(0, k, k),
+    "tril_indices": lambda x, k: gt.tril_indices(k),
+    "indices": lambda x, k: gt.indices((k, 2)),
+    "zeros": lambda x, k: gt.zeros([k, 2]),
+    "constant": lambda x, k: gt.constant(1.0, shape=(k,)),
+    "reshape": lambda x, k: x.reshape(k, -1),
+}
+
+
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_integers_that_a_trace_computes_are_sizes(name: str) -> None:
+    fn = OF_INTEGERS[name]
+    specs = [gt.TensorSpec([None, None], "float64"), gt.TensorSpec([], "int64")]
+    traced = gt.function(fn, input_signature=specs)
+    x = gt.constant(drawn((4, 3), 0, 0))
+    for k in (1, 2, 3):
+        if 4 * 3 % k == 0 or name != "reshape":
+            assert_same(traced(x, gt.constant(k)), fn(x, gt.constant(k)))
+
+
+#: What sizes that are known make: the nodes of the graph.
+KNOWN: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    "arange": (lambda x: x * gt.arange(x.shape[0]), ["multiply"]),
+    "eye": (lambda x: x * gt.eye(x.shape[0]), ["multiply"]),
+    "pad": (lambda x: gt.pad(x, x.shape[0]), ["pad"]),
+    "array_split": (lambda x: gt.array_split(x, 2), ["split"]),
+    "delete": (lambda x: gt.delete(x, 1), ["reshape", "getitem", "getitem", "concatenate"]),
+    "meshgrid": (lambda x: gt.meshgrid(x, x), ["reshape", "reshape", *["broadcast_to"] * 2]),
+    "linspace": (lambda x: gt.linspace(0, 1, x.shape[0]) + x, ["add"]),
+}
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_sizes_need_no_ops_of_sizes(name: str) -> None:
+    fn, wanted = KNOWN[name]
+    graph = gt.function(fn).get_concrete_function(gt.TensorSpec([4])).graph
+    assert [node.op.name for node in graph.nodes] == wanted
+
+
 def tangents(fn: Callable[..., Any], xs: list[Any]) -> list[Any]:
     """Return the derivatives of floating results towards ones."""
     with gt.ForwardAccumulator(list(xs), [gt.ones_like(x) for x in xs]) as forward:

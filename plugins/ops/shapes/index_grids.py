@@ -239,8 +239,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> x[gt.diag_indices(2)].tolist()
     [1.0, 4.0]
     """
+    ndim = fixed(ndim, "diag_indices", "ndim")
     if open_among(n):
-        return (arange(as_size(n, "diag_indices")),) * fixed(ndim, "diag_indices", "ndim")
+        return (arange(n),) * ndim
     return _tensors(np.diag_indices(n, ndim))
 
 

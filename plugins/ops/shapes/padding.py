@@ -78,7 +78,7 @@ def _padded_spec(sign: int) -> Callable[..., tuple[Any, Any]]:
 def _pad_kernel(xp: Any, x: Any, *, pad_width: Widths, value: Any = 0) -> Any:
     widths = _widths(pad_width, x.ndim)
     if any(a < 0 or b < 0 for a, b in widths):  # of sizes that a trace did not know
-        raise ValueError(f"pad_width must be at least 0, got {pad_width}")
+        raise ValueError(f"pad: pad_width must be at least 0, got {pad_width}")
     out = xp.full(
         tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype
     )

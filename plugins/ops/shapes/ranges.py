@@ -82,8 +82,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return numbers made of some that are open; the dtype is what known ones would give."""
     known = {"arange": arange, "linspace": linspace, "logspace": logspace, "geomspace": geomspace}
-    result = known[name](*map(_stand_in, given), dtype=dtype).dtype
     numbers = [_number(x, name) for x in given]
+    result = known[name](*map(_stand_in, given), dtype=dtype).dtype
     if name != "arange":  # what NumPy computes in and what the result is are two dtypes
         numbers.append(None if dtype is None else as_dtype(dtype).name)
     return made(name, *numbers, dtype=result)
@@ -101,7 +101,8 @@ def _stand_in(x: Any) -> Any:
 def _number(x: Any, name: str) -> Any:
     """Return a number as a parameter; an integer that a trace computes as an open size."""
     if isinstance(x, Operators):
-        return as_size(x, name) if open_among(x) else x.numpy().item()
+        whole = open_among(x) and x.dtype.kind in "iu"
+        return as_size(x, name) if whole else x.numpy().item()
     return x.item() if isinstance(x, (np.ndarray, np.generic)) else x
 
 
