@@ -42,6 +42,7 @@ from .base.spec import (
     blunt,
     broadcast_shapes,
     describe,
+    shapes_differ,
     unsure,
 )
 from .base.table import F, ops, public
@@ -205,6 +206,7 @@ __all__ = [
     "replay",
     "row_of",
     "saved_classes",
+    "shapes_differ",
     "smallest",
     "snake_case",
     "structure",

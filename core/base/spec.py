@@ -20,6 +20,7 @@ __all__ = [
     "blunt",
     "broadcast_shapes",
     "describe",
+    "shapes_differ",
     "unsure",
 ]
 
@@ -111,6 +112,15 @@ class TensorSpec:
 def unsure(shape: Any) -> bool:
     """Return whether a shape is not fully known (it is a symbol's)."""
     return shape is None or None in shape
+
+
+def shapes_differ(a: Any, b: Any) -> bool:
+    """Return whether two shapes are known to differ; in a trace, much of them may be unknown."""
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or any(
+        n is not None and m is not None and (n == m) is False for n, m in zip(a, b, strict=True)
+    )
 
 
 def describe(shape: Shape, dtype: Any) -> str:

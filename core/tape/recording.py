@@ -229,7 +229,7 @@ class RecordingTape(Recorder):
             if rule.broadcasts:
                 shape = x.array.shape
                 # equal and fully known: nothing to sum back to, and nothing to keep
-                if shape != array.shape or x.array.dtype is not array.dtype or unsure(shape):
+                if unsure(shape) or shape != array.shape or x.array.dtype is not array.dtype:
                     like = shape_witness(x)
             place = rule.single
             if place is None:

@@ -113,7 +113,7 @@ class BinaryOp(Op):
                 or dtype.kind == "c"
                 or tape.wants_ops
                 # beside a scalar a shape stays what it is
-                or (table is None and (array.shape != result.shape or unsure(array.shape)))
+                or (table is None and (unsure(array.shape) or array.shape != result.shape))
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue

@@ -77,7 +77,7 @@ def _elementwise(
         if tangent is None or rule is None:
             continue
         t = tangent
-        if t.dtype != output.dtype or t.shape != output.shape or unsure(t.shape):
+        if t.dtype != output.dtype or unsure(t.shape) or t.shape != output.shape:
             t = F.broadcast_like(t, output)
         terms.append(_cast(rule.apply(t, (*inputs, output), settings), output))
     return _total(terms) if terms else None
