@@ -21,7 +21,7 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
-from .base.formulas import Formula, evaluated
+from .base.formulas import Formula, evaluated, lowered
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Open,
@@ -193,6 +193,7 @@ __all__ = [
     "known_size",
     "largest",
     "loop_limit",
+    "lowered",
     "map_structure",
     "ops",
     "pack_like",

@@ -71,7 +71,8 @@ class _Cond(Program):
             raise ValueError(f"cond: the predicate must be one boolean, got {pred}")
         for graph in (params["true"], params["false"]):
             check_graph("cond", graph, operands)
-        pairs = zip(specs_of(params["true"]), specs_of(params["false"]), strict=True)
+        found = [specs_of(params[key], operands) for key in ("true", "false")]
+        pairs = zip(*found, strict=True)
         return [(common_shape(a.shape, b.shape), a.dtype) for a, b in pairs]
 
     def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:

@@ -6,7 +6,6 @@ graphs.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +14,11 @@ from ....core.extend import (
     Branch,
     Graph,
     Program,
+    Size,
     Tensor,
     TensorSpec,
     active_graph,
+    as_size,
     as_tensor,
     batched_graph,
     compiled,
@@ -40,10 +41,9 @@ from .subgraphs import (
     REQUIRED,
     assign_variables,
     batch_size,
+    carried_specs,
     check_graph,
     chosen_only,
-    common_shape,
-    specs_of,
 )
 
 __all__ = ["while_loop"]
@@ -80,15 +80,16 @@ class _While(Program):
 
     def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
         count, most = params["count"], params["most"]
-        if type(count) is not int or not (most is None or type(most) is int):
+        if type(count) is not int or type(most) not in (int, Size, type(None)):
             raise ValueError("while_loop: its counts must be integers")
         for graph in (params["cond"], params["body"]):
             check_graph("while_loop", graph, specs)
-        (holds,), after = specs_of(params["cond"]), specs_of(params["body"])
-        if holds.dtype.kind != "b" or holds.shape not in ((), None) or len(after) != count:
+        (holds,), fits = params["cond"].outputs, len(params["body"].outputs) == count
+        if holds.dtype.kind != "b" or holds.shape not in ((), None) or not fits:
             raise ValueError("while_loop: its graphs do not fit together")
+        after = carried_specs(params["body"], specs, count)
         check_graph("while_loop", params["body"], [*after, *specs[count:]])
-        return [(common_shape(x.shape, y.shape), y.dtype) for x, y in zip(specs, after)]
+        return [(x.shape, x.dtype) for x in after]
 
     def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
         graph = params["body"]
@@ -178,7 +179,9 @@ def _while_loop(
     spread = isinstance(loop_vars, (list, tuple))
     given = flatten(loop_vars)
     values = [as_tensor(leaf) for leaf in given]
-    most = None if maximum_iterations is None else operator.index(maximum_iterations)
+    most = maximum_iterations
+    if most is not None:
+        most = as_size(most, "while_loop: maximum_iterations")
 
     def called(fn: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         packed = pack_like(loop_vars, list(leaves))
@@ -223,7 +226,7 @@ def _while_loop(
     return pack_like(loop_vars, found)
 
 
-def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> list[Tensor]:
+def _looped(holds: Any, step: Any, values: list[Tensor], most: Any) -> list[Tensor]:
     """Run a loop as one op."""
     parent = active_graph.get()
     specs = [TensorSpec(x.shape, x.dtype) for x in values]
