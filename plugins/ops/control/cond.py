@@ -39,6 +39,7 @@ from .subgraphs import (
     check_graph,
     chosen_only,
     common_shape,
+    each_its_own,
     pack_outputs,
     specs_of,
 )
@@ -63,7 +64,7 @@ class _Cond(Program):
             replay(params["false"], chosen_only(ops["logical_not"](pred), operands)),
             strict=True,
         )
-        return [ops["where"](pred, a, b) for a, b in found]
+        return [each_its_own("cond", pred, a, b) for a, b in found]
 
     def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
         pred, *operands = specs

@@ -23,6 +23,7 @@ from ....core.extend import (
     ops,
     pack_like,
     provably_equal,
+    shapes_differ,
 )
 from ..common.gradients import as_like
 from ..common.op_builders import op
@@ -124,6 +125,18 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
         ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
         for x in tensors
     ]
+
+
+def each_its_own(name: str, chosen: Tensor, a: Tensor, b: Tensor) -> Any:
+    """Return ``a`` for the examples that are chosen, and ``b`` for the others: of one shape."""
+    if shapes_differ(a.shape, b.shape):
+        raise ValueError(
+            f"{name}: examples of a vmap go ways of their own, whose results must have one shape, "
+            f"got {a.shape} and {b.shape}"
+        )
+    if None not in (a.shape, b.shape) and not all(map(provably_equal, a.shape, b.shape)):
+        b = ops["reshape"](b, shape=a.shape)  # which a run refuses if it does not fit
+    return ops["where"](chosen, a, b)
 
 
 # -- variables that a graph assigns ----------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 
 from ....core.errors import EndlessLoop
 from ....core.extend import (
+    Batched,
     Branch,
     Graph,
     Program,
@@ -44,6 +45,7 @@ from .subgraphs import (
     carried_specs,
     check_graph,
     chosen_only,
+    each_its_own,
 )
 
 __all__ = ["while_loop"]
@@ -103,8 +105,11 @@ class _While(Program):
 
         def step(given: list[Tensor]) -> list[Tensor]:
             (go_on,) = replay(holds, given)
+            if type(go_on.array) is not Batched:  # sizes decide, which all examples share
+                return replay(body, given)
             found = replay(body, chosen_only(go_on, given))
-            return [ops["where"](go_on, y, x) for x, y in zip(given, found, strict=False)]
+            pairs = zip(given, found, strict=False)
+            return [each_its_own("while_loop", go_on, y, x) for x, y in pairs]
 
         return {
             **params,
