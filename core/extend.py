@@ -42,7 +42,7 @@ from .base.spec import (
     blunt,
     broadcast_shapes,
     describe,
-    shapes_differ,
+    same_shape,
     unsure,
 )
 from .base.table import F, ops, public
@@ -206,8 +206,8 @@ __all__ = [
     "registry",
     "replay",
     "row_of",
+    "same_shape",
     "saved_classes",
-    "shapes_differ",
     "smallest",
     "snake_case",
     "structure",

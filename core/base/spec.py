@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import TraceError
 from .dtypes import as_dtype, default_dtype
-from .sizes import Size, is_open, known_size, provably_equal
+from .sizes import OpenSize, Size, is_open, known_size, provably_equal
 
 __all__ = [
     "Shape",
@@ -20,13 +20,13 @@ __all__ = [
     "blunt",
     "broadcast_shapes",
     "describe",
-    "shapes_differ",
+    "same_shape",
     "unsure",
 ]
 
-# A dimension may be unknown (None inside), and so may the rank (None alone). In a trace an unknown
-# one is a size that is open, an expression.
-Shape = tuple[int | Size | None, ...] | None
+# A dimension is an integer, None if it is unknown, or in a trace an open Size; None alone is an
+# unknown rank.
+Shape = tuple[Any, ...] | None
 
 
 class TensorSpec:
@@ -88,7 +88,7 @@ class TensorSpec:
         if len(shape) != len(self.shape):
             return False
         return all(
-            not known_size(want) or not known_size(got) or want == got
+            want is None or got is None or _may_be(want, got)
             for want, got in zip(self.shape, shape, strict=True)
         )
 
@@ -109,18 +109,17 @@ class TensorSpec:
         return describe(self.shape, self.dtype)
 
 
+def same_shape(a: Any, b: Any) -> bool:
+    """Return whether two shapes are equal in every run, as far as a trace can prove it."""
+    try:
+        return a is not None and bool(a == b)
+    except OpenSize:
+        return False
+
+
 def unsure(shape: Any) -> bool:
     """Return whether a shape is not fully known (it is a symbol's)."""
     return shape is None or None in shape
-
-
-def shapes_differ(a: Any, b: Any) -> bool:
-    """Return whether two shapes are known to differ; in a trace, much of them may be unknown."""
-    if a is None or b is None:
-        return False
-    return len(a) != len(b) or any(
-        n is not None and m is not None and (n == m) is False for n, m in zip(a, b, strict=True)
-    )
 
 
 def describe(shape: Shape, dtype: Any) -> str:

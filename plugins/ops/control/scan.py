@@ -30,7 +30,6 @@ from ....core.extend import (
     ops,
     pack_like,
     replay,
-    shapes_differ,
     structure,
     unsure,
 )
@@ -237,7 +236,7 @@ def _scan_from(
         after = [as_tensor(leaf) for leaf in flatten(returned[0])]
         for i, (a, b) in enumerate(zip(before, after, strict=True)):
             check_dtype(f"scan: carry {i}", i, a, b, first[i])
-            if shapes_differ(a.shape, b.shape):
+            if not TensorSpec(a.shape, a.dtype).admits(b.shape):
                 raise ValueError(f"scan: carry {i} has shape {a.shape} and becomes {b.shape}")
         shape[:] = [returned[1]]
         return [*after, *[as_tensor(x) for x in flatten(returned[1]) if x is not None]]

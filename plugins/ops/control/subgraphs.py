@@ -23,7 +23,7 @@ from ....core.extend import (
     ops,
     pack_like,
     provably_equal,
-    shapes_differ,
+    same_shape,
 )
 from ..common.gradients import as_like
 from ..common.op_builders import op
@@ -129,12 +129,12 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def each_its_own(name: str, chosen: Tensor, a: Tensor, b: Tensor) -> Any:
     """Return ``a`` for the examples that are chosen, and ``b`` for the others: of one shape."""
-    if shapes_differ(a.shape, b.shape):
+    if not TensorSpec(a.shape, a.dtype).admits(b.shape):
         raise ValueError(
             f"{name}: examples of a vmap go ways of their own, whose results must have one shape, "
             f"got {a.shape} and {b.shape}"
         )
-    if None not in (a.shape, b.shape) and not all(map(provably_equal, a.shape, b.shape)):
+    if None not in (a.shape, b.shape) and not same_shape(a.shape, b.shape):
         b = ops["reshape"](b, shape=a.shape)  # which a run refuses if it does not fit
     return ops["where"](chosen, a, b)
 
