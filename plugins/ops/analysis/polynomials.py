@@ -20,7 +20,7 @@ from ....core.extend import (
 from ..common.op_builders import named
 from ..common.ranks import as_vector, differ
 from ..common.sizes import at_least, unlike
-from ..common.tables import table
+from ..shapes.made import table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 from .vector_convolution import as_vectors, convolved, vector_size
