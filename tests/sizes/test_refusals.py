@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gradtape as gt
+
+def doubled_until(bound: int, n: Any) -> Any:
+    while n < bound: n = 2 * n  # noqa: E701
+    return n
+
 
 # what is written, the expression that is not known, and a part of what the message advises
 REFUSED: dict[str, tuple[Any, str, str]] = {
@@ -17,7 +23,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "if of itself": (lambda x: x if x.shape[0] else -x, "n", "gradtape.cond"),
     "not": (lambda x: not x.shape[0] % 2, "n % 2", "gradtape.cond"),
     "and": (lambda x: x.shape[0] > 1 and x, "n > 1", "gradtape.cond"),
-    "while": (lambda x: [x for _ in iter(lambda: x.shape[0] < 1, True)], "n < 1", "while_loop"),
+    "while": (lambda x: doubled_until(9, x.shape[0]), "n < 9", "while_loop"),
     "in": (lambda x: x.shape[0] in (1, 2), "n == 1", "gradtape.cond"),
     "chained comparison": (lambda x: 0 < x.shape[0] < 9, "n > 0|0 < n", "gradtape.cond"),
     "max": (lambda x: max(x.shape[0], 3), "n", "gradtape.maximum"),
@@ -31,15 +37,13 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "float": (lambda x: float(x.shape[0]), "n", r"n \*\* 0.5|n / 2"),
     "math.sqrt": (lambda x: math.sqrt(x.shape[0]), "n", r"n \*\* 0.5"),
     "math.log": (lambda x: math.log(x.shape[0] + 1), r"n \+ 1", "gradtape"),
-    "np.zeros": (lambda x: x + np.zeros(x.shape[0]), "n", "zeros"),
     "np.ones of a shape": (lambda x: x + np.ones((x.shape[0], 3)), "n", "gradtape"),
-    "np.arange": (lambda x: x * np.arange(x.shape[0]), "n", "arange"),
+    "np.arange": (lambda x: x * np.arange(x.shape[0]), "n", "gradtape"),
     "NumPy's generator": (
         lambda x: x + np.random.default_rng(0).normal(size=(x.shape[0], 3)),
         "n",
         "gradtape",
     ),
-    "np.array": (lambda x: np.array([x.shape[0], 3]), "n", "gradtape"),
     "np.float32": (lambda x: np.float32(x.shape[0]), "n", "gradtape"),
     "len": (lambda x: x * len(x), "n|len", r"shape\[0\]"),
     "iteration": (lambda x: [2 * row for row in x], "n|iterat", "scan|unstack|shape"),
@@ -57,8 +61,6 @@ def test_what_python_must_know_of_a_size_is_refused_at_its_line(written: str) ->
     line = function.__code__.co_firstlineno
     assert f"{__file__}:{line}" in message
     shown = shown.replace("n", r"(?:\w+(?:\.shape\[0\])?)") if shown[0] == "n" else shown
-    import re
-
     assert re.search(shown, message), message
     assert re.search(advice, message), message
 
