@@ -13,7 +13,7 @@ import numpy as np
 
 from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
-from .base.spec import TensorSpec
+from .base.spec import TensorSpec, blunt
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import Function
@@ -420,7 +420,7 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
         result = call(self, *args, **kwargs)
         state = vars(self)
         shape = getattr(result, "shape", None)
-        state["_gradtape_output"] = shape
+        state["_gradtape_output"] = blunt(shape) if isinstance(shape, tuple) else None
         calls = state.setdefault(_CALLS, {})
         key = tuple(_signature_of(x) for x in args)
         if kwargs:
@@ -434,7 +434,7 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
 
 def _signature_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray)):
-        return (x.shape, x.dtype)
+        return (blunt(x.shape), x.dtype)
     if isinstance(x, (list, tuple)):
         return tuple(_signature_of(item) for item in x)
     if isinstance(x, dict):
@@ -444,5 +444,5 @@ def _signature_of(x: Any) -> Any:
 
 def _spec_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray, Variable)):
-        return TensorSpec(x.shape, x.dtype)
+        return TensorSpec(blunt(x.shape), x.dtype)
     return x

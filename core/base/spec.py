@@ -122,7 +122,9 @@ def describe(shape: Shape, dtype: Any) -> str:
 
 def blunt(shape: Any) -> Any:
     """Return a shape with ``None`` in the place of each size that is open."""
-    return None if shape is None else tuple(n if known_size(n) else None for n in shape)
+    if shape is None or None not in shape:
+        return shape
+    return tuple(n if known_size(n) else None for n in shape)
 
 
 def _dimension(size: Any) -> Any:

@@ -164,14 +164,14 @@ folder, sizes = sys.argv[1], json.loads(sys.argv[2])
 given = np.load(f"{folder}/given.npz")
 results, failures = {}, {}
 for name, counts in sizes.items():
-    module = gt.load(f"{folder}/{name}.h5")
     for n, count in counts:
         inputs = [given[f"{name} {n} {i}"] for i in range(count)]
-        module.generator.set_seed(7)
         try:
+            module = gt.load(f"{folder}/{name}.h5")
+            module.generator.set_seed(7)
             found = probe(module, "run", inputs, {})
         except Exception as error:
-            failures[f"{name} {n}"] = type(error).__name__
+            failures[f"{name} {n}"] = f"{type(error).__name__}: {error}"
             continue
         results |= {f"{name} {n} {i}": array for i, array in enumerate(found)}
 np.savez(f"{folder}/results.npz", **results)
