@@ -20,7 +20,7 @@ from ..errors import TraceError
 from .context import active_graph
 from .dtypes import default_dtype
 from .table import ops, public
-from .unknown import user_line
+from .unknown import is_users_call, user_line
 
 __all__ = [
     "Compound",
@@ -115,6 +115,13 @@ class Open:
         return NotImplemented
 
     def __hash__(self) -> int:
+        # a table of numbers would not have it, and say so by its default, or by False
+        if is_users_call():
+            self._refuse(
+                "a dictionary or a set",
+                "compare it with the keys in gradtape.cond or where, or give its TensorSpec the "
+                "size",
+            )
         return hash((type(self), self.key))
 
     def __copy__(self) -> Any:
