@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import TraceError
 from .dtypes import as_dtype, default_dtype
-from .sizes import Size, is_open, known_size, provably_equal
+from .sizes import OpenSize, Size, is_open, known_size, provably_equal
 
 __all__ = [
     "Shape",
@@ -20,6 +20,7 @@ __all__ = [
     "blunt",
     "broadcast_shapes",
     "describe",
+    "same_shape",
     "unsure",
 ]
 
@@ -87,7 +88,7 @@ class TensorSpec:
         if len(shape) != len(self.shape):
             return False
         return all(
-            not known_size(want) or not known_size(got) or want == got
+            want is None or got is None or _may_be(want, got)
             for want, got in zip(self.shape, shape, strict=True)
         )
 
@@ -108,6 +109,14 @@ class TensorSpec:
         return describe(self.shape, self.dtype)
 
 
+def same_shape(a: Any, b: Any) -> bool:
+    """Return whether two shapes are equal in every run, as far as a trace can prove it."""
+    try:
+        return a is not None and bool(a == b)
+    except OpenSize:
+        return False
+
+
 def unsure(shape: Any) -> bool:
     """Return whether a shape is not fully known (it is a symbol's)."""
     return shape is None or None in shape
@@ -122,9 +131,7 @@ def describe(shape: Shape, dtype: Any) -> str:
 
 def blunt(shape: Any) -> Any:
     """Return a shape with ``None`` in the place of each size that is open."""
-    if shape is None or None not in shape:
-        return shape
-    return tuple(n if known_size(n) else None for n in shape)
+    return None if shape is None else tuple(n if known_size(n) else None for n in shape)
 
 
 def _dimension(size: Any) -> Any:
