@@ -582,3 +582,36 @@ def gradient_of_the_mean(x):
 def kernel_of_each_row(x):
     n = x.shape[0]
     return gt.vmap(lambda row: gt.sum(row * row) / row.shape[0] + n)(x)
+
+
+# -- derivatives within the function ---------------------------------------------------------------
+
+
+@takes(("n", 3))
+def jacobian_within(x):
+    return gt.jacobian(lambda y: gt.sin(gt.sum(y, axis=1)) * y[:, 0] / y.shape[0])(x)
+
+
+@takes(("n", 2))
+def hessian_within(x):
+    return gt.hessian(lambda y: gt.sum(gt.sin(y) * gt.flip(y, 0)) * y.shape[0])(x)
+
+
+@takes(("n", 2))
+def forward_jacobian_within(x):
+    return gt.jacfwd(lambda y: gt.cos(y[::2]) / (y.shape[0] + 1))(x)
+
+
+@takes(("n", "m"))
+def jacobian_of_each_example(x):
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.sin(x) * gt.sum(x, axis=1, keepdims=True) / x.shape[1]
+    return tape.batch_jacobian(y, x)
+
+
+@takes(("n", 3), ("m",))
+def one_vector_and_back(x, y):
+    vector, apart = gt.flatten({"x": x, "y": y})
+    back = apart(gt.sin(vector) / vector.shape[0])
+    return back["x"] * 2.0, back["y"]
