@@ -43,11 +43,12 @@ class Case(NamedTuple):
                 found.append((0.3 + 0.5 * draw.standard_normal(shape)).astype(dtype))
         return found
 
-    def specs(self, dtype: str = "float64") -> list[gt.TensorSpec]:
+    def specs(self, dtype: str = "float64", examples: bool = False) -> list[gt.TensorSpec]:
         """Return a signature that leaves the sizes open which have names."""
+        front = [None] if examples else []
         return [
             gt.TensorSpec(
-                [None if isinstance(d, str) else d for d in dims],
+                [*front, *(None if isinstance(d, str) else d for d in dims)],
                 "int64" if i in self.integers else dtype,
             )
             for i, dims in enumerate(self.shapes)
