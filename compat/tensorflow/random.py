@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape
 
+from ...core.extend import as_size
 from .dtypes import as_dtype, cast, float32, int64
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
@@ -74,7 +75,8 @@ def uniform(
         return _source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:
         raise ValueError(f"uniform: give maxval for numbers of dtype {dtype}")
-    return cast(_source(seed).randint(shape, int(minval), int(maxval)), dtype)
+    low, high = as_size(minval, "uniform"), as_size(maxval, "uniform")
+    return cast(_source(seed).randint(shape, low, high), dtype)
 
 
 @adapts("random.gamma")
