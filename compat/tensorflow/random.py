@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import as_size
+from ...core.extend import active_graph, as_size
 from .dtypes import as_dtype, cast, float32, int64
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
@@ -27,7 +27,12 @@ __all__ = [
 
 def _source(seed: Any) -> Any:
     """Return what draws: the shared generator, or one made from a seed."""
-    return gradtape.random if seed is None else gradtape.random.Generator(seed)
+    if seed is None:
+        return gradtape.random
+    source = gradtape.random.Generator(seed)
+    if active_graph.get() is not None:
+        source.set_seed(seed)  # as part of the program: each run draws what the first one did
+    return source
 
 
 @adapts("random.normal")
