@@ -231,17 +231,16 @@ class Graph(BaseGraph):
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
         witnesses: dict[Symbol, int] = {}
-        kept = settings
         if holds(tuple(settings.values()), Open):  # before the outputs, which may tell sizes too
-            kept = lowered(settings, lambda dim: self._placed(dim, witnesses))
+            settings = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
             Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
         )
-        known = known_integers(op, inputs, settings, outputs, self.constants)
+        known = known_integers(op, inputs, {**op.defaults, **params}, outputs, self.constants)
         for symbol, integers in zip(outputs, known, strict=True):
             symbol.integers = integers
         given = (*inputs, *witnesses)
-        self.nodes.append(Node(op, given, kept, outputs, several, len(witnesses)))
+        self.nodes.append(Node(op, given, settings, outputs, several, len(witnesses)))
         return list(outputs) if several else outputs[0]
 
     def _placed(self, dim: Dim, witnesses: dict[Symbol, int]) -> tuple[Any, ...]:
