@@ -9,7 +9,7 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import as_size
+from ...core.extend import as_size, is_transformed
 from ...training.metrics import sparse_top_k_categorical_accuracy
 from ...training.shapes import ratio
 from .argument_names import (
@@ -459,7 +459,16 @@ def confusion_matrix(
 @adapts("nn.segment_sum")
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """Return the sums of rows with the same number, as many as the largest number and 1."""
-    return gradtape.nn.segment_sum(convert_to_tensor(data), convert_to_tensor(segment_ids))
+    data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+    return gradtape.nn.segment_sum(data, ids, _count(ids))
+
+
+def _count(ids: Any) -> Any:
+    """Return how many segments there are, where a trace does not know the numbers."""
+    if not is_transformed(ids.array):
+        return None
+    least = gradtape.constant(np.full(1, -1, ids.dtype))  # of no rows there is no largest number
+    return as_size(gradtape.max(gradtape.concatenate([ids, least])) + 1, "segment_sum")
 
 
 @adapts("nn.segment_sum")
@@ -479,8 +488,8 @@ def unsorted_segment_sum(
 def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """Return the means of rows with the same number; 0 for a number without rows."""
     data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-    counts = gradtape.nn.segment_sum(gradtape.ones_like(data), ids)
-    return gradtape.nn.segment_sum(data, ids) / gradtape.maximum(counts, 1)
+    counts = segment_sum(gradtape.ones_like(data), ids)
+    return segment_sum(data, ids) / gradtape.maximum(counts, 1)
 
 
 __getattr__ = lookup(__name__)

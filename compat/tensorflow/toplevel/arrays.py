@@ -15,6 +15,7 @@ from ....core.extend import (
     Size,
     as_size,
     broadcast_shapes,
+    is_transformed,
     known_size,
     largest,
     provably_equal,
@@ -107,7 +108,21 @@ def range(
         known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
         floats = any(isinstance(x, float) for x in (start, limit, delta))
         dtype = np.result_type(*known) if known else float32 if floats else int32
-    return gradtape.arange(plain(start), plain(limit), plain(delta), as_dtype(dtype))
+    dtype = as_dtype(dtype)
+    if dtype.kind == "f" and any(
+        is_transformed(getattr(x, "array", x)) for x in (start, limit, delta)
+    ):
+        return _float_range(start, limit, delta, dtype)
+    return gradtape.arange(plain(start), plain(limit), plain(delta), dtype)
+
+
+def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
+    """Return a range of numbers that only a run knows, and how many they are."""
+    first, last, step = (cast(convert_to_tensor(x), "float64") for x in (start, limit, delta))
+    whole = cast(gradtape.ceil((last - first) / step), "int64")
+    steps = cast(gradtape.arange(as_size(gradtape.maximum(whole, 0), "range")), dtype)
+    first = cast(first, dtype)
+    return first + steps * (cast(first + step, dtype) - first)  # as NumPy rounds
 
 
 @adapts("linspace")
