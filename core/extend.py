@@ -25,6 +25,7 @@ from .base.recorder import Everything, Recorder
 from .base.spec import Shape, TensorSpec, as_shape, broadcast_shapes, describe, unsure
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
+from .base.unknown import line_of, user_line
 from .batches.batched import (
     Batched,
     Shared,
@@ -51,6 +52,7 @@ from .module import (
     freeze,
     frozen_variables,
     is_frozen,
+    keeping_calls,
     saved_classes,
     snake_case,
 )
@@ -158,7 +160,9 @@ __all__ = [
     "is_frozen",
     "is_transformed",
     "joined",
+    "keeping_calls",
     "key_for_examples",
+    "line_of",
     "loop_limit",
     "map_structure",
     "ops",
@@ -178,6 +182,7 @@ __all__ = [
     "trace_branch",
     "tracing_into",
     "unsure",
+    "user_line",
     "vmap",
 ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
+from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.errors import TraceError
 from ..core.extend import (
     ConcreteFunction,
     Function,
@@ -16,24 +18,63 @@ from ..core.extend import (
     Shape,
     TensorSpec,
     flatten,
+    line_of,
     pack_like,
     structure,
+    unsure,
 )
 from .errors import SaveError
+from .samples import Shapes
 
-__all__ = ["SavedFunction", "functions_of", "trace_call", "trace_callable"]
+__all__ = [
+    "NeedsSizes",
+    "SavedFunction",
+    "functions_of",
+    "trace_call",
+    "trace_callable",
+]
+
+
+class NeedsSizes(SaveError):
+    """A function can be traced for the sizes that it was called with, and not for open ones."""
 
 
 class SavedFunction(NamedTuple):
     """A function as it goes into a file.
 
-    ``original`` is what to compare the traces with: the Python code where there is any.
+    Attributes
+    ----------
+    where
+        What it is called in messages.
+    original
+        What to compare the traces with: the Python code where there is any.
+    sizes
+        For which sizes saving has traced it, ``"open"`` or ``"seen"``; empty if its signature or
+        its calls say so.
+    seen
+        Per trace, the shapes of the tensors of past calls, the smallest first.
     """
 
     name: str
+    where: str
     signature: inspect.Signature
     concrete: list[ConcreteFunction]
     original: Any
+    sizes: str = ""
+    seen: Sequence[Sequence[Shapes]] = ()
+
+    def seen_by(self, i: int) -> Sequence[Shapes]:
+        """Return the shapes of the tensors of past calls that trace ``i`` is for."""
+        return self.seen[i] if self.seen else ()
+
+    @property
+    def python(self) -> Any:
+        """The Python code itself, which makes no traces; None if it is gone."""
+        if isinstance(self.original, RestoredFunction):
+            return None
+        if isinstance(self.original, Function):
+            return self.original.python_function
+        return self.original
 
 
 def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[str]]:
@@ -48,31 +89,64 @@ def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[
         # a trace in which a call around told layers to train is not what these arguments mean
         concrete = [x for x in function.concrete_functions if not x.while_training]
         if concrete:
-            found.append(SavedFunction(name, function.signature, concrete, function))
+            place = f"{where}.{name}"
+            sizes = getattr(function, "sizes", "")
+            found.append(SavedFunction(name, place, function.signature, concrete, function, sizes))
         else:
             untraced.append(name)
     return found, untraced
 
 
-def trace_call(module: Module, where: str) -> SavedFunction | None:
-    """Trace ``__call__`` for the calls that the module has seen, with an unknown batch size.
+def trace_call(module: Module, where: str, sizes: str) -> SavedFunction | None:
+    """Trace ``__call__`` for the calls that the module has seen.
 
-    If it takes ``training``, it is traced with ``training=True`` and ``False``.
+    The size of the batch is open, and so is every other size in which they differ; with ``sizes``
+    ``"seen"`` there is a trace for each of the sizes. If it takes ``training``, it is traced with
+    ``training=True`` and ``False``.
+
+    Raises
+    ------
+    NeedsSizes
+        If it can be traced for the sizes seen, and not for open ones.
+    SaveError
+        If it cannot be traced at all.
     """
     restored = vars(module).get("__call__")
     if isinstance(restored, RestoredFunction):
         return None  # among module.functions()
     call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is wanted
-    seen = module.call_signatures()
-    if call is None or isinstance(call, Function) or not seen:
+    calls = module.call_signatures()
+    if call is None or isinstance(call, Function) or not calls:
         return None
     python_call = getattr(call, "__wrapped__", call)
     original = python_call.__get__(module)
     signature = inspect.signature(original)
-    variants: dict[Any, tuple[Any, Any]] = {}
+    function = Function(original, name="__call__")
+    concrete, seen = [], []
+    for args, kwargs, shapes in _variants(signature, calls, sizes):
+        general = (args, kwargs)
+        if sizes == "open":
+            general = pack_like(general, [_batched(leaf) for leaf in flatten(general)])
+        try:
+            traced = function.get_concrete_function(*general[0], **general[1])
+        except Exception as error:
+            if sizes == "open":
+                _needs_sizes(where, error, function, (args, kwargs))
+            raise SaveError(f"{where} cannot be traced: {error}{_line(error)}") from error
+        concrete.append(traced)
+        seen.append(shapes)
+    return SavedFunction("__call__", where, signature, concrete, original, sizes, seen)
+
+
+def _variants(
+    signature: inspect.Signature, calls: Sequence[Any], sizes: str
+) -> list[tuple[Any, Any, list[Shapes]]]:
+    """Return the arguments to trace a call for, each with the shapes that it was seen with."""
     takes_training = "training" in signature.parameters
     others = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for args, kwargs in seen:
+    variants: dict[Any, Any] = {}
+    seen: dict[Any, list[Shapes]] = {}
+    for args, kwargs in calls:
         if not takes_training and not others:  # a layer to which it makes no difference
             kwargs = {name: x for name, x in kwargs.items() if name != "training"}
         bound = signature.bind(*args, **kwargs)
@@ -86,22 +160,25 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
             if takes_training:
                 bound.arguments["training"] = choice
             tree = (bound.args, bound.kwargs)
-            key = (structure(tree), *(_kind(leaf) for leaf in flatten(tree)))
+            leaves = flatten(tree)
+            key = (structure(tree), *(_kind(leaf, sizes) for leaf in leaves))
             known = variants.get(key)
             variants[key] = tree if known is None else _merged(known, tree)
-    function = Function(original, name="__call__")
-    concrete = []
-    for args, kwargs in variants.values():
-        general = pack_like((args, kwargs), [_batched(leaf) for leaf in flatten((args, kwargs))])
-        try:
-            traced = function.get_concrete_function(*general[0], **general[1])
-        except Exception:  # not for every batch size, then: for the one that was seen
-            traced = _guarded(where, function.get_concrete_function, *args, **kwargs)
-        concrete.append(traced)
-    return SavedFunction("__call__", signature, concrete, original)
+            shapes = [x.shape for x in leaves if isinstance(x, TensorSpec)]
+            if not any(map(unsure, shapes)) and shapes not in seen.setdefault(key, []):
+                seen[key].append(shapes)
+    return [(*tree, _telling(seen.get(key, []))) for key, tree in variants.items()]
 
 
-def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
+def _telling(seen: list[Shapes]) -> list[Shapes]:
+    """Return the smallest call, and the smallest whose sizes beside the batch are others."""
+    ordered = sorted(seen, key=lambda shapes: sum(map(prod, shapes)))
+    inner = [[shape[1:] for shape in shapes] for shapes in ordered]
+    others = [x for x, rest in zip(ordered, inner, strict=True) if rest != inner[0]]
+    return [*ordered[:1], *others[:1]]
+
+
+def trace_callable(function: Any, module: Module, where: str, sizes: str) -> SavedFunction:
     """Trace a callable of a layer's configuration, for any shape if it can be.
 
     What it is given depends on the layer's variables and on its input: it is traced for the common
@@ -110,7 +187,12 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
     """
     if isinstance(function, RestoredFunction):
         return SavedFunction(
-            function.name, function.signature, function.concrete_functions, function
+            function.name,
+            where,
+            function.signature,
+            function.concrete_functions,
+            function,
+            function.sizes,
         )
     seen = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
     dtypes: set[np.dtype[Any]] = {np.dtype("float32"), np.dtype("float64")}
@@ -130,16 +212,49 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
             reason = error
             # not for every rank, then: for what the layer took and gave, one of which it gets
             for shape in shapes:
-                with contextlib.suppress(Exception):
-                    spec = _batched(TensorSpec(shape, dtype))
-                    concrete.append(traced.get_concrete_function(spec))
+                spec = TensorSpec(shape, dtype)
+                try:
+                    found = traced.get_concrete_function(
+                        spec if sizes == "seen" else _batched(spec)
+                    )
+                except Exception as other:
+                    reason = other
+                else:
+                    concrete += [found] if found not in concrete else []
     if not concrete:
+        hint = "call the layer once before saving it"
+        if shapes and reason is not None:
+            _needs_sizes(where, reason, traced, ((TensorSpec(next(iter(shapes))),), {}))
+            hint = "write it with gradtape's ops"
         raise SaveError(
-            f"{where}: {function!r} cannot be traced for a tensor of unknown rank ({reason}); "
-            "call the layer once before saving it"
+            f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
+            f"({reason}{_line(reason)}); {hint}"
         ) from reason
     name = getattr(function, "__name__", type(function).__name__)
-    return SavedFunction(name, traced.signature, concrete, function)
+    exact = any(spec.shape is not None for x in concrete for spec in x.specs)
+    return SavedFunction(
+        name, where, traced.signature, concrete, function, sizes if exact else "open"
+    )
+
+
+def _needs_sizes(where: str, reason: Exception, function: Function[..., Any], call: Any) -> None:
+    """Raise ``NeedsSizes`` if a function that has no trace for open sizes has one for these."""
+    try:
+        function.get_concrete_function(*call[0], **call[1])
+    except Exception:
+        return
+    shown = ", ".join(str(x) for x in flatten(call) if isinstance(x, TensorSpec))
+    raise NeedsSizes(
+        f"{where} cannot be traced for open sizes: {reason}{_line(reason)}. Write it with sizes: "
+        "x.shape[0] computes with numbers and tensors in a trace; or save it for the sizes seen "
+        f'alone ({shown}): gradtape.save(..., sizes="seen")'
+    ) from reason
+
+
+def _line(error: BaseException | None) -> str:
+    """Return `` (FILE:LINE)``, the user's line that raised, unless the message has one."""
+    place = "" if error is None or isinstance(error, TraceError) else line_of(error)
+    return f" ({place})" if place else ""
 
 
 def _guarded(where: str, trace: Any, *args: Any, **kwargs: Any) -> Any:
@@ -148,12 +263,12 @@ def _guarded(where: str, trace: Any, *args: Any, **kwargs: Any) -> Any:
     except SaveError:
         raise
     except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {error}") from error
+        raise SaveError(f"{where} cannot be traced: {error}{_line(error)}") from error
 
 
-def _kind(leaf: Any) -> Any:
+def _kind(leaf: Any, sizes: str) -> Any:
     if isinstance(leaf, TensorSpec):
-        return ("tensor", leaf.dtype, leaf.ndim)
+        return ("tensor", leaf.dtype, leaf.ndim if sizes == "open" else leaf.shape)
     try:
         hash(leaf)
     except TypeError:

@@ -1,0 +1,140 @@
+"""Inputs to run a function on: random numbers in shapes that its traces admit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.extend import ConcreteFunction, Shape, TensorSpec, flatten, pack_like, unsure
+
+__all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
+
+# Sizes that stand for unknown ones, those whose samples are stored first.
+_STORED_SIZES, _OTHER_SIZES = (3, 2), (1,)
+# Shapes that stand for unknown rank, and the sizes that stand for unknown ones beside them.
+_STORED_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((), 3), ((3,), 3), ((2, 3), 3))
+_OTHER_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 1), ((1, 2), 2))
+# Larger inputs, of a size that a model was called with, are not stored.
+_MOST_STORED = 2**16
+
+Shapes = Sequence[tuple[int, ...]]
+
+
+class Sample(NamedTuple):
+    """Inputs to compare a function and its trace at; ``stored`` if they are for the file too."""
+
+    inputs: list[np.ndarray[Any, Any]]
+    stored: bool
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a file may hold it where no other sample fits the function."""
+        return sum(x.size for x in self.inputs) <= _MOST_STORED
+
+
+def sample_inputs(
+    concrete: ConcreteFunction, seed: int, seen: Sequence[Sequence[Shape]] = ()
+) -> Iterator[Sample]:
+    """Yield sets of inputs for a concrete function: one, or several if its sizes are open.
+
+    Open sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only the
+    first axis is the batch where it is known how long the others were.
+    """
+    for i, (shapes, stored) in enumerate(_shapes_for(concrete.specs, seen)):
+        random = np.random.default_rng([seed, i])
+        inputs = [
+            _random(shape, spec.dtype, random)
+            for shape, spec in zip(shapes, concrete.specs, strict=True)
+        ]
+        yield Sample(inputs, stored)
+
+
+def _shapes_for(
+    specs: Sequence[TensorSpec], seen: Sequence[Sequence[Shape]]
+) -> Iterator[tuple[Shapes, bool]]:
+    """Yield shapes that specs admit, and whether they are for the file."""
+    if any(spec.shape is None for spec in specs):
+        for rank, size in _STORED_RANKS:
+            yield [_filled(spec.shape, rank, size) for spec in specs], True
+        for rank, size in _OTHER_RANKS:
+            yield [_filled(spec.shape, rank, size) for spec in specs], False
+        return
+    if not any(unsure(spec.shape) for spec in specs):
+        yield [_filled(spec.shape) for spec in specs], True
+        return
+    known = [shapes for shapes in seen if not any(map(unsure, shapes))]
+    others: Sequence[Any] = known[0] if known else [None] * len(specs)
+    tried: list[Shapes] = []
+    for batch in (*_STORED_SIZES, *_OTHER_SIZES):
+        tried.append(
+            [_filled(x.shape, (), batch, like) for x, like in zip(specs, others, strict=True)]
+        )
+        yield tried[-1], batch in _STORED_SIZES
+    for shapes in known:
+        if [tuple(shape) for shape in shapes] not in tried:
+            yield shapes, False
+    if not known:  # axes of several lengths
+        shapes = [_filled(spec.shape, (), 2, range(2, 100)) for spec in specs]
+        if shapes not in tried:
+            yield shapes, False
+
+
+def _filled(
+    shape: Shape, rank: tuple[int, ...] = (), size: int = 3, like: Sequence[Any] | None = None
+) -> tuple[int, ...]:
+    """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others."""
+    if shape is None:
+        return rank
+    return tuple(
+        n if type(n) is int else size if i == 0 or like is None else like[i]
+        for i, n in enumerate(shape)
+    )
+
+
+def _random(
+    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    value: Any
+    if dtype.kind == "f":
+        value = random.standard_normal(shape)
+    elif dtype.kind == "c":
+        value = random.standard_normal(shape) + 1j * random.standard_normal(shape)
+    else:
+        value = random.integers(0, 2, shape)
+    return np.asarray(value).astype(dtype)
+
+
+def filled_in(concrete: ConcreteFunction, values: Iterable[Any]) -> Any:
+    """Return the arguments ``(args, kwargs)`` of a trace with these in the tensors' places."""
+    rest = iter(values)
+    leaves = flatten(concrete.arguments)
+    leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+    return pack_like(concrete.arguments, leaves)
+
+
+def described(
+    signature: inspect.Signature, concrete: ConcreteFunction, inputs: Sequence[Any]
+) -> str:
+    """Return what a function is run on, as ``x (3, 8), training=False``."""
+    args, kwargs = filled_in(concrete, [_Shape(x.shape) for x in inputs])
+    try:
+        named = signature.bind(*args, **kwargs).arguments
+    except TypeError:  # the file's parameters do not fit its trace: it can be checked all the same
+        named = {f"{i}": value for i, value in enumerate(args)} | kwargs
+    return ", ".join(
+        f"{name} {value!r}" if isinstance(value, _Shape) else f"{name}={value!r}"
+        for name, value in named.items()
+    )
+
+
+class _Shape:
+    """A tensor's shape in the place of the tensor."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return str(self.shape)
