@@ -22,7 +22,7 @@ from ..core.extend import (
 )
 from .errors import SaveError
 from .golden import Evaluation, evaluate, why
-from .samples import described
+from .samples import described, filled_in
 from .traces import SavedFunction
 
 __all__ = ["compared"]
@@ -42,8 +42,8 @@ def compared(
     """Return what the Python code of a function gives, after comparing its trace with that.
 
     Outputs, gradients up to ``order`` and what becomes of variables are compared. Where the Python
-    code raises, so does this: nothing is promised of such arguments. Where only a gradient of it
-    raises, what there is up to then is compared.
+    code raises, or the inputs are not for the trace, so does this: nothing is promised of such
+    inputs. Where only a gradient of it raises, what there is up to then is compared.
 
     Raises
     ------
@@ -53,6 +53,7 @@ def compared(
     python = function.python
     if python is None:  # a trace is all there is
         return evaluate(concrete, concrete, inputs, variables, names, order)
+    concrete.fitted(*filled_in(concrete, inputs))
     found = evaluate(python, concrete, inputs, variables, names, order)
     try:
         replayed = evaluate(concrete, concrete, inputs, variables, names, order)
@@ -172,7 +173,7 @@ def _parting(
         alike = [*held, *(other for op, _, other in runs[1] if op == name)]
         if all(_differs(value, np.asarray(other)) for other in alike):
             return f"; they part at op {name!r} ({where})"
-    return ""
+    return "".join(f"; Python ends with op {name!r} ({where})" for name, where, _ in runs[0][-1:])
 
 
 def _watched(run: Any, steps: Recorder) -> Any:

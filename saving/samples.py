@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import ConcreteFunction, Shape, TensorSpec, flatten, pack_like, unsure
+from ..core.extend import ConcreteFunction, Shape, TensorSpec, flatten, pack_like
 
 __all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
 
 # Sizes that stand for unknown ones, those whose samples are stored first.
-_STORED_SIZES, _OTHER_SIZES = (3, 2), (1,)
+_STORED_SIZES, _OTHER_SIZE = (3, 2), 1
 # Shapes that stand for unknown rank, and the sizes that stand for unknown ones beside them.
 _STORED_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((), 3), ((3,), 3), ((2, 3), 3))
 _OTHER_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 1), ((1, 2), 2))
 # Larger inputs, of a size that a model was called with, are not stored.
 _MOST_STORED = 2**16
 
-Shapes = Sequence[tuple[int, ...]]
+# Of the tensors among a function's arguments, in order.
+Shapes = tuple[tuple[int, ...], ...]
 
 
 class Sample(NamedTuple):
@@ -36,14 +37,14 @@ class Sample(NamedTuple):
 
 
 def sample_inputs(
-    concrete: ConcreteFunction, seed: int, seen: Sequence[Sequence[Shape]] = ()
+    concrete: ConcreteFunction, seed: int, seen: Sequence[Shapes] = ()
 ) -> Iterator[Sample]:
     """Yield sets of inputs for a concrete function: one, or several if its sizes are open.
 
     Open sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only the
     first axis is the batch where it is known how long the others were.
     """
-    for i, (shapes, stored) in enumerate(_shapes_for(concrete.specs, seen)):
+    for i, (shapes, stored) in enumerate(_shapes_for(concrete.specs, seen).items()):
         random = np.random.default_rng([seed, i])
         inputs = [
             _random(shape, spec.dtype, random)
@@ -52,38 +53,30 @@ def sample_inputs(
         yield Sample(inputs, stored)
 
 
-def _shapes_for(
-    specs: Sequence[TensorSpec], seen: Sequence[Sequence[Shape]]
-) -> Iterator[tuple[Shapes, bool]]:
-    """Yield shapes that specs admit, and whether they are for the file."""
-    if any(spec.shape is None for spec in specs):
-        for rank, size in _STORED_RANKS:
-            yield [_filled(spec.shape, rank, size) for spec in specs], True
-        for rank, size in _OTHER_RANKS:
-            yield [_filled(spec.shape, rank, size) for spec in specs], False
-        return
-    if not any(unsure(spec.shape) for spec in specs):
-        yield [_filled(spec.shape) for spec in specs], True
-        return
-    known = [shapes for shapes in seen if not any(map(unsure, shapes))]
-    others: Sequence[Any] = known[0] if known else [None] * len(specs)
-    tried: list[Shapes] = []
-    for batch in (*_STORED_SIZES, *_OTHER_SIZES):
-        tried.append(
-            [_filled(x.shape, (), batch, like) for x, like in zip(specs, others, strict=True)]
+def _shapes_for(specs: Sequence[TensorSpec], seen: Sequence[Shapes]) -> dict[Shapes, bool]:
+    """Return shapes that specs admit, each with whether its sample is for the file."""
+
+    def filled(size: int, rank: tuple[int, ...] = (), like: Sequence[Any] = ()) -> Shapes:
+        others = like or [None] * len(specs)
+        return tuple(
+            _filled(spec.shape, size, rank, other)
+            for spec, other in zip(specs, others, strict=True)
         )
-        yield tried[-1], batch in _STORED_SIZES
-    for shapes in known:
-        if [tuple(shape) for shape in shapes] not in tried:
-            yield shapes, False
-    if not known:  # axes of several lengths
-        shapes = [_filled(spec.shape, (), 2, range(2, 100)) for spec in specs]
-        if shapes not in tried:
-            yield shapes, False
+
+    if any(spec.shape is None for spec in specs):
+        found = {filled(size, rank): True for rank, size in _STORED_RANKS}
+        return found | {filled(size, rank): False for rank, size in _OTHER_RANKS}
+    like = seen[0] if seen else ()
+    found = {filled(size, like=like): True for size in _STORED_SIZES}
+    for shapes in (filled(_OTHER_SIZE, like=like), *seen):
+        found.setdefault(shapes, False)
+    if not seen:  # axes of several lengths
+        found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), False)
+    return found
 
 
 def _filled(
-    shape: Shape, rank: tuple[int, ...] = (), size: int = 3, like: Sequence[Any] | None = None
+    shape: Shape, size: int, rank: tuple[int, ...], like: Sequence[int] | None
 ) -> tuple[int, ...]:
     """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others."""
     if shape is None:

@@ -122,7 +122,8 @@ def trace_call(module: Module, where: str, sizes: str) -> SavedFunction | None:
     original = python_call.__get__(module)
     signature = inspect.signature(original)
     function = Function(original, name="__call__")
-    concrete, seen = [], []
+    concrete: list[ConcreteFunction] = []
+    seen: list[list[Shapes]] = []
     for args, kwargs, shapes in _variants(signature, calls, sizes):
         general = (args, kwargs)
         if sizes == "open":
@@ -164,7 +165,7 @@ def _variants(
             key = (structure(tree), *(_kind(leaf, sizes) for leaf in leaves))
             known = variants.get(key)
             variants[key] = tree if known is None else _merged(known, tree)
-            shapes = [x.shape for x in leaves if isinstance(x, TensorSpec)]
+            shapes: Any = tuple(x.shape for x in leaves if isinstance(x, TensorSpec))
             if not any(map(unsure, shapes)) and shapes not in seen.setdefault(key, []):
                 seen[key].append(shapes)
     return [(*tree, _telling(seen.get(key, []))) for key, tree in variants.items()]

@@ -230,9 +230,9 @@ def _run(
         if got is None or got.shape != want.shape or got.dtype != want.dtype:
             problems.append(f"{name} is missing or has another shape or dtype")
             continue
-        order = _order(name)
-        off = _relative_error(got, want, scales[order])
-        check.errors[order] = max(check.errors.get(order, 0.0), off)
+        kind = _order(name)
+        off = _relative_error(got, want, scales[kind])
+        check.errors[kind] = max(check.errors.get(kind, 0.0), off)
         check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
         real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)
         tolerance = TOLERANCE.get(real_size, 0.0) if want.dtype.kind in "fc" else 0.0

@@ -267,6 +267,17 @@ def test_the_refusal_names_the_line_at_which_the_two_part(tmp_path: Path) -> Non
     assert line_of("# the table") in str(caught.value)
 
 
+def test_the_refusal_names_the_last_line_where_a_step_was_left_out(tmp_path: Path) -> None:
+    class Longer(Weighted):
+        def __call__(self, x: Any) -> Any:
+            y = x * self.w  # the last step
+            return y if x.shape[0] in FACTORS else y * 2.0
+
+    with pytest.raises(SaveError, match="Python ends with op 'multiply'") as caught:
+        gt.save(called(Longer(), (4, 3)), tmp_path / "a.h5")
+    assert line_of("# the last step") in str(caught.value)
+
+
 def test_the_size_that_was_seen_is_compared_too(tmp_path: Path) -> None:
     class Large(Weighted):
         def __call__(self, x: Any) -> Any:
