@@ -14,7 +14,7 @@ import numpy as np
 
 from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
-from .base.spec import TensorSpec
+from .base.spec import TensorSpec, blunt
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import Function
@@ -477,5 +477,5 @@ def _signature_of(x: Any) -> Any:
 
 def _spec_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray, Variable)):
-        return TensorSpec(x.shape, x.dtype)
+        return TensorSpec(blunt(x.shape), x.dtype)
     return x

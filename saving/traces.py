@@ -17,6 +17,7 @@ from ..core.extend import (
     RestoredFunction,
     Shape,
     TensorSpec,
+    blunt,
     flatten,
     line_of,
     pack_like,
@@ -27,16 +28,33 @@ from .errors import SaveError
 from .samples import Shapes
 
 __all__ = [
+    "Met",
     "NeedsSizes",
     "SavedFunction",
     "functions_of",
     "trace_call",
     "trace_callable",
+    "with_traces",
 ]
 
 
 class NeedsSizes(SaveError):
     """A function can be traced for the sizes that it was called with, and not for open ones."""
+
+
+class Met(NamedTuple):
+    """What a module has met before it is saved: its past calls, and the shape of its last result.
+
+    Whoever traces or runs a module calls those inside it, which then remember that.
+    """
+
+    calls: list[Any]
+    output: Shape
+
+    @classmethod
+    def by(cls, module: Module) -> Met:
+        """Return what a module has met up to now."""
+        return cls(module.call_signatures(), blunt(vars(module).get("_gradtape_output")))
 
 
 class SavedFunction(NamedTuple):
@@ -82,23 +100,46 @@ def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[
 
     The rest has no trace: it has no ``input_signature`` and was never called.
     """
-    found, untraced = [], []
-    for name, function in module.functions().items():
-        if isinstance(function, Function) and function.input_signature is not None:
-            _guarded(f"{where}.{name}", function.get_concrete_function)
-        # a trace in which a call around told layers to train is not what these arguments mean
-        concrete = [x for x in function.concrete_functions if not x.while_training]
-        if concrete:
-            place = f"{where}.{name}"
-            sizes = getattr(function, "sizes", "")
-            found.append(SavedFunction(name, place, function.signature, concrete, function, sizes))
-        else:
-            untraced.append(name)
-    return found, untraced
+    functions = module.functions()
+    saved = {name: with_traces(name, f"{where}.{name}", f) for name, f in functions.items()}
+    return [x for x in saved.values() if x], [name for name, x in saved.items() if not x]
 
 
-def trace_call(module: Module, where: str, sizes: str) -> SavedFunction | None:
-    """Trace ``__call__`` for the calls that the module has seen.
+def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
+    """Return a decorated (or restored) function with all its traces; None if it has none."""
+    if isinstance(function, Function) and function.input_signature is not None:
+        try:
+            function.get_concrete_function()
+        except Exception as error:
+            raise SaveError(f"{where} cannot be traced: {error}{_line(error)}") from error
+    # a trace in which a call around told layers to train is not what these arguments mean
+    concrete = [x for x in function.concrete_functions if not x.while_training]
+    if not concrete:
+        return None
+    sizes = function.sizes if isinstance(function, RestoredFunction) else ""
+    seen = _called_with(concrete)
+    return SavedFunction(name, where, function.signature, concrete, function, sizes, seen)
+
+
+def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
+    """Return, for each trace of a function, shapes of calls that have a trace of their own."""
+    found = []
+    for general in concrete:
+        fitting: list[Any] = []
+        for exact in concrete:
+            pairs = zip(general.specs, exact.specs, strict=False)
+            if (
+                not any(unsure(spec.shape) for spec in exact.specs)
+                and structure(exact.arguments) == structure(general.arguments)
+                and all(a.dtype == b.dtype and a.admits(b.shape) for a, b in pairs)
+            ):
+                fitting.append(tuple(spec.shape for spec in exact.specs))
+        found.append(_telling(fitting))
+    return found
+
+
+def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
+    """Trace ``__call__`` for the calls that the module has met.
 
     The size of the batch is open, and so is every other size in which they differ; with ``sizes``
     ``"seen"`` there is a trace for each of the sizes. If it takes ``training``, it is traced with
@@ -115,8 +156,7 @@ def trace_call(module: Module, where: str, sizes: str) -> SavedFunction | None:
     if isinstance(restored, RestoredFunction):
         return None  # among module.functions()
     call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is wanted
-    calls = module.call_signatures()
-    if call is None or isinstance(call, Function) or not calls:
+    if call is None or isinstance(call, Function) or not met.calls:
         return None
     python_call = getattr(call, "__wrapped__", call)
     original = python_call.__get__(module)
@@ -124,7 +164,7 @@ def trace_call(module: Module, where: str, sizes: str) -> SavedFunction | None:
     function = Function(original, name="__call__")
     concrete: list[ConcreteFunction] = []
     seen: list[list[Shapes]] = []
-    for args, kwargs, shapes in _variants(signature, calls, sizes):
+    for args, kwargs, shapes in _variants(signature, met.calls, sizes):
         general = (args, kwargs)
         if sizes == "open":
             general = pack_like(general, [_batched(leaf) for leaf in flatten(general)])
@@ -179,7 +219,9 @@ def _telling(seen: list[Shapes]) -> list[Shapes]:
     return [*ordered[:1], *others[:1]]
 
 
-def trace_callable(function: Any, module: Module, where: str, sizes: str) -> SavedFunction:
+def trace_callable(
+    function: Any, module: Module, met: Met, where: str, sizes: str
+) -> SavedFunction:
     """Trace a callable of a layer's configuration, for any shape if it can be.
 
     What it is given depends on the layer's variables and on its input: it is traced for the common
@@ -187,19 +229,14 @@ def trace_callable(function: Any, module: Module, where: str, sizes: str) -> Sav
     step, say) only if it takes nothing else.
     """
     if isinstance(function, RestoredFunction):
-        return SavedFunction(
-            function.name,
-            where,
-            function.signature,
-            function.concrete_functions,
-            function,
-            function.sizes,
-        )
-    seen = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
+        sizes = function.sizes
+        traces = function.concrete_functions
+        return SavedFunction(function.name, where, function.signature, traces, function, sizes)
+    seen = [x for x in flatten(met.calls) if isinstance(x, TensorSpec)]
     dtypes: set[np.dtype[Any]] = {np.dtype("float32"), np.dtype("float64")}
     held = [v.dtype for v in module.variables] + [x.dtype for x in seen]
     dtypes |= {dtype for dtype in held if dtype.kind in "fc"}
-    shapes = dict.fromkeys([vars(module).get("_gradtape_output"), *(x.shape for x in seen)])
+    shapes = dict.fromkeys([met.output, *(x.shape for x in seen)])
     shapes.pop(None, None)
     traced = function if isinstance(function, Function) else Function(function)
     concrete: list[ConcreteFunction] = []
@@ -256,15 +293,6 @@ def _line(error: BaseException | None) -> str:
     """Return `` (FILE:LINE)``, the user's line that raised, unless the message has one."""
     place = "" if error is None or isinstance(error, TraceError) else line_of(error)
     return f" ({place})" if place else ""
-
-
-def _guarded(where: str, trace: Any, *args: Any, **kwargs: Any) -> Any:
-    try:
-        return trace(*args, **kwargs)
-    except SaveError:
-        raise
-    except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {error}{_line(error)}") from error
 
 
 def _kind(leaf: Any, sizes: str) -> Any:

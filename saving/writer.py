@@ -44,7 +44,15 @@ from .schema import (
     text_digest,
     variable_label,
 )
-from .traces import NeedsSizes, SavedFunction, functions_of, trace_call, trace_callable
+from .traces import (
+    Met,
+    NeedsSizes,
+    SavedFunction,
+    functions_of,
+    trace_call,
+    trace_callable,
+    with_traces,
+)
 
 __all__ = ["save"]
 
@@ -145,6 +153,7 @@ class _Contents:
         self._places = {id(v): f"/variables/{path}" for path, v in module.named_variables.items()}
         self._labels = {key: variable_label(place) for key, place in self._places.items()}
         # numbers in the file, by identity
+        self._met = {id(item): Met.by(item) for item in self._modules}
         self._module_numbers = {id(item): i for i, item in enumerate(self._modules)}
         self._variable_numbers = {id(item): i for i, item in enumerate(self._variables)}
         self._function_numbers: dict[Any, int] = {}
@@ -216,7 +225,7 @@ class _Contents:
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
         if known is None or index == 0:
             try:
-                call = trace_call(module, f"{where}.__call__", self._sizes)
+                call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
                 saved += [call] if call is not None else []
                 self._root_is_called |= call is not None and index == 0
             except SaveError as error:
@@ -285,28 +294,24 @@ class _Contents:
         self._graphs.ops[op.name] = op
 
     def _callable(self, function: Any, module: Module, where: str) -> int:
-        return self._function(trace_callable(function, module, where, self._sizes))
+        return self._function(
+            trace_callable(function, module, self._met[id(module)], where, self._sizes)
+        )
 
     def _signature(self, name: str, function: Any) -> int:
         if not IDENTIFIER.match(name):
             raise SaveError(f"signatures: {name!r} is not an identifier")
         if isinstance(function, ConcreteFunction):
             function = RestoredFunction(name, _plain_signature(function), [function])
-        if isinstance(function, Function) and function.input_signature is not None:
-            function.get_concrete_function()
-        if (
-            not isinstance(function, (Function, RestoredFunction))
-            or not function.concrete_functions
-        ):
+        saved = None
+        if isinstance(function, (Function, RestoredFunction)):
+            saved = with_traces(name, f"signatures: {name!r}", function)
+        if saved is None:
             raise SaveError(
                 f"signatures: {name!r} must be a gradtape.function that has an input_signature or "
                 "has been called"
             )
-        concrete = [x for x in function.concrete_functions if not x.while_training]
-        where, sizes = f"signatures: {name!r}", getattr(function, "sizes", "")
-        return self._function(
-            SavedFunction(name, where, function.signature, concrete, function, sizes)
-        )
+        return self._function(saved)
 
     def _function(self, function: SavedFunction) -> int:
         key = (id(function.original), *(repr(x.arguments) for x in function.concrete))

@@ -169,7 +169,7 @@ class _Backward:
             return None
         g = as_tensor(g)
         shape, dtype = self.specs[i]
-        if g.shape != shape and not unsure(g.shape) and not unsure(shape):
+        if not unsure(g.shape) and not unsure(shape) and g.shape != shape:
             what = f"argument {i}" if i < sum(self.tensors) else "a variable"
             raise ValueError(
                 f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "
