@@ -17,7 +17,6 @@ from ..core.extend import (
     RestoredFunction,
     Shape,
     TensorSpec,
-    blunt,
     flatten,
     line_of,
     pack_like,
@@ -54,7 +53,7 @@ class Met(NamedTuple):
     @classmethod
     def by(cls, module: Module) -> Met:
         """Return what a module has met up to now."""
-        return cls(module.call_signatures(), blunt(vars(module).get("_gradtape_output")))
+        return cls(module.call_signatures(), vars(module).get("_gradtape_output"))
 
 
 class SavedFunction(NamedTuple):

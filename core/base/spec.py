@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import TraceError
 from .dtypes import as_dtype, default_dtype
-from .sizes import Size, is_open, known_size, provably_equal
+from .sizes import OpenSize, Size, is_open, known_size, provably_equal
 
 __all__ = [
     "Shape",
@@ -20,6 +20,7 @@ __all__ = [
     "blunt",
     "broadcast_shapes",
     "describe",
+    "same_shape",
     "unsure",
 ]
 
@@ -87,7 +88,7 @@ class TensorSpec:
         if len(shape) != len(self.shape):
             return False
         return all(
-            not known_size(want) or not known_size(got) or want == got
+            want is None or got is None or _may_be(want, got)
             for want, got in zip(self.shape, shape, strict=True)
         )
 
@@ -106,6 +107,14 @@ class TensorSpec:
 
     def __str__(self) -> str:
         return describe(self.shape, self.dtype)
+
+
+def same_shape(a: Any, b: Any) -> bool:
+    """Return whether two shapes are equal in every run, as far as a trace can prove it."""
+    try:
+        return a is not None and bool(a == b)
+    except OpenSize:
+        return False
 
 
 def unsure(shape: Any) -> bool:
