@@ -110,7 +110,7 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
         try:
             function.get_concrete_function()
         except Exception as error:
-            raise SaveError(f"{where} cannot be traced: {error}{_line(error)}") from error
+            raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
     # a trace in which a call around told layers to train is not what these arguments mean
     concrete = [x for x in function.concrete_functions if not x.while_training]
     if not concrete:
@@ -172,7 +172,7 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
         except Exception as error:
             if sizes == "open":
                 _needs_sizes(where, error, function, (args, kwargs))
-            raise SaveError(f"{where} cannot be traced: {error}{_line(error)}") from error
+            raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
         concrete.append(traced)
         seen.append(shapes)
     return SavedFunction("__call__", where, signature, concrete, original, sizes, seen)
@@ -265,7 +265,7 @@ def trace_callable(
             hint = "write it with gradtape's ops"
         raise SaveError(
             f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
-            f"({reason}{_line(reason)}); {hint}"
+            f"({_told(reason)}); {hint}"
         ) from reason
     name = getattr(function, "__name__", type(function).__name__)
     exact = any(spec.shape is not None for x in concrete for spec in x.specs)
@@ -282,16 +282,16 @@ def _needs_sizes(where: str, reason: Exception, function: Function[..., Any], ca
         return
     shown = ", ".join(str(x) for x in flatten(call) if isinstance(x, TensorSpec))
     raise NeedsSizes(
-        f"{where} cannot be traced for open sizes: {reason}{_line(reason)}. Write it with sizes: "
+        f"{where} cannot be traced for open sizes: {_told(reason)}. Write it with sizes: "
         "x.shape[0] computes with numbers and tensors in a trace; or save it for the sizes seen "
         f'alone ({shown}): gradtape.save(..., sizes="seen")'
     ) from reason
 
 
-def _line(error: BaseException | None) -> str:
-    """Return `` (FILE:LINE)``, the user's line that raised, unless the message has one."""
+def _told(error: BaseException | None) -> str:
+    """Return what an error says, and the user's line that raised it."""
     place = "" if error is None or isinstance(error, TraceError) else line_of(error)
-    return f" ({place})" if place else ""
+    return str(error).rstrip(".") + (f" ({place})" if place else "")
 
 
 def _kind(leaf: Any, sizes: str) -> Any:
