@@ -24,9 +24,9 @@ __all__ = [
     "unsure",
 ]
 
-# A dimension may be unknown (None inside), and so may the rank (None alone). In a trace an unknown
-# one is a size that is open, an expression.
-Shape = tuple[int | Size | None, ...] | None
+# A dimension is an integer, None if it is unknown, or in a trace an open Size; None alone is an
+# unknown rank.
+Shape = tuple[Any, ...] | None
 
 
 class TensorSpec:

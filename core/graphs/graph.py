@@ -93,7 +93,7 @@ class Graph(BaseGraph):
         self._reads: dict[Variable, Symbol] = {}
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
-        self._names = itertools.count() if parent is None else parent._names
+        self._names: Iterator[int] = itertools.count() if parent is None else parent._names
         self._named: dict[str, Any] = {}
 
     # -- building --------------------------------------------------------------------------------
