@@ -83,10 +83,11 @@ def compared(
 def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
     if other is None or value.shape != other.shape or value.dtype != other.dtype:
         return True
+    if value.dtype.kind not in "fc":
+        return not np.array_equal(value, other)
     real_size = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
     tolerance = _TOLERANCE.get(real_size, 1e-6)
-    finite = value[np.isfinite(value)]
-    scale = np.max(np.abs(finite), initial=1.0) if value.dtype.kind in "fc" else 1.0
+    scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
     return not np.allclose(value, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
 
 

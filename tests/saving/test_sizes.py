@@ -199,6 +199,11 @@ class Shapes(Weighted):
         return gt.tile(x * self.w, (1, int(factor(x))))
 
 
+class Counts(gt.Module):
+    def __call__(self, x: Any) -> Any:
+        return gt.cast(gt.argmax(x, axis=1) * 0 + 1000, "int32") + int(factor(x))
+
+
 class Dtypes(Weighted):
     def __call__(self, x: Any) -> Any:
         return (x * self.w).astype("float64" if factor(x) < 2.5 else "float32")
@@ -242,6 +247,7 @@ class Training(Weighted):
         (Values, r"x \(2, 3\) the trace does not give the output 0, .*output 0 at \[\d, \d\] is "),
         (Shapes, r"output 0.*float32\[2, 6\] .* in Python, float32\[2, 9\] .* in the trace"),
         (Dtypes, r"output 0.*float64\[2, 3\] .* in Python, float32\[2, 3\] .* in the trace"),
+        (Counts, r"output 0 at \[0\] is 1002 in Python, 1003 in the trace"),
         (Slopes, r"not give the gradient of input 0, gradient of variable w of the Python code"),
         (State, r"variable total afterwards is 5 in Python, 6 in the trace"),
         (Raises, r"x \(3, 3\) the trace raises .*reshape.*, the Python code does not"),
