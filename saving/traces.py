@@ -171,7 +171,7 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
             traced = function.get_concrete_function(*general[0], **general[1])
         except Exception as error:
             if sizes == "open":
-                _needs_sizes(where, error, function, (args, kwargs))
+                _needs_sizes(where, error, function, (args, kwargs), shapes)
             raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
         concrete.append(traced)
         seen.append(shapes)
@@ -261,7 +261,8 @@ def trace_callable(
     if not concrete:
         hint = "call the layer once before saving it"
         if shapes and reason is not None:
-            _needs_sizes(where, reason, traced, ((TensorSpec(next(iter(shapes))),), {}))
+            spec = TensorSpec(None)
+            _needs_sizes(where, reason, traced, ((spec,), {}), [(x,) for x in shapes])
             hint = "write it with gradtape's ops"
         raise SaveError(
             f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
@@ -274,13 +275,26 @@ def trace_callable(
     )
 
 
-def _needs_sizes(where: str, reason: Exception, function: Function[..., Any], call: Any) -> None:
-    """Raise ``NeedsSizes`` if a function that has no trace for open sizes has one for these."""
+def _needs_sizes(
+    where: str,
+    reason: Exception,
+    function: Function[..., Any],
+    call: Any,
+    seen: Sequence[Sequence[Shape]],
+) -> None:
+    """Raise ``NeedsSizes`` if a function has no trace for open sizes, and one for those seen."""
+    if not seen:
+        return
+    shapes = iter(seen[0])
+    leaves = [
+        TensorSpec(next(shapes), x.dtype) if isinstance(x, TensorSpec) else x for x in flatten(call)
+    ]
+    args, kwargs = pack_like(call, leaves)
     try:
-        function.get_concrete_function(*call[0], **call[1])
+        function.get_concrete_function(*args, **kwargs)
     except Exception:
         return
-    shown = ", ".join(str(x) for x in flatten(call) if isinstance(x, TensorSpec))
+    shown = ", ".join(str(x) for x in leaves if isinstance(x, TensorSpec))
     raise NeedsSizes(
         f"{where} cannot be traced for open sizes: {_told(reason)}. Write it with sizes: "
         "x.shape[0] computes with numbers and tensors in a trace; or save it for the sizes seen "

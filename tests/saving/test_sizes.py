@@ -135,11 +135,11 @@ def test_a_program_of_sizes_is_right_after_loading_at_every_batch(
 
 @pytest.mark.parametrize("seen", [1, 4])
 def test_a_branch_on_the_batch_is_refused_with_its_line(seen: int, tmp_path: Path) -> None:
-    module = called(Branches(), (seen, 3))
+    module = called(Branches(), (seen, 3), (5, 3))
     with pytest.raises(SaveError, match="cannot be traced for open sizes") as caught:
         gt.save(module, tmp_path / "a.h5")
     assert line_of("# the branch") in str(caught.value)
-    assert 'sizes="seen"' in str(caught.value)
+    assert f'(float32[{seen}, 3]): gradtape.save(..., sizes="seen")' in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
