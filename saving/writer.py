@@ -12,6 +12,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from ..core.errors import EndlessLoop
 from ..core.extend import (
     ConcreteFunction,
     Function,
@@ -361,6 +362,8 @@ class _Contents:
                 raise
             except Exception as error:  # the samples are ours, not the user's: not every one fits
                 trace.setdefault("not_sampled", why(error))
+                if isinstance(error, EndlessLoop):  # it takes long, and others would do the same
+                    break
                 continue
             if self._graphs.left_out or not (sample.stored or (not cases and sample.is_small)):
                 continue
