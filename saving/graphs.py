@@ -26,7 +26,10 @@ from ..core.extend import (
     TensorSpec,
     Variable,
     Written,
+    blunt,
+    evaluated,
     is_differentiable,
+    known_size,
     to_numpy,
     tracing_into,
 )
@@ -170,6 +173,7 @@ class GraphWriter:
         return {
             "op": op.name,
             "inputs": inputs,
+            **({"witnesses": node.witnesses} if node.witnesses else {}),
             "params": {
                 key: {"graph": self.graph(value)}
                 if isinstance(value, Graph)
@@ -183,7 +187,7 @@ class GraphWriter:
 def spec_record(shape: Shape, dtype: Any, name: str | None = None) -> dict[str, Any]:
     """Return a shape and dtype (and a name) as JSON."""
     result: dict[str, Any] = {
-        "shape": None if shape is None else list(shape),
+        "shape": None if shape is None else list(blunt(shape)),
         "dtype": np.dtype(dtype).name,
     }
     if name is not None:
@@ -258,7 +262,7 @@ class GraphReader:
             )
         concrete = ConcreteFunction(name, graph, arguments, results)
         declared = [(spec.shape, spec.dtype) for spec in concrete.specs]
-        if declared != [(x.shape, x.dtype) for x in graph.inputs]:
+        if declared != [(blunt(x.shape), x.dtype) for x in graph.inputs]:
             raise DamagedFile(f"{where}: the arguments do not fit the graph's inputs")
         return concrete
 
@@ -343,6 +347,7 @@ class GraphReader:
             key: self._param(value, f"{where}: {key[:40]!r}")
             for key, value in take(item, "params", dict, where).items()
         }
+        inputs, params = _without_witnesses(inputs, params, item, where)
         needed = {key for key, value in op.defaults.items() if value is inspect.Parameter.empty}
         fits = needed <= set(params) <= set(op.defaults) and _takes(op, len(inputs))
         if not fits or not any(type(x) is Symbol for x in inputs):
@@ -359,7 +364,9 @@ class GraphReader:
         if len(graph.nodes) != before + 1:
             raise DamagedFile(f"{where}: op {name!r} does not make one step")
         outputs = result if isinstance(result, list) else [result]
-        if [(x.shape, x.dtype) for x in outputs] != [(x.shape, x.dtype) for x in claimed]:
+        if [x.dtype for x in outputs] != [x.dtype for x in claimed] or not all(
+            _agree(x.shape, y.shape) for x, y in zip(outputs, claimed, strict=True)
+        ):
             raise DamagedFile(
                 f"{where}: op {name!r} gives {', '.join(map(str, outputs))}, "
                 f"the file says {', '.join(map(str, claimed))}"
@@ -372,7 +379,7 @@ class GraphReader:
             if inner.variables or inner.updates:
                 raise DamagedFile(f"{where}: a graph inside an op uses a variable by itself")
             return inner
-        return decode(value)
+        return decode(value, sizes=True)
 
     def _variable_node(
         self,
@@ -428,8 +435,8 @@ class GraphReader:
             return graph.custom(absent, inputs[:n], inputs[n:m], inputs[m:])
         backward = self.graph(record, place, graph)
         saved = inputs[m:]
-        expected = [(x.shape, x.dtype) for x in (*saved, *inputs[:n])]
-        if [(x.shape, x.dtype) for x in backward.inputs] != expected:
+        expected = [(blunt(x.shape), x.dtype) for x in (*saved, *inputs[:n])]
+        if [(blunt(x.shape), x.dtype) for x in backward.inputs] != expected:
             raise DamagedFile(f"{place}: the inputs of its gradient are not what it is given")
         targets = [x for x, c in zip(inputs[n:m], connected, strict=True) if c]
         if len(backward.outputs) != len(targets) or not all(
@@ -447,8 +454,26 @@ def _agree(a: Shape, b: Shape) -> bool:
     if a is None or b is None:
         return True
     return len(a) == len(b) and all(
-        n == m or n is None or m is None for n, m in zip(a, b, strict=True)
+        n == m or not known_size(n) or not known_size(m) for n, m in zip(a, b, strict=True)
     )
+
+
+def _without_witnesses(
+    inputs: list[Any], params: dict[str, Any], item: Any, where: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return what an op is given, and its parameters with sizes in the place of formulas."""
+    count = take(item, "witnesses", int, where) if "witnesses" in item else 0
+    kept = len(inputs) - count
+    if not 0 <= count <= len(inputs) or any(type(x) is not Symbol for x in inputs[kept:]):
+        raise DamagedFile(f"{where}: 'witnesses' does not fit the inputs")
+    witnesses = inputs[kept:]
+    try:
+        found = evaluated(
+            params, [x.shape for x in witnesses], lambda k: witnesses[k].as_size("a size")
+        )
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise DamagedFile(f"{where}: {error}") from None
+    return inputs[:kept], found
 
 
 def read_spec(record: Any, where: str) -> TensorSpec:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.extend import Formula
 from .errors import DamagedFile, SaveError, UnsafeFile
 
 FORMAT = "gradtape"
@@ -84,20 +85,42 @@ def encode(value: Any, what: str) -> Any:
         return [encode(item, what) for item in value]
     if type(value) is dict and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, what) for key, item in value.items()}}
+    if type(value) is Formula:
+        return {"size": _expression_record(value.expression)}
     raise SaveError(
         f"{what}: a value of type {type(value).__name__} cannot be saved; files hold None, "
         "booleans, numbers, strings, and tuples, lists and dictionaries of them"
     )
 
 
-def decode(value: Any) -> Any:
-    """Return the Python value of :func:`encode`'s JSON."""
+def _expression_record(expression: Any) -> Any:
+    if type(expression) is tuple:
+        return [_expression_record(item) for item in expression]
+    return {"float": repr(expression)} if type(expression) is float else expression
+
+
+def _expression(record: Any) -> Any:
+    if type(record) is list:
+        return tuple(_expression(item) for item in record)
+    return decode(record)
+
+
+def decode(value: Any, sizes: bool = False) -> Any:
+    """Return the Python value of :func:`encode`'s JSON.
+
+    Parameters
+    ----------
+    value
+        What was parsed.
+    sizes
+        Whether it may hold formulas of sizes, as parameters of ops may.
+    """
     if value is None or type(value) in (bool, str):
         return value
     if type(value) is int and -_MAX_INT < value < _MAX_INT:
         return value
     if type(value) is list:
-        return [decode(item) for item in value]
+        return [decode(item, sizes) for item in value]
     if type(value) is dict and len(value) == 1:
         ((tag, content),) = value.items()
         if tag == "float":
@@ -105,9 +128,11 @@ def decode(value: Any) -> Any:
         if tag == "complex" and type(content) is list and len(content) == 2:
             return complex(_float(content[0]), _float(content[1]))
         if tag == "tuple" and type(content) is list:
-            return tuple(decode(item) for item in content)
+            return tuple(decode(item, sizes) for item in content)
         if tag == "dict" and type(content) is dict:
-            return {key: decode(item) for key, item in content.items()}
+            return {key: decode(item, sizes) for key, item in content.items()}
+        if tag == "size" and sizes:
+            return Formula(_expression(content))
     raise DamagedFile(f"not an encoded value: {str(value)[:80]!r}")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from .sizes import Size
+from .spec import as_size
 
 __all__ = ["encode_index"]
 
@@ -25,6 +27,8 @@ def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any,
             template.append(("slice", *(_bound(n) for n in (part.start, part.stop, part.step))))
         elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
             template.append(int(part))
+        elif isinstance(part, Size):
+            template.append(part)
         else:
             array = as_array(part)
             template.append(("array", len(arrays)))
@@ -32,5 +36,5 @@ def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any,
     return tuple(template), arrays
 
 
-def _bound(n: Any) -> int | None:
-    return None if n is None else operator.index(n)
+def _bound(n: Any) -> Any:
+    return None if n is None else as_size(n, "getitem")

@@ -8,12 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import TraceError
 from .dtypes import as_dtype, default_dtype
+from .sizes import Size, is_open, known_size, provably_equal
 
-__all__ = ["Shape", "TensorSpec", "as_shape", "broadcast_shapes", "describe", "differ", "unsure"]
+__all__ = [
+    "Shape",
+    "TensorSpec",
+    "as_shape",
+    "as_size",
+    "blunt",
+    "broadcast_shapes",
+    "describe",
+    "differ",
+    "unsure",
+]
 
-# A dimension may be unknown (None inside), and so may the rank (None alone).
-Shape = tuple[int | None, ...] | None
+# A dimension may be unknown (None inside), and so may the rank (None alone). In a trace an unknown
+# one is a size that is open, an expression.
+Shape = tuple[int | Size | None, ...] | None
 
 # What files hold.
 _LONGEST_NAME = 1024
@@ -122,9 +135,11 @@ class TensorSpec:
         return describe(self.dims, self.dtype)
 
 
-def differ(n: int | None, m: int | None) -> bool:
+def differ(n: Any, m: Any) -> bool:
     """Return whether two sizes are not equal, as far as a trace knows them."""
-    return n is not None and m is not None and n != m
+    if known_size(n) and known_size(m):
+        return bool(n != m)
+    return n is not None and m is not None and (n == m) is False
 
 
 def unsure(shape: Any) -> bool:
@@ -148,9 +163,14 @@ def _size_name(name: str) -> str:
     return name
 
 
-def _dimension(size: int | None) -> int | None:
-    if size is None:
-        return None
+def blunt(shape: Any) -> Any:
+    """Return a shape with ``None`` in the place of each size that is open."""
+    return None if shape is None else tuple(n if known_size(n) else None for n in shape)
+
+
+def _dimension(size: Any) -> Any:
+    if size is None or isinstance(size, Size):
+        return size
     if isinstance(size, bool) or int(size) != size or size < 0:
         raise ValueError(f"TensorSpec: a dimension is a size of at least 0 or None, got {size!r}")
     return int(size)
@@ -189,19 +209,65 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     rank = max((len(shape) for shape in known), default=0)
     result: list[int | None] = []
     for axis in range(-rank, 0):
-        sizes = {shape[axis] for shape in known if len(shape) >= -axis} - {1}
-        fixed = sizes - {None}
-        if len(fixed) > 1:
+        sizes = [shape[axis] for shape in known if len(shape) >= -axis]
+        size, fits = _broadcast_size([n for n in sizes if not (known_size(n) and n == 1)])
+        if not fits:
             raise ValueError(
                 f"{op}: shapes {' and '.join(str(shape) for shape in known)} do not broadcast"
             )
-        # A known size above 1 wins over an unknown one, which must be it or 1 at run time.
-        result.append(next(iter(fixed)) if fixed else (None if sizes else 1))
+        result.append(size)
     return tuple(result)
 
 
-def as_shape(shape: Any, name: str) -> tuple[int, ...]:
+def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
+    """Return the size that sizes have together, and whether they may go together at all."""
+    fixed = {n for n in sizes if known_size(n)} - {1}
+    unknown = [n for n in sizes if not known_size(n)]
+    if len(fixed) > 1:
+        return None, False
+    if fixed:
+        # a known size above 1 wins over an unknown one, which must be it or 1 at run time
+        (size,) = fixed
+        return size, all(n is None or _may_be(n, size) or _may_be(n, 1) for n in unknown)
+    if not unknown:
+        return 1, True
+    first = unknown[0]
+    if all(n is first or provably_equal(n, first) for n in unknown[1:]):
+        return first, True
+    pairs = [(a, b) for i, a in enumerate(unknown) for b in unknown[:i] if None is not a]
+    fits = all(b is None or _may_be(a, b) or _may_be(a, 1) or _may_be(b, 1) for a, b in pairs)
+    return None, fits
+
+
+def _may_be(a: Any, b: Any) -> bool:
+    """Return whether two sizes may be equal in a run."""
+    return (a == b) is not False
+
+
+def as_size(n: Any, name: str) -> Any:
+    """Return what a user gave as a size, a count or a bound: an int, or a size that is open.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    """
+    if isinstance(n, Size):
+        return n
+    if getattr(getattr(n, "array", None), "traced", False):
+        return n.array.as_size(name)
+    try:
+        return operator.index(n)
+    except TypeError:
+        if is_open(n):
+            raise
+        raise TypeError(f"{name}: expected an integer, got {n!r}") from None
+
+
+def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     """Return what a user gave as a shape (one size or a sequence) as a tuple of ints.
+
+    In a trace, sizes that are open stay what they are.
 
     Raises
     ------
@@ -212,8 +278,10 @@ def as_shape(shape: Any, name: str) -> tuple[int, ...]:
     if isinstance(shape, np.ndarray):
         sizes = shape.tolist()
     try:
-        return tuple([operator.index(n) for n in sizes])
-    except TypeError:
+        return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
+    except TypeError as error:
+        if isinstance(error, TraceError):
+            raise
         hint = ""
         if any(n is None for n in sizes):
             hint = (

@@ -92,7 +92,9 @@ _LARGEST_FOLDED = 2**16
 def _folded(node: Node, known: dict[Symbol, Any], owner: Backend) -> Any:
     """Return a node's value if it is the same in every run, and cheap to keep."""
     op = node.op
-    if not isinstance(op, Op) or node.graphs or node.several or len(node.outputs) != 1:
+    if not isinstance(op, Op) or node.graphs or len(node.outputs) != 1:
+        return None
+    if node.several or node.witnesses:
         return None
     (symbol,) = node.outputs
     if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
@@ -122,7 +124,9 @@ def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], own
     op = node.op
     assert isinstance(op, Op)
     kernel = op.kernel_for(owner)
-    if node.params:
+    if node.witnesses:
+        kernel = _settling(node, kernel)
+    elif node.params:
         kernel = functools.partial(kernel, **node.params)
     dtypes = [x.dtype for x in node.inputs if type(x) is Symbol]
     arguments = []
@@ -133,6 +137,16 @@ def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], own
             value = owner.weak_scalar(x, dtypes[0]) if isinstance(op, BinaryOp) else x
             arguments.append(_bind(scope, "s", value))
     return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
+
+
+def _settling(node: Node, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that takes the witnesses too, of which its parameters are made."""
+
+    def run(*arrays: Any) -> Any:
+        given, params = node.settled(arrays)
+        return kernel(*given, **params)
+
+    return run
 
 
 def _bind(scope: dict[str, Any], letter: str, value: Any) -> str:

@@ -7,13 +7,19 @@ variables' values on exit come out. Its nodes are in the order in which Python r
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
-from ..base.spec import TensorSpec
+from ..base.formulas import dims_of, holds, lowered
+from ..base.sizes import Dim, Open, OpenSize
+from ..base.spec import TensorSpec, blunt
+from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed, register_array_type
@@ -86,6 +92,9 @@ class Graph(BaseGraph):
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
         self._apart = False
+        self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
+        self._names = itertools.count() if parent is None else parent._names
+        self._named: dict[str, Any] = {}
 
     # -- building --------------------------------------------------------------------------------
 
@@ -214,18 +223,64 @@ class Graph(BaseGraph):
         TypeError, ValueError
             If the shape rule refuses the inputs.
         """
-        if op.infer is None:
-            raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
         inputs = tuple(self.adopt(array) for array in arrays)
         settings = {**op.defaults, **params}
-        specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
-        inferred = op.infer(*specs, **settings)
+        inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
         outputs = tuple(
             Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
         )
-        self.nodes.append(Node(op, inputs, settings, outputs, several))
+        witnesses: dict[Symbol, int] = {}
+        if holds(tuple(settings.values()), Open):
+            settings = lowered(settings, lambda dim: self._placed(dim, witnesses))
+        given = (*inputs, *witnesses)
+        self.nodes.append(Node(op, given, settings, outputs, several, len(witnesses)))
         return list(outputs) if several else outputs[0]
+
+    def _placed(self, dim: Dim, witnesses: dict[Symbol, int]) -> tuple[Any, ...]:
+        """Return an unknown as a formula has it; what tells it joins the witnesses."""
+        symbol, axis = self._home(dim)
+        place = witnesses.setdefault(symbol, len(witnesses))
+        return ("value", place) if axis is None else ("size", place, axis)
+
+    def _home(self, dim: Dim) -> tuple[Symbol, int | None]:
+        """Return the symbol of this graph that tells an unknown, and along which axis."""
+        if dim not in self.homes:
+            self.homes[dim] = (self.adopt(dim.symbol), dim.axis)
+        return self.homes[dim]
+
+    def number(self, value: Open, dtype: Any) -> Symbol:
+        """Return a size, number or comparison that is open as a symbol without axes.
+
+        Parameters
+        ----------
+        value
+            The open number.
+        dtype
+            The dtype of the result.
+
+        Returns
+        -------
+        Symbol
+            What computes it in each run.
+
+        Raises
+        ------
+        TraceError
+            If it belongs to a trace that has ended.
+        """
+        like, _ = self._home(next(dims_of(value)))
+        settings = {"value": value, "dtype": np.dtype(dtype).name}
+        symbol: Symbol = self.add(ops["size_value"], (like,), settings)
+        if symbol.dtype.kind in "iu":
+            symbol.number = value
+        return symbol
+
+    def new_name(self) -> str:
+        """Return a name for another size that is open: n, m, k and so on."""
+        count = next(self._names)
+        letter = "nmkpqrstuvw"[count % 11]
+        return letter if count < 11 else f"{letter}{count // 11}"
 
     def read(self, variable: Variable) -> Symbol:
         """Return the variable's value at this point of the program.
@@ -372,6 +427,20 @@ class Graph(BaseGraph):
 
     def __repr__(self) -> str:
         return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
+
+
+def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
+    """Return what an op's shape rule says: of open sizes, or of unknown ones where it must know."""
+    if op.infer is None:
+        raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
+    specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
+    try:
+        return op.infer(*specs, **settings)
+    except OpenSize:
+        for spec in specs:
+            if isinstance(spec, TensorSpec):
+                spec.shape = blunt(spec.shape)
+        return op.infer(*specs, **settings)
 
 
 def _trace(op: Op) -> Any:

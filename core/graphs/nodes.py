@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..base.context import active_graph
+from ..base.formulas import evaluated
 from ..base.operators import ArrayOperators
-from ..base.spec import Shape, describe
+from ..base.sizes import Dim, Size
+from ..base.spec import Shape, as_size, describe
 from ..tensors.op import Op
 
 if TYPE_CHECKING:
@@ -39,6 +41,12 @@ class BaseGraph:
     nodes: list[Node]
     outputs: list[Symbol]
     constants: dict[Symbol, Any]
+    #: By an unknown, the symbol of this graph that tells it.
+    homes: dict[Dim, tuple[Symbol, int | None]]
+
+    def new_name(self) -> str:
+        """Return a name for another size that is open."""
+        raise NotImplementedError
 
 
 class Symbol(ArrayOperators):
@@ -54,16 +62,44 @@ class Symbol(ArrayOperators):
         The dtype.
     name
         Its name in the printed graph.
+
+    Attributes
+    ----------
+    shape
+        Its sizes, in which what is unknown is an open size; or ``None``.
+    number
+        The open number that it is the value of, if that is known.
     """
 
-    __slots__ = ("__weakref__", "dtype", "graph", "name", "shape")
+    __slots__ = ("__weakref__", "dtype", "graph", "name", "number", "shape")
     traced = True
 
     def __init__(self, graph: BaseGraph, shape: Shape, dtype: Any, name: str | None = None) -> None:
         self.graph = graph
-        self.shape = shape
         self.dtype = np.dtype(dtype)
         self.name = name
+        self.number: Any = None
+        self.shape = shape
+        if shape is not None and any(type(n) is not int for n in shape):
+            self.shape = tuple(self._size(n, axis) for axis, n in enumerate(shape))
+
+    def _size(self, size: Any, axis: int) -> Any:
+        """Return one of the sizes; one that nobody knows is a new unknown."""
+        if size is None:
+            size = Size({(Dim(self.graph.new_name(), self, axis),): 1})
+        if type(size) is Size and size.dim is not None:
+            self.graph.homes.setdefault(size.dim, (self, axis))
+        return size
+
+    def as_size(self, name: str) -> Any:
+        """Return the value of an integer as an open size."""
+        if self.dtype.kind not in "iu" or self.shape not in ((), None):
+            raise TypeError(f"{name}: a size is one integer, got {self!r}")
+        if self.number is None:
+            dim = Dim(self.name or self.graph.new_name(), self, None)
+            self.graph.homes[dim] = (self, None)
+            self.number = Size({(dim,): 1})
+        return self.number
 
     def gone(self) -> str | None:
         """Say that the trace has ended; None while it runs."""
@@ -165,9 +201,16 @@ class CustomGradient:
 
 
 class Node:
-    """One step of a graph: an op (or node kind), what it is applied to, and what it gives."""
+    """One step of a graph: an op (or node kind), what it is applied to, and what it gives.
 
-    __slots__ = ("inputs", "op", "outputs", "params", "several")
+    Attributes
+    ----------
+    witnesses
+        How many of the inputs, the last ones, are there for the sizes of which formulas among the
+        parameters are made.
+    """
+
+    __slots__ = ("inputs", "op", "outputs", "params", "several", "witnesses")
 
     def __init__(
         self,
@@ -176,13 +219,34 @@ class Node:
         params: dict[str, Any],
         outputs: tuple[Symbol, ...],
         several: bool = False,
+        witnesses: int = 0,
     ) -> None:
+        self.witnesses = witnesses
         self.op = op
         self.inputs = inputs
         self.params = params
         self.outputs = outputs
         # whether the kernel returns a sequence, which may have a single item
         self.several = several
+
+    def settled(self, values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """Return what the op is given, and its parameters, from the values of the inputs.
+
+        Parameters
+        ----------
+        values
+            Arrays or tensors in the place of the inputs.
+        """
+        if not self.witnesses:
+            return values, self.params
+        count = len(values) - self.witnesses
+        witnesses = values[count:]
+        params = evaluated(
+            self.params,
+            [x.shape for x in witnesses],
+            lambda k: as_size(witnesses[k], getattr(self.op, "name", "graph")),
+        )
+        return values[:count], params
 
     @property
     def graphs(self) -> list[Any]:

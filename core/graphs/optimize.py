@@ -61,7 +61,8 @@ def forward_only(graph: Graph) -> Graph:
             alias.update(zip(node.outputs, seen[key], strict=True))
         else:
             seen[key] = node.outputs
-            result.nodes.append(Node(node.op, inputs, node.params, node.outputs, node.several))
+            copied = Node(node.op, inputs, node.params, node.outputs, node.several, node.witnesses)
+            result.nodes.append(copied)
     result.outputs = [look(symbol) for symbol in graph.outputs]
     result.updates = {variable: look(symbol) for variable, symbol in graph.updates.items()}
     return prune(result)

@@ -50,7 +50,8 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         if isinstance(op, Op):
             if drawn and op.name.startswith("random_"):
                 given[0] = key_for_examples(given[0])
-            result = op(*given, **node.params)
+            given, params = node.settled(given)  # type: ignore[assignment]
+            result = op(*given, **params)
             outputs = result if isinstance(result, list) else [result]
         elif isinstance(op, CustomGradient):
             outputs = _replay_custom(op, given)

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from ..base.dtypes import SCALARS
+from ..base.sizes import Open, as_symbol
 from ..base.table import ops, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
@@ -315,6 +316,8 @@ class Primitive:
                 f"got {len(arrays)}"
             )
         types = tuple(map(type, arrays))
+        if any(issubclass(kind, Open) for kind in types):
+            return lambda *given, **params: self.raw(*_as_arrays(given), **params)
         found = [transforms[kind] for kind in types if kind in transforms]
         if found:
             kernel = max(found, key=itemgetter(0))[1](self)
@@ -365,6 +368,12 @@ class Primitive:
 
 
 Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
+
+
+def _as_arrays(values: Sequence[Any]) -> list[Any]:
+    """Return an op's arrays with symbols in the place of open numbers, weak beside them."""
+    dtypes = [x.dtype for x in values if hasattr(x, "dtype")]
+    return [as_symbol(x, dtypes) if isinstance(x, Open) else x for x in values]
 
 
 def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
+from ..base.sizes import Open, as_symbol, is_open
 from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
@@ -126,6 +127,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         if type(tensor.array) in transforms:  # by hand, since many ops come by here
             check_alive(tensor.array)
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
+    if is_open(value):
+        return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
     if _has_tensors(value):
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
@@ -178,6 +181,8 @@ def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
 
 def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
     """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
+    if is_open(value):
+        return Tensor(as_symbol(value, dtypes))
     dtype = _weak_dtype(value, dtypes)
     weak = dtype is not None and dtype.kind in "fc"
     return as_tensor(_rectangular(value, dtype) if weak else value)
@@ -221,6 +226,8 @@ def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> 
         if value is None:
             raise NotNumbers("expected a tensor or a number, got None")
         dtype = None
+        if is_open(value):
+            return Tensor(as_symbol(value, _dtypes(inputs)))
         if isinstance(value, (list, tuple)):
             dtype = _weak_dtype(value, _dtypes(inputs))
             # an input without a gradient, beside others that have one, is an index or a condition
@@ -313,7 +320,7 @@ def _made_of_python_numbers(value: Any) -> bool:
 
 def _has_tensors(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and any(
-        isinstance(leaf, Operators) for leaf in flatten(value)
+        isinstance(leaf, (Operators, Open)) for leaf in flatten(value)
     )
 
 

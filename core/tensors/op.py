@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.context import active_tapes
+from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
+from ..base.formulas import holds
+from ..base.sizes import Open
 from ..base.spec import describe
 from ..base.table import F
 from ..errors import GradientError, GradtapeError, PluginError
-from ..ops.dispatch import register_array_type
+from ..ops.dispatch import register_array_type, transforms
 from ..ops.primitive import Primitive
 from .convert import operand
 from .tensor import Tensor
@@ -104,8 +106,11 @@ class Op(Primitive):
         try:
             result = kernel(*arrays, **params)
         except Exception as error:
-            name_op(self, arrays, error)
-            raise
+            graph = active_graph.get()
+            if graph is None or not holds(tuple(params.values()), Open) or _any_transformed(arrays):
+                name_op(self, arrays, error)
+                raise
+            result = graph.add(self, arrays, params)  # of constants, but for its sizes
         if type(result) is tuple or type(result) is list:
             outputs = [Tensor(array) for array in result]
             for tape in active_tapes.get():
@@ -167,6 +172,10 @@ class Op(Primitive):
             ]
 
         return vjp
+
+
+def _any_transformed(arrays: Sequence[Any]) -> bool:
+    return any(type(x) in transforms for x in arrays)
 
 
 def _wrapped(value: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..base.unknown import not_known
 from .convert import as_tensor
 from .tensor import Operators
 
@@ -56,8 +55,8 @@ def shape(x: Any) -> Any:
     Returns
     -------
     tuple of int
-        A size for each axis, as ``x.shape`` says them: a size that a trace does not know is
-        ``None``, so is a shape of unknown rank.
+        A size for each axis, as ``x.shape`` says them. A size that is open in a trace is an
+        integer that computes and makes shapes, and an unknown rank is ``None``.
 
     Raises
     ------
@@ -90,7 +89,7 @@ def size(x: Any, axis: Any = None) -> int:
     Raises
     ------
     TraceError
-        If a size that counts is unknown in a trace.
+        If the rank is unknown in a trace.
     numpy.exceptions.AxisError
         If an axis is out of bounds.
     ValueError
@@ -103,9 +102,6 @@ def size(x: Any, axis: Any = None) -> int:
     """
     x = _asked(x)
     if axis is None:
-        return int(x.size)
+        return x.size  # type: ignore[no-any-return]
     chosen = normalize_axis_tuple(axis, x.ndim, "size")
-    sizes = [x.shape[i] for i in chosen]
-    if None in sizes:
-        raise not_known(x.array, "size()")
-    return prod(sizes)
+    return prod(x.shape[i] for i in chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ..base.context import active_tapes
 from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
+from ..base.sizes import is_open
 from ..base.table import ops
 from ..base.unknown import not_known
 from ..ops.backend import backend_of, to_numpy
@@ -173,7 +175,7 @@ class Tensor(Handle, Operators):
 
     @property
     def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
-        """The shape; a dimension unknown in a trace is ``None``, so is a shape of unknown rank."""
+        """The shape; a size that is open in a trace computes, and an unknown rank is ``None``."""
         shape: tuple[Any, ...] | None = self.array.shape
         return shape
 
@@ -189,9 +191,9 @@ class Tensor(Handle, Operators):
     def size(self) -> int:
         """The number of elements."""
         shape = self.array.shape
-        if shape is None or None in shape:
+        if shape is None:
             raise not_known(self.array, "size")
-        return int(np.prod(shape))
+        return prod(shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -341,8 +343,8 @@ class Tensor(Handle, Operators):
 
     def __len__(self) -> int:
         shape = self.array.shape
-        if shape is None or (shape and shape[0] is None):
-            raise not_known(self.array, "len()")
+        if shape is None or (shape and is_open(shape[0])):
+            raise not_known(self.array, "len(), for which x.shape[0] stands in a trace,")
         if not shape:
             raise TypeError("len() of a tensor without axes")
         return int(shape[0])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import Batched, F, Op, Symbol, is_transformed, rank_of
+from ....core.extend import Batched, F, Op, Size, Symbol, is_transformed, known_size, rank_of
 from ..common.batching import aligned
 
 __all__ = ["EVERYTHING", "batched_index", "example_numbers"]
@@ -87,7 +87,7 @@ def example_numbers(x: Any) -> Any:
     inside = x
     while type(inside) is Batched:
         inside = inside.array
-    if isinstance(inside, (np.ndarray, Symbol)) and x.shape[0] is not None:
+    if isinstance(inside, (np.ndarray, Symbol)) and known_size(x.shape[0]):
         return np.arange(x.shape[0])
     column = F.getitem(x, index=(EVERYTHING, *(0,) * (len(x.shape) - 1)))
     count = F.cumsum(F.cast(F.ones_like(column), dtype="int64"), axis=0, reverse=False)
@@ -100,7 +100,7 @@ def _is_array(part: Any) -> bool:
 
 def _layout(index: tuple[Any, ...]) -> tuple[bool, int]:
     """Return whether advanced indices are next to each other, and how many axes precede them."""
-    places = [i for i, p in enumerate(index) if isinstance(p, int) or _is_array(p)]
+    places = [i for i, p in enumerate(index) if isinstance(p, (int, Size)) or _is_array(p)]
     adjacent = places == list(range(places[0], places[-1] + 1))
     before = index[: places[0]]
     if "..." in [p for p in before if isinstance(p, str)]:
@@ -112,7 +112,7 @@ def _spelt(index: tuple[Any, ...], rank: int, arrays: list[Any], batched: list[b
     """Return an index in which slices stand for ``...``, so that axes can be counted."""
     used = 0
     for p in index:
-        if isinstance(p, int) or (isinstance(p, tuple) and p[0] == "slice"):
+        if isinstance(p, (int, Size)) or (isinstance(p, tuple) and p[0] == "slice"):
             used += 1
         elif _is_array(p):
             x, b = arrays[p[1]], batched[p[1]]

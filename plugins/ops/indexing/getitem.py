@@ -15,11 +15,16 @@ from ....core.extend import (
     F,
     Op,
     Shared,
+    Size,
     TensorSpec,
+    apart,
     as_batched,
     broadcast_shapes,
     decode_index,
+    is_open,
+    largest,
     row_of,
+    smallest,
 )
 from ..common.batching import shape_only
 from ..common.gradients import as_like
@@ -81,9 +86,9 @@ def _axes_used(part: Any) -> int:
 
 def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
     """Return the shape that an integer, index array or mask gives; take its axes off ``sizes``."""
-    if isinstance(part, int):
+    if isinstance(part, (int, Size)):
         size = sizes.pop(0)
-        if size is not None and not -size <= part < size:
+        if size is not None and ((part < -size) is True or (part >= size) is True):
             raise IndexError(f"getitem: index {part} is out of bounds for size {size} in {shape}")
         return ()
     if part.dtype.kind != "b":
@@ -91,15 +96,38 @@ def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
         return part.shape
     for n in part.shape:
         size = sizes.pop(0)
-        if None not in (n, size) and n != size:
+        if None not in (n, size) and (n == size) is False:
             raise IndexError(f"getitem: a mask of shape {part.shape} does not fit shape {shape}")
     return (None,)
 
 
-def _sliced(size: int | None, part: slice) -> int | None:
-    if size is not None:
-        return len(range(*part.indices(size)))
-    return None
+def _sliced(size: Any, part: slice) -> Any:
+    """Return the size of a slice of an axis; None if it is unknown, or signs are."""
+    if not any(is_open(n) for n in (size, part.start, part.stop, part.step)):
+        return None if size is None else len(range(*part.indices(size)))
+    step = 1 if part.step is None else part.step
+    if size is None or not isinstance(step, int) or not step:
+        return None
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+    first, last = (low, high) if step > 0 else (high, low)
+    start, stop = (
+        _place(part.start, size, low, high, first),
+        _place(part.stop, size, low, high, last),
+    )
+    if start is None or stop is None:
+        return None
+    way = apart(stop, start) if step > 0 else apart(start, stop)
+    return largest((way + abs(step) - 1) // abs(step), 0)
+
+
+def _place(bound: Any, size: Any, low: Any, high: Any, default: Any) -> Any:
+    """Return where a bound of a slice is, from ``low`` to ``high``; None if its sign is unknown."""
+    if bound is None:
+        return default
+    negative = bound < 0
+    if is_open(negative):
+        return None
+    return largest(size + bound, low) if negative else smallest(bound, high)
 
 
 def _getitem_kernel(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:

@@ -29,9 +29,10 @@ __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadc
 
 def _broadcast_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     if x.shape is not None:
-        result: Any = broadcast_shapes(x.shape, shape, op="broadcast_to")
-        if len(result) > len(shape) or any(
-            n not in (m, None) for n, m in zip(result, shape, strict=True)
+        missing = len(shape) - len(x.shape)
+        if missing < 0 or any(
+            n is not None and (n == m) is False and (n == 1) is False
+            for n, m in zip(x.shape, shape[missing:], strict=True)
         ):
             raise ValueError(f"broadcast_to: shape {x.shape} does not broadcast to {shape}")
     return shape, x.dtype
@@ -90,10 +91,10 @@ def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     >>> gt.broadcast_to(gt.constant([1, 2]), (3, 2)).tolist()
     [[1, 2], [1, 2], [1, 2]]
     """
-    if shape is None or (isinstance(shape, (tuple, list)) and None in shape):
+    if shape is None:
         raise TraceError(
-            f"broadcast_to: sizes in {shape} are unknown in this trace; broadcast to "
-            "the shape of a tensor y by broadcast_arrays(x, y)[0]"
+            "broadcast_to: the rank is unknown in this trace; broadcast to the shape of a tensor y "
+            "by broadcast_arrays(x, y)[0]"
         )
     return _broadcast_to(x, shape=as_shape(shape, "broadcast_to"))
 

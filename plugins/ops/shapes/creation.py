@@ -10,13 +10,16 @@ import numpy as np
 from ....core.extend import (
     NONDIFF,
     Operators,
+    Shared,
     Tensor,
     UnaryOp,
     as_dtype,
     as_shape,
     as_tensor,
     default_dtype,
+    is_open,
     ops,
+    row_of,
 )
 from ..common.op_builders import named, op, same_spec
 
@@ -25,6 +28,13 @@ __all__ = ["eye", "full", "full_like", "identity", "ones", "ones_like", "zeros",
 
 def number_dtype(dtype: Any) -> np.dtype[Any]:
     return default_dtype() if dtype is None else as_dtype(dtype)
+
+
+def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
+    """Return zeros or ones; of a shape that is open in a trace, one of them broadcast to it."""
+    if any(map(is_open, shape)):
+        return ops["broadcast_to"](as_tensor(make((), number_dtype(dtype))), shape=shape)
+    return as_tensor(make(shape, number_dtype(dtype)))
 
 
 @named
@@ -54,7 +64,7 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     >>> gt.zeros((2, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    return as_tensor(np.zeros(as_shape(shape, "zeros"), number_dtype(dtype)))
+    return _filled(as_shape(shape, "zeros"), np.zeros, dtype)
 
 
 @named
@@ -84,7 +94,7 @@ def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     >>> gt.ones(3, dtype="int32").tolist()
     [1, 1, 1]
     """
-    return as_tensor(np.ones(as_shape(shape, "ones"), number_dtype(dtype)))
+    return _filled(as_shape(shape, "ones"), np.ones, dtype)
 
 
 @named
@@ -209,6 +219,16 @@ _ones = op(
     infer=same_spec,
     batch="elementwise",
     doc="Return ones of the shape and dtype of ``x``.",
+)
+
+
+op(
+    "size_value",
+    lambda xp, like, *, value, dtype: xp.asarray(value, dtype=getattr(xp, dtype)),
+    gradients={"like": NONDIFF},
+    infer=lambda like, value, dtype: ((), np.dtype(dtype)),
+    batch=lambda op, xs, batched, params: Shared(op.raw(row_of(xs[0]), **params)),
+    doc="Return a number, made of sizes while a function is traced, on the backend of ``like``.",
 )
 
 

@@ -7,7 +7,17 @@ from math import prod
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import F, Op, Tensor, as_shape, as_tensor, rank_of
+from ....core.extend import (
+    F,
+    Op,
+    Tensor,
+    as_shape,
+    as_tensor,
+    exact_quotient,
+    is_open,
+    known_size,
+    rank_of,
+)
 from ..common.axes import as_axis, axis_over, reduced_axes
 from ..common.batching import batch_axes, leading
 from ..common.op_builders import named, op
@@ -18,38 +28,47 @@ Shape = tuple[int | None, ...] | None
 
 
 def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
-    unknown = [i for i, n in enumerate(shape) if n == -1]
-    known = prod(n for n in shape if n != -1)
-    if len(unknown) > 1 or any(n < -1 for n in shape):
+    free = _free(shape)
+    known = prod(n for i, n in enumerate(shape) if i not in free)
+    if len(free) > 1 or any((n < -1) is True for n in shape):
         raise ValueError(f"reshape: at most one dimension may be -1, none below it, got {shape}")
-    if x.shape is None or None in x.shape:
-        return tuple(None if n == -1 else n for n in shape), x.dtype
+    if x.shape is None or any(n is None for n in x.shape):
+        return tuple(None if i in free else n for i, n in enumerate(shape)), x.dtype
     size = prod(x.shape)
-    if size % known if unknown and known else size != known:
+    if is_open(size) or is_open(known):
+        fits = bool(free) or (size == known) is not False
+    else:
+        fits = not size % known if free and known else size == known
+    if not fits:
         raise ValueError(f"reshape: {size} elements of shape {x.shape} do not fill shape {shape}")
-    return tuple(size // known if n == -1 and known else n for n in shape), x.dtype
+    if not is_open(known) and not known:
+        return shape, x.dtype
+    return tuple(exact_quotient(size, known) if i in free else n for i, n in enumerate(shape)), (
+        x.dtype
+    )
+
+
+def _free(shape: tuple[Any, ...]) -> list[int]:
+    """Return where a shape holds -1, which takes what is left."""
+    return [i for i, n in enumerate(shape) if not is_open(n) and n == -1]
 
 
 def reshaped(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``reshape``."""
     (x,), shape = xs, params["shape"]
-    batch, *sizes = x.shape if x.shape is not None else (None, None)
-    if batch is not None:
-        if -1 in shape and 0 not in (batch, *sizes):
-            return op.raw(x, shape=(batch, *shape))
-        if -1 in shape:  # NumPy cannot tell what is left of nothing
-            known = prod(n for n in shape if n != -1)
-            shape = tuple(prod(sizes) // max(known, 1) if n == -1 else n for n in shape)
-        return op.raw(x, shape=(batch, *shape))
-    if -1 in shape:
-        if None in sizes:
+    if x.shape is None:
+        if _free(shape):
             raise TraceError(
-                "reshape: vmap needs to know either the batch size or the example's shape "
-                f"to reshape {x!r} to {shape}"
+                "reshape: vmap needs to know the number of axes of the example to reshape "
+                f"{x!r} to {shape}"
             )
-        known = prod(n for n in shape if n != -1)
-        shape = tuple(prod(sizes) // max(known, 1) if n == -1 else n for n in shape)
-    return op.raw(x, shape=(-1, *shape))
+        return op.raw(x, shape=(-1, *shape))
+    batch, *sizes = x.shape
+    free = _free(shape)
+    # what is left is said in numbers: NumPy cannot tell what is left of nothing
+    known = prod(n for i, n in enumerate(shape) if i not in free)
+    left = exact_quotient(prod(sizes), known) if is_open(known) else prod(sizes) // max(known, 1)
+    return op.raw(x, shape=(batch, *(left if i in free else n for i, n in enumerate(shape))))
 
 
 _reshape = op(
@@ -155,7 +174,7 @@ def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:
         return None, x.dtype
     kept = len(x.shape) - count
     last = x.shape[kept:]
-    return (*x.shape[:kept], None if None in last else prod(last)), x.dtype
+    return (*x.shape[:kept], None if any(n is None for n in last) else prod(last)), x.dtype
 
 
 flatten_last = op(
@@ -187,10 +206,11 @@ def _expanded(shape: Any, axis: Any) -> Any:
 
 def _squeezed(shape: Any, axis: Any) -> Any:
     if axis is None:
-        return None if None in shape else tuple(n for n in shape if n != 1)
+        open_ones = [n for n in shape if n is None or is_open(n != 1)]
+        return None if open_ones else tuple(n for n in shape if n != 1)
     gone = reduced_axes(axis, len(shape), "squeeze")
     for i in gone:
-        if shape[i] not in (1, None):
+        if shape[i] is not None and (shape[i] == 1) is False:
             raise ValueError(
                 f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 can go"
             )
@@ -209,7 +229,7 @@ def squeezed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any])
     (x,), axis = xs, params["axis"]
     rank = rank_of(x, op) - 1
     if axis is None:
-        if None in x.shape[1:]:
+        if not all(map(known_size, x.shape[1:])):
             raise TraceError(f"squeeze: which sizes of {x!r} are 1 is unknown; name the axes")
         return op.raw(x, axis=tuple(i for i, n in enumerate(x.shape) if i and n == 1))
     return op.raw(x, axis=batch_axes(axis, rank, op.name))

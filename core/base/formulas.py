@@ -1,0 +1,193 @@
+"""Formulas: expressions of sizes as graphs and files hold them.
+
+A node whose parameters depend on sizes has a formula in the place of each, and the arrays of which
+they are the sizes, its witnesses, as further inputs at the end.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .sizes import Compound, Dim, Open, Size, largest, smallest
+
+__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "replaced"]
+
+# how large the powers and how deep the formulas of a file may be
+_MOST_BITS = 4096
+_DEEPEST = 64
+
+
+class Formula:
+    """An expression of the sizes of a node's witnesses.
+
+    Parameters
+    ----------
+    expression
+        An integer, a float, ``("size", witness, axis)``, ``("value", witness)`` for the value of
+        an integer, or ``(kind, *expressions)``.
+    """
+
+    __slots__ = ("expression",)
+
+    def __init__(self, expression: Any) -> None:
+        self.expression = expression
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Formula) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        return _text(self.expression)
+
+
+def _power(a: Any, b: Any) -> Any:
+    if type(a) is int and type(b) is int and a.bit_length() * abs(b) > _MOST_BITS:
+        raise OverflowError(f"a size of {a} ** {b}")
+    return a**b
+
+
+#: What a formula may compute, with the number of its arguments; None for any.
+_KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
+    "+": (None, lambda *xs: sum(xs[1:], xs[0])),
+    "*": (None, lambda *xs: math.prod(xs[1:], start=xs[0])),
+    "-": (2, operator.sub),
+    "/": (2, operator.truediv),
+    "//": (2, operator.floordiv),
+    "%": (2, operator.mod),
+    "**": (2, _power),
+    "neg": (1, operator.neg),
+    "abs": (1, operator.abs),
+    "floor": (1, math.floor),
+    "ceil": (1, math.ceil),
+    "round": (1, round),
+    "max": (None, largest),
+    "min": (None, smallest),
+    "==": (2, operator.eq),
+    "!=": (2, operator.ne),
+    "<": (2, operator.lt),
+    "<=": (2, operator.le),
+    ">": (2, operator.gt),
+    ">=": (2, operator.ge),
+}
+
+
+def _text(expression: Any) -> str:
+    if not isinstance(expression, tuple):
+        return repr(expression)
+    kind, *rest = expression
+    if kind in ("size", "value"):
+        return f"{kind}({', '.join(map(str, rest))})"
+    if kind[0].isalpha():
+        return f"{kind}({', '.join(map(_text, rest))})"
+    return f"({f' {kind} '.join(map(_text, rest))})"
+
+
+# -- from sizes ------------------------------------------------------------------------------------
+
+
+def _expression(value: Any, place: Callable[[Dim], Any]) -> Any:
+    if isinstance(value, Size):
+        sums = []
+        for monomial, factor in value.terms.items():
+            parts = [_expression(atom, place) for atom in monomial]
+            parts = parts if factor == 1 and parts else [factor, *parts]
+            sums.append(parts[0] if len(parts) == 1 else ("*", *parts))
+        return sums[0] if len(sums) == 1 else ("+", *sums)
+    if isinstance(value, Dim):
+        return place(value)
+    if isinstance(value, (Compound, Open)):
+        return (value.kind, *(_expression(x, place) for x in value.args))  # type: ignore[union-attr]
+    return value
+
+
+def dims_of(value: Any) -> Iterator[Dim]:
+    """Yield the unknowns in an open value."""
+    found: list[Dim] = []
+    _expression(value, found.append)
+    yield from found
+
+
+def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any]) -> Any:
+    """Return a parameter with ``new(part)`` in the place of each part that is of ``kind``."""
+    if isinstance(value, kind):
+        return new(value)
+    if type(value) in (tuple, list):
+        return type(value)(replaced(item, kind, new) for item in value)
+    if type(value) is dict:
+        return {key: replaced(item, kind, new) for key, item in value.items()}
+    return value
+
+
+def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
+    """Return whether a parameter is, or contains, something of ``kind``."""
+    if type(value) in (tuple, list):
+        return any(holds(item, kind) for item in value)
+    if type(value) is dict:
+        return any(holds(item, kind) for item in value.values())
+    return isinstance(value, kind)
+
+
+def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:
+    """Return parameters with a formula in the place of each size.
+
+    Parameters
+    ----------
+    params
+        Parameters of an op.
+    place
+        Gives for an unknown ``("size", witness, axis)`` or ``("value", witness)``.
+    """
+    return replaced(params, Open, lambda value: Formula(_expression(value, place)))
+
+
+# -- to sizes --------------------------------------------------------------------------------------
+
+
+def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
+    """Return parameters with a number in the place of each formula, or a size in a trace.
+
+    Parameters
+    ----------
+    params
+        Parameters of a node.
+    shapes
+        The shapes of its witnesses.
+    value
+        Gives the value of a witness, an integer.
+
+    Raises
+    ------
+    ValueError
+        If a formula is none: a file may say anything.
+    """
+    return replaced(params, Formula, lambda formula: _value(formula.expression, shapes, value))
+
+
+def _value(
+    expression: Any, shapes: Sequence[Any], value: Callable[[int], Any], deep: int = 0
+) -> Any:
+    if type(expression) is int or type(expression) is float:
+        return expression
+    if type(expression) is not tuple or len(expression) < 2 or deep > _DEEPEST:
+        raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
+    kind, *rest = expression
+    if kind in ("size", "value"):
+        if [type(n) for n in rest] != [int] * (2 if kind == "size" else 1):
+            raise ValueError(f"no size: {str(expression)[:80]}")
+        if not 0 <= rest[0] < len(shapes):
+            raise ValueError(f"no witness {rest[0]}")
+        if kind == "value":
+            return value(rest[0])
+        shape = shapes[rest[0]]
+        if shape is None or not 0 <= rest[1] < len(shape):
+            raise ValueError(f"witness {rest[0]} has no axis {rest[1]}")
+        return shape[rest[1]]
+    count, compute = _KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
+    if compute is None or count not in (None, len(rest)):
+        raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
+    return compute(*(_value(x, shapes, value, deep + 1) for x in rest))
