@@ -72,7 +72,10 @@ class TensorSpec:
     __slots__ = ("dtype", "name", "names", "shape")
 
     def __init__(
-        self, shape: Sequence[int | str | None] | None, dtype: Any = None, name: str | None = None
+        self,
+        shape: Sequence[int | str | Size | None] | None,
+        dtype: Any = None,
+        name: str | None = None,
     ) -> None:
         if isinstance(shape, (int, str)):
             raise TypeError(f"TensorSpec: a shape is a sequence of sizes or None, got {shape!r}")
@@ -99,7 +102,7 @@ class TensorSpec:
             n if name is None else name for n, name in zip(self.shape, self.names, strict=True)
         )
 
-    def admits(self, shape: Sequence[int | None] | None) -> bool:
+    def admits(self, shape: Sequence[int | Size | None] | None) -> bool:
         """Return whether a tensor of ``shape`` fits, as far as a trace knows the shape.
 
         Parameters

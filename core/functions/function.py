@@ -281,7 +281,7 @@ class Function(Generic[P, R]):
             else:
                 leaves.append(leaf)
                 key.append(self._static_key(leaf, i))
-        apart = clash(sized)
+        apart = clash(sized) if sized else None
         if apart is not None:
             raise ValueError(f"{self.name}: {apart}")
         tree = (args, kwargs)

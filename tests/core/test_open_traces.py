@@ -215,6 +215,21 @@ def test_variables_as_arguments_are_compared_by_identity() -> None:
     assert len(f.concrete_functions) == 4
 
 
+def test_sizes_are_opened_in_each_mode() -> None:
+    drop = gt.layers.Dropout(0.5)
+    f = gt.function(lambda x: drop(x), reduce_retracing=True)
+
+    class Model(gt.Module):
+        def __call__(self, x: Any, training: bool = False) -> Any:
+            return f(x)
+
+    model = Model()
+    for training in (True, False, True):
+        for n in range(64, 70):
+            assert (0.0 in model(gt.ones(n), training=training).tolist()) == training
+    assert len(f.concrete_functions) == 3  # the first size, and open ones for each mode
+
+
 def test_a_method_keeps_the_option() -> None:
     class Model(gt.Module):
         @gt.function(reduce_retracing=True)
