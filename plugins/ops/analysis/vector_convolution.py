@@ -151,7 +151,12 @@ def convolved(x: Any, v: Any, mode: str, name: str) -> Any:
     if mode == "valid":  # a trace does not know which vector is the longer one
         return _convolve(x, v, whole=True)[few - 1 : many]
     start = (few - 1) // 2
-    return _convolve(x, v, whole=True)[start : start + many]
+    return _of_size(_convolve(x, v, whole=True)[start : start + many], many)
+
+
+def _of_size(x: Any, size: Any) -> Any:
+    """Return a vector of a size that a trace cannot prove."""
+    return ops["reshape"](x, shape=(size,)) if is_open(size) else x
 
 
 @named
@@ -221,5 +226,5 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
         n, k = vector_size(x, "correlate"), vector_size(w, "correlate")
         start = smallest((k - 1) // 2, n // 2)  # in the middle of the longer one
         whole = convolved(x, w, "full", "correlate")
-        return whole[start : start + largest(n, k)]
+        return _of_size(whole[start : start + largest(n, k)], largest(n, k))
     return convolved(x, w, mode, "correlate")
