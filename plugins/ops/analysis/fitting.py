@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, is_transformed, known_size, ops
+from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
 from ..common.ranks import differ
 from ..common.sizes import empty, ensured, unlike
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
+from ..shapes.made import fixed
 from ..shapes.splitting import unstack
 from .polynomials import polymul, vander
 
@@ -22,8 +23,9 @@ __all__ = ["poly", "polyfit", "roots"]
 def _vector(x: Any, name: str) -> Any:
     x = as_tensor(x)
     x = ops["reshape"](x, shape=(1,)) if x.shape == () else x
-    if x.shape is None or len(x.shape) != 1 or not known_size(x.shape[0]):
-        raise ValueError(f"{name}: a vector of known size is needed, got shape {x.shape}")
+    if x.shape is None or len(x.shape) != 1:
+        raise ValueError(f"{name}: a vector is needed, got shape {x.shape}")
+    fixed(x.shape[0], name, "the vector's size")
     return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
 
 

@@ -20,7 +20,7 @@ from ....core.extend import (
 from ..common.op_builders import named
 from ..common.ranks import as_vector, differ
 from ..common.sizes import at_least, unlike
-from ..shapes.made import table
+from ..shapes.made import fixed, table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 from .vector_convolution import as_vectors, convolved, vector_size
@@ -55,7 +55,8 @@ def polyval(p: Any, x: Any) -> Tensor:
     """
     x, p = among((x, p))
     p = as_vector(beside(p, x))
-    first, *rest = unstack(p, num=operator.index(vector_size(p, "polyval")))
+    count = fixed(vector_size(p, "polyval"), "polyval", "the number of coefficients")
+    first, *rest = unstack(p, num=count)
     value = ops["zeros_like"](x) + first
     for coefficient in rest:
         value = value * x + coefficient

@@ -26,8 +26,9 @@ from ....core.extend import (
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
-from ..common.ranks import differ
+from ..common.ranks import differ, known_rank
 from ..common.scattering import scatter_add
+from ..shapes.made import fixed
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
 
@@ -484,6 +485,5 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 def _rows_of(keys: Tensor) -> list[Tensor]:
     if keys.shape == ():
         raise TypeError("lexsort: keys are a sequence, or a tensor of at least one axis")
-    if keys.shape is None or not known_size(keys.shape[0]):
-        raise ValueError(f"lexsort: how many keys there are is unknown, for shape {keys.shape}")
-    return [keys[i] for i in range(keys.shape[0])]
+    known_rank(keys, "lexsort")
+    return [keys[i] for i in range(fixed(keys.shape[0], "lexsort", "the number of keys"))]
