@@ -95,6 +95,11 @@ VECTORS: dict[str, tuple[Function, int, str]] = {
         0,
         "((n + 1) // 2,)",
     ),
+    "segments of their number": (
+        lambda x: gt.sum(gt.nn.segment_sum(x, numbers(x) // 2)[::2]),
+        0,
+        "()",
+    ),
     "at set": (lambda x: gt.outer(x, x).at[x.shape[0] - 1, 0].set(2.0), 1, "(n, n)"),
     "at add": (lambda x: x.at[: x.shape[0] // 2].add(3.0 * x[0]), 1, "(n,)"),
     "maximum or bound": (lambda x: gt.max(x, initial=0.25), 0, "()"),
@@ -141,7 +146,7 @@ VECTORS: dict[str, tuple[Function, int, str]] = {
     ),
 }
 #: What a batch cannot do, or does otherwise.
-NOT_BATCHED = {"kaiser of a tensor"}
+NOT_BATCHED = {"kaiser of a tensor", "segments of their number"}
 #: What is multiplied in another order where sizes are known.
 ROUNDED = {"multi_dot"}
 SIZES = (0, 1, 2, 3, 7)

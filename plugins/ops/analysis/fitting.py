@@ -108,7 +108,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     Parameters
     ----------
     seq_of_zeros
-        The roots, a vector of known size; or a square matrix, whose characteristic polynomial this
+        The roots, a vector; or a square matrix, whose characteristic polynomial this
         is. What comes of complex roots stays complex, in conjugate pairs too.
 
     Returns
@@ -151,7 +151,7 @@ def roots(p: Any) -> Tensor:
     Parameters
     ----------
     p
-        The coefficients, highest power first: a vector of known size. In a trace, where values are
+        The coefficients, highest power first: a vector. In a trace, where values are
         not known, the first must not be 0.
 
     Returns
@@ -162,7 +162,9 @@ def roots(p: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If ``p`` is no vector of known size.
+        If ``p`` is no vector.
+    TraceError
+        If a trace does not know its size.
 
     References
     ----------

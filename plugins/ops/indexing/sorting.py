@@ -256,7 +256,7 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     try:
-        several = np.ndim(kth)  # type: ignore[arg-type]
+        several = np.ndim(kth)
         ranks = tuple(map(_rank, kth)) if several else _rank(kth)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"argpartition: kth holds integers, got {kth!r}") from None
@@ -456,7 +456,9 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     TypeError
         If there are no keys, or a number stands in their place.
     ValueError
-        If their shapes differ, or a trace does not know how many there are.
+        If their shapes differ.
+    TraceError
+        If a trace does not know how many there are.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
