@@ -255,10 +255,11 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 def _slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
     size = None if x.shape is None else x.shape[axis]
-    if size is not None:
+    enough = size is None or size >= order + 1
+    if enough is not True:
         x = ensured(
             x,
-            size >= order + 1,
+            enough,
             f"gradient: at least {order + 1} samples are needed along axis {axis}, "
             f"got shape {x.shape}",
         )

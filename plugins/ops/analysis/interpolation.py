@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, among, beside, broadcast_shapes, ops
+from ....core.extend import Tensor, among, beside, broadcast_shapes, ops, same_shape
 from ..common.axes import axis_of, part_of
 from ..common.blending import blended
 from ..common.dtypes import as_floating, inexact
@@ -73,7 +73,7 @@ def interp(
     broadcast_shapes(*shapes, op="interp")
     if differ(*shapes):
         raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
-    if None not in shapes:
+    if None not in shapes and not same_shape(*shapes):
         fp = ensured_alike(fp, xp.shape, f"interp: xp and fp must have one size, got {shapes}")
     # in double precision: coordinates near to each other, or many periods away, lose it all else
     dtype = np.result_type(x.dtype, xp.dtype, fp.dtype)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op, Tensor, as_tensor, ops
+from ....core.extend import F, Op, Tensor, as_tensor, ops, same_shape
 from ..common.axes import one_axis, reduced_axes
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
@@ -31,6 +31,8 @@ __all__ = [
 def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:
     """Return two tensors of one shape; where a trace does not know it, each run asks."""
     labels, other = as_tensor(labels), as_tensor(other)
+    if same_shape(labels.shape, other.shape):
+        return labels, other
     words = f"{name}: labels and {called} must have one shape, got {labels.shape} and {other.shape}"
     if differ(labels.shape, other.shape):
         raise ValueError(words)
