@@ -13,7 +13,7 @@ import numpy as np
 
 from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
-from .base.spec import TensorSpec
+from .base.spec import TensorSpec, blunt, unsure
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import Function
@@ -419,8 +419,7 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         result = call(self, *args, **kwargs)
         state = vars(self)
-        shape = getattr(result, "shape", None)
-        state["_gradtape_output"] = shape
+        state["_gradtape_output"] = _lasting(getattr(result, "shape", None))
         calls = state.setdefault(_CALLS, {})
         key = tuple(_signature_of(x) for x in args)
         if kwargs:
@@ -432,9 +431,14 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _lasting(shape: Any) -> Any:
+    """Return a shape as it may be kept: sizes that are open belong to a trace."""
+    return blunt(shape) if unsure(shape) else shape
+
+
 def _signature_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray)):
-        return (x.shape, x.dtype)
+        return (_lasting(x.shape), x.dtype)
     if isinstance(x, (list, tuple)):
         return tuple(_signature_of(item) for item in x)
     if isinstance(x, dict):
@@ -444,5 +448,5 @@ def _signature_of(x: Any) -> Any:
 
 def _spec_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray, Variable)):
-        return TensorSpec(x.shape, x.dtype)
+        return TensorSpec(_lasting(x.shape), x.dtype)
     return x

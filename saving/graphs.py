@@ -463,7 +463,7 @@ def _agree(a: Shape, b: Shape) -> bool:
     if a is None or b is None:
         return True
     return len(a) == len(b) and all(
-        n == m or not known_size(n) or not known_size(m) for n, m in zip(a, b, strict=True)
+        not known_size(n) or not known_size(m) or n == m for n, m in zip(a, b, strict=True)
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import TraceError
 from .dtypes import as_dtype, default_dtype
-from .sizes import Size, is_open, known_size, provably_equal
+from .sizes import OpenSize, Size, is_open, known_size, provably_equal
 
 __all__ = [
     "Shape",
@@ -21,12 +21,13 @@ __all__ = [
     "broadcast_shapes",
     "describe",
     "differ",
+    "same_shape",
     "unsure",
 ]
 
-# A dimension may be unknown (None inside), and so may the rank (None alone). In a trace an unknown
-# one is a size that is open, an expression.
-Shape = tuple[int | Size | None, ...] | None
+# A dimension is an integer, None if it is unknown, or in a trace an open Size; None alone is an
+# unknown rank.
+Shape = tuple[Any, ...] | None
 
 # What files hold.
 _LONGEST_NAME = 1024
@@ -142,7 +143,15 @@ def differ(n: Any, m: Any) -> bool:
     """Return whether two sizes are not equal, as far as a trace knows them."""
     if known_size(n) and known_size(m):
         return bool(n != m)
-    return n is not None and m is not None and (n == m) is False
+    return n is not None and m is not None and not _may_be(n, m)
+
+
+def same_shape(a: Any, b: Any) -> bool:
+    """Return whether two shapes are equal in every run, as far as a trace can prove it."""
+    try:
+        return a is not None and bool(a == b)
+    except OpenSize:
+        return False
 
 
 def unsure(shape: Any) -> bool:
@@ -267,8 +276,26 @@ def as_size(n: Any, name: str) -> Any:
         raise TypeError(f"{name}: expected an integer, got {n!r}") from None
 
 
+def _listed(shape: Any, name: str) -> Any:
+    """Return the sizes of a shape in a sequence: those in a vector too, a traced one included."""
+    if isinstance(shape, (tuple, list)):
+        return shape
+    array = getattr(shape, "array", shape)
+    axes = getattr(array, "shape", ())
+    if axes is None or len(axes) != 1:
+        return (shape,)
+    if not getattr(array, "traced", False):
+        return shape.tolist()
+    if not known_size(axes[0]):
+        raise TraceError(
+            f"{name}: {array!r} is no shape, since how many sizes it holds is not known while a "
+            "function is traced"
+        )
+    return [shape[i] for i in range(axes[0])]
+
+
 def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
-    """Return what a user gave as a shape (one size or a sequence) as a tuple of ints.
+    """Return what a user gave as a shape (one size, a sequence or a vector) as a tuple of ints.
 
     In a trace, sizes that are open stay what they are.
 
@@ -277,9 +304,7 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     TypeError
         If a size is no integer; ``None`` is one that a trace does not know.
     """
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if isinstance(shape, np.ndarray):
-        sizes = shape.tolist()
+    sizes = _listed(shape, name)
     try:
         return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
     except TypeError as error:

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = ["not_known", "user_line", "warn_user"]
+__all__ = ["is_users_call", "not_known", "user_line", "warn_user"]
 
 # The packages whose frames are not the user's line.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -20,6 +20,11 @@ def user_line() -> str:
     """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
     frame = _users_frame()
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def is_users_call() -> bool:
+    """Return whether the function that asks was called by what is not gradtape."""
+    return _package_of(sys._getframe(2)) != PACKAGE
 
 
 def warn_user(text: str, category: type[Warning]) -> None:

@@ -16,6 +16,7 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
+from ..base.sizes import is_open
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
@@ -332,8 +333,8 @@ class Function(Generic[P, R]):
 
 
 def _output(leaf: Any, closure: Closure) -> Any:
-    if isinstance(leaf, Variable):
-        leaf = leaf.value
+    if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
+        leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
         return leaf
     graph = closure.graph
@@ -373,7 +374,7 @@ def function(
     fn
         A function or method of tensors, in any nested containers, and of Python values. Each
         distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
-        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for).
+        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for.
         Python side effects happen while tracing only; assignments to variables happen on every
         call.
     input_signature
