@@ -158,7 +158,8 @@ def _function_lines(contents: Contents) -> list[str]:
         owners.setdefault(_number(number), []).append(f"signatures.{name}")
     for number, record in enumerate(contents.functions):
         own = take(record, "name", str, "function")
-        lines.append("  " + ", ".join(owners.get(number, [own])))
+        sizes = " (saved for the sizes seen)" if record.get("sizes") == "seen" else ""
+        lines.append("  " + ", ".join(owners.get(number, [own])) + sizes)
         names = [
             take(item, "name", str, "parameter")
             for item in take(record, "parameters", list, "function")

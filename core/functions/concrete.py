@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.spec import TensorSpec, describe, differ
@@ -194,6 +196,8 @@ class RestoredFunction:
         The parameters that it had, to bind keyword arguments and defaults.
     concrete_functions
         Its traces.
+    sizes
+        ``"seen"`` if it was saved so, for the sizes that it had been called with alone.
     """
 
     def __init__(
@@ -201,10 +205,12 @@ class RestoredFunction:
         name: str,
         signature: inspect.Signature,
         concrete_functions: Sequence[ConcreteFunction],
+        sizes: str = "",
     ) -> None:
         self.name = self.__name__ = name
         self.signature = self.__signature__ = signature
         self.concrete_functions = list(concrete_functions)
+        self.sizes = sizes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -222,19 +228,37 @@ class RestoredFunction:
         ------
         TypeError
             If none does; the message lists the traces.
+        ValueError
+            If there is one trace, or it was saved for the sizes seen, and only sizes do not fit.
         """
         reason: Exception | None = None
+        misfits: list[ConcreteFunction] = []
         for concrete in self.concrete_functions:
             try:
                 concrete.fitted(args, kwargs)
             except (TypeError, ValueError) as error:
                 reason = error
+                if self.sizes == "seen" and isinstance(error, ValueError):
+                    misfits.append(concrete)
             else:
                 return concrete
+        if misfits:
+            raise ValueError(self._other_sizes(args, kwargs, misfits)) from reason
         if len(self.concrete_functions) == 1 and reason is not None:
             raise reason
         traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
         raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
+
+    def _other_sizes(self, args: Any, kwargs: Any, misfits: Sequence[ConcreteFunction]) -> str:
+        """Return the message for a call with sizes that the function was not saved for."""
+        got = [x for x in flatten((args, kwargs)) if isinstance(x, (Tensor, Variable, np.ndarray))]
+        takes = dict.fromkeys(", ".join(map(str, x.specs)) for x in misfits)
+        return (
+            f"{self.name}: got {', '.join(describe(x.shape, x.dtype) for x in got)}, and was saved "
+            f'for the sizes seen (sizes="seen"): {" or ".join(takes)}. Call it with these, or save '
+            "the model again, after a call with the sizes that you need, or for any size: "
+            'gradtape.save(..., sizes="open")'
+        )
 
     def __repr__(self) -> str:
         return f"<restored function {self.name}{self.signature}>"

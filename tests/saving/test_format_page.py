@@ -186,6 +186,14 @@ def test_files_of_every_version_load_and_verify_for_ever(path: Path) -> None:
     assert tape.gradient(y, x).item() == 40.0
 
 
+def test_a_file_tells_which_of_its_functions_are_for_the_sizes_seen() -> None:
+    reader = Reader(HERE / "golden" / "v1_2.h5")
+    functions = reader.manifest["modules"][0]["functions"]
+    told = {name: reader.manifest["functions"][i].get("sizes") for name, i in functions.items()}
+    assert told == {"__call__": "seen", "cube": None}
+    assert reader.trace("__call__")[0]["graph"]["inputs"][0]["shape"] == [5, 3]
+
+
 def test_there_is_a_file_of_the_present_version() -> None:
     major, minor = schema.VERSION
     assert HERE / "golden" / f"v{major}_{minor}.h5" in GOLDEN
