@@ -174,6 +174,8 @@ class Function(Generic[P, R]):
             concrete = self._found_or_made(key, (given, named), tensors)
         else:
             concrete.called_again = True
+        if concrete.met is None:
+            concrete.met = tuple([x.shape for x in tensors])
         if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
             self._traces.remember(quick, concrete)
         return concrete.call_flat(tensors)
