@@ -22,7 +22,7 @@ from ..core.extend import (
 )
 from .errors import SaveError
 from .golden import Evaluation, evaluate, why
-from .samples import described, filled_in
+from .samples import Sample, described, filled_in
 from .traces import SavedFunction
 
 __all__ = ["compared"]
@@ -36,7 +36,7 @@ _MOST_STEPS = 20_000
 def compared(
     function: SavedFunction,
     concrete: ConcreteFunction,
-    inputs: Sequence[np.ndarray[Any, Any]],
+    sample: Sample,
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int,
@@ -45,23 +45,26 @@ def compared(
 
     Outputs, gradients up to ``order`` and what becomes of variables are compared. Where the Python
     code raises, or the inputs are not for the trace, so does this: nothing is promised of such
-    inputs. Where only a gradient of it raises, what there is up to then is compared.
+    inputs. Where only a gradient of it raises, what there is up to then is compared. A trace that
+    raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
 
     Raises
     ------
     SaveError
         If the trace gives something else.
     """
-    python = function.python
+    python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
         return evaluate(concrete, concrete, inputs, variables, names, order)
     concrete.fitted(*filled_in(concrete, inputs))
     found = evaluate(python, concrete, inputs, variables, names, order)
     try:
-        replayed = evaluate(concrete, concrete, inputs, variables, names, order)
+        replayed = evaluate(concrete, concrete, inputs, variables, names, order, found.values)
         if replayed.problem is not None and found.problem is None:
             raise replayed.problem
     except Exception as error:
+        if not sample.ordinary:
+            raise
         raise _refusal(
             function, concrete, inputs, f"the trace raises {why(error)}, the Python code does not"
         ) from error

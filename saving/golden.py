@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -84,12 +84,15 @@ def evaluate(
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int = 2,
+    among: Container[str] | None = None,
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
     The gradient is that of a weighted sum of the floating outputs, the second one that of a
     weighted sum of the first; weights are fixed by position, so that nothing cancels. There are
-    gradients up to ``order``. Variables are as they were afterwards.
+    gradients up to ``order``; the second one is of those that are ``among`` these names, if names
+    are given: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in
+    Python. Variables are as they were afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
@@ -99,7 +102,7 @@ def evaluate(
             frozen_state(variables) as before,
             np.errstate(all="ignore"),
         ):
-            values, problem = _evaluated(run, concrete, inputs, variables, names, order)
+            values, problem = _evaluated(run, concrete, inputs, variables, names, order, among)
             changed = {
                 f"variable {names[id(v)]} afterwards": _thinned(v)
                 for v, array in before
@@ -117,6 +120,7 @@ def _evaluated(
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int,
+    among: Container[str] | None,
 ) -> tuple[dict[str, np.ndarray[Any, Any]], Exception | None]:
     tensors = [constant(array) for array in inputs]
     args, kwargs = filled_in(concrete, tensors)
@@ -143,7 +147,8 @@ def _evaluated(
             return result, error
         present = {k: g for k, g in first.items() if g is not None}
         result |= {f"gradient of {k}": _thinned(g) for k, g in present.items()}
-        target = _weighted_sum(list(present.values()))
+        weighed = [g for k, g in present.items() if among is None or f"gradient of {k}" in among]
+        target = _weighted_sum(weighed)
     if outer is None or target is None:
         return result, None
     try:
