@@ -230,8 +230,26 @@ def as_size(n: Any, name: str) -> Any:
         raise TypeError(f"{name}: expected an integer, got {n!r}") from None
 
 
+def _listed(shape: Any, name: str) -> Any:
+    """Return the sizes of a shape in a sequence: those in a vector too, a traced one included."""
+    if isinstance(shape, (tuple, list)):
+        return shape
+    array = getattr(shape, "array", shape)
+    axes = getattr(array, "shape", ())
+    if axes is None or len(axes) != 1:
+        return (shape,)
+    if not getattr(array, "traced", False):
+        return shape.tolist()
+    if not known_size(axes[0]):
+        raise TraceError(
+            f"{name}: {array!r} is no shape, since how many sizes it holds is not known while a "
+            "function is traced"
+        )
+    return [shape[i] for i in range(axes[0])]
+
+
 def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
-    """Return what a user gave as a shape (one size or a sequence) as a tuple of ints.
+    """Return what a user gave as a shape (one size, a sequence or a vector) as a tuple of ints.
 
     In a trace, sizes that are open stay what they are.
 
@@ -240,9 +258,7 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     TypeError
         If a size is no integer; ``None`` is one that a trace does not know.
     """
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if isinstance(shape, np.ndarray):
-        sizes = shape.tolist()
+    sizes = _listed(shape, name)
     try:
         return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
     except TypeError as error:

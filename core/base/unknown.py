@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = ["line_of", "not_known", "user_line", "warn_user"]
+__all__ = ["is_users_call", "line_of", "not_known", "user_line", "warn_user"]
 
 # The packages whose frames are not the user's line.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -33,6 +33,11 @@ def line_of(error: BaseException) -> str:
         if _package_of(frame) not in _NOT_USERS:
             place = f"{frame.f_code.co_filename}:{line}"
     return place
+
+
+def is_users_call() -> bool:
+    """Return whether the function that asks was called by what is not gradtape."""
+    return _package_of(sys._getframe(2)) != PACKAGE
 
 
 def warn_user(text: str, category: type[Warning]) -> None:

@@ -16,6 +16,7 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
+from ..base.sizes import is_open
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
@@ -309,8 +310,8 @@ def _mode_key(key: Any) -> Any:
 
 
 def _output(leaf: Any, closure: Closure) -> Any:
-    if isinstance(leaf, Variable):
-        leaf = leaf.value
+    if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
+        leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
         return leaf
     graph = closure.graph
