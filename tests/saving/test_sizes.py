@@ -180,12 +180,12 @@ def test_a_decorated_function_with_open_sizes_is_traced_in_the_same_way(tmp_path
 
 # -- what differs from the Python code -------------------------------------------------------------
 
-FACTORS = {1: 1.0, 2: 2.0, 3: 3.0}
+FACTORS = {"1": 1.0, "2": 2.0, "3": 3.0}
 
 
 def factor(x: Any, usual: float = 3.0) -> float:
-    """Return what no trace can know: a table's entry for the size of the batch."""
-    return FACTORS.get(x.shape[0], usual)
+    """Return what no trace can know: a table's entry for the size of the batch, as text."""
+    return FACTORS.get(str(x.shape[0]), usual)
 
 
 class Values(Weighted):
@@ -232,7 +232,7 @@ class State(Weighted):
 
 class Raises(Weighted):
     def __call__(self, x: Any) -> Any:
-        rows = (-1, 3) if x.shape[0] in FACTORS else (4, -1)
+        rows = (-1, 3) if str(x.shape[0]) in FACTORS else (4, -1)
         return gt.reshape(x * self.w, rows)
 
 
@@ -277,7 +277,7 @@ def test_the_refusal_names_the_last_line_where_a_step_was_left_out(tmp_path: Pat
     class Longer(Weighted):
         def __call__(self, x: Any) -> Any:
             y = x * self.w  # the last step
-            return y if x.shape[0] in FACTORS else y * 2.0
+            return y if str(x.shape[0]) in FACTORS else y * 2.0
 
     with pytest.raises(SaveError, match="Python ends with op 'multiply'") as caught:
         gt.save(called(Longer(), (4, 3)), tmp_path / "a.h5")
@@ -287,7 +287,7 @@ def test_the_refusal_names_the_last_line_where_a_step_was_left_out(tmp_path: Pat
 def test_the_size_that_was_seen_is_compared_too(tmp_path: Path) -> None:
     class Large(Weighted):
         def __call__(self, x: Any) -> Any:
-            return x * self.w * {9: 2.0}.get(x.shape[0], 1.0)
+            return x * self.w * {"9": 2.0}.get(str(x.shape[0]), 1.0)
 
     with pytest.raises(SaveError, match=r"for x \(9, 3\) the trace does not give the output 0"):
         gt.save(called(Large(), (9, 3)), tmp_path / "a.h5")
@@ -297,7 +297,7 @@ def test_axes_of_several_lengths_are_told_apart(tmp_path: Path) -> None:
     class Swapped(gt.Module):
         @gt.function(input_signature=[gt.TensorSpec([None, None])])
         def f(self, x: Any) -> Any:
-            return x * {(2, 3): 2.0}.get(x.shape, 1.0)
+            return x * {"(2, 3)": 2.0}.get(str(x.shape), 1.0)
 
     with pytest.raises(SaveError, match=r"for x \(2, 3\) the trace does not give the output 0"):
         gt.save(Swapped(), tmp_path / "a.h5")
@@ -311,7 +311,7 @@ def test_values_are_compared_where_a_gradient_cannot_be(tmp_path: Path) -> None:
                 def grad(g: Any) -> Any:  # it raises where the batch is odd
                     return gt.reshape(gt.reshape(g, (2, -1, 3)), (-1, 3))
 
-                return x * {3: 1.0}.get(x.shape[0], 2.0), grad
+                return x * {"3": 1.0}.get(str(x.shape[0]), 2.0), grad
 
             return paired(x)
 
@@ -357,7 +357,9 @@ def test_an_open_trace_of_a_function_is_compared_at_sizes_that_have_traces(tmp_p
     class Reads(gt.Module):
         @gt.function
         def f(self, x: Any) -> Any:  # images of less than 5 x 5 have no result
-            return gt.nn.conv(x, gt.ones((5, 5, 1, 1))) * {(9, 8): 2.0}.get(x.shape[1:3], 1.0)
+            return gt.nn.conv(x, gt.ones((5, 5, 1, 1))) * {"(9, 8)": 2.0}.get(
+                str(x.shape[1:3]), 1.0
+            )
 
     module = Reads()
     module.f.get_concrete_function(gt.TensorSpec([None, None, None, 1]))
