@@ -23,6 +23,11 @@ def user_line() -> str:
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def is_users_call() -> bool:
+    """Return whether the function that asks was called by what is not gradtape."""
+    return _package_of(sys._getframe(2)) != PACKAGE
+
+
 def line_of(error: BaseException) -> str:
     """Return FILE:LINE of the innermost frame outside gradtape and NumPy that an error came by.
 
@@ -33,11 +38,6 @@ def line_of(error: BaseException) -> str:
         if _package_of(frame) not in _NOT_USERS:
             place = f"{frame.f_code.co_filename}:{line}"
     return place
-
-
-def is_users_call() -> bool:
-    """Return whether the function that asks was called by what is not gradtape."""
-    return _package_of(sys._getframe(2)) != PACKAGE
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
