@@ -361,10 +361,13 @@ def test_an_open_trace_of_a_function_is_compared_at_sizes_that_have_traces(tmp_p
                 str(x.shape[1:3]), 1.0
             )
 
+    open_images = gt.TensorSpec([None, None, None, 1])
     module = Reads()
-    module.f.get_concrete_function(gt.TensorSpec([None, None, None, 1]))
+    module.f.get_concrete_function(open_images)
     gt.save(module, tmp_path / "a.h5")
+    module = Reads()
     module.f(sample(2, 9, 8, 1))
+    module.f.get_concrete_function(open_images)
     with pytest.raises(SaveError, match=r"for x \(3, 9, 8, 1\) the trace does not give"):
         gt.save(module, tmp_path / "a.h5")
 
