@@ -178,6 +178,18 @@ def test_a_decorated_function_with_open_sizes_is_traced_in_the_same_way(tmp_path
     assert_alike(loaded.grid, lambda x: x * x / (x.shape[0] + 2 * x.shape[1]), *BATCHES)
 
 
+def test_sizes_of_one_name_are_sampled_as_equal(tmp_path: Path) -> None:
+    class Pairs(Weighted):
+        @gt.function(input_signature=[gt.TensorSpec(["n", "n"]), gt.TensorSpec(["n"])])
+        def f(self, x: Any, y: Any) -> Any:
+            return (x @ y) / x.shape[1]
+
+    gt.save(Pairs(), tmp_path / "a.h5")
+    report = gt.saving.verify(tmp_path / "a.h5")
+    assert [check.case for check in report.checks] == ["x (3, 3), y (3,)", "x (2, 2), y (2,)"]
+    assert report.ok
+
+
 # -- what differs from the Python code -------------------------------------------------------------
 
 FACTORS = {"1": 1.0, "2": 2.0, "3": 3.0}
@@ -454,6 +466,35 @@ def test_a_part_that_is_called_by_itself_is_refused_as_a_whole_module_is(tmp_pat
 def test_sizes_is_open_or_seen(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='sizes is "open" or "seen", got \'any\''):
         gt.save(gt.Module(), tmp_path / "a.h5", sizes="any")
+
+
+@pytest.mark.parametrize("spec", [[None, 3], [4, None], [None, None], None], ids=str)
+@pytest.mark.parametrize("sizes", ["open", "seen"])
+def test_a_trace_around_a_loaded_function_checks_in_each_run_what_it_left_open(
+    sizes: str, spec: Any, tmp_path: Path
+) -> None:
+    module = called(MeanByHand(), (4, 3))
+    loaded = reloaded(module, tmp_path, sizes=sizes)
+    around = gt.function(lambda x: loaded(x) * 2.0, input_signature=[gt.TensorSpec(spec)])
+    assert_alike(around, lambda x: module(x) * 2.0, 4)
+    wrong = [(4, 2), (3, 4), (4, 3, 1), (12,)]
+    if sizes == "open" and spec != [4, None]:
+        assert_alike(around, lambda x: module(x) * 2.0, *BATCHES)
+    else:
+        wrong += [(2, 3), (1, 3)]
+    for shape in wrong:
+        with pytest.raises(ValueError, match=r"around|reshape|transpose|lambda"):
+            around(sample(*shape))
+
+
+def test_a_trace_that_leaves_open_which_of_the_sizes_seen_it_has_is_refused(tmp_path: Path) -> None:
+    module = called(Branches(), (1, 3), (4, 3))
+    loaded = reloaded(module, tmp_path, sizes="seen")
+    around = gt.function(loaded, input_signature=[gt.TensorSpec([None, 3])])
+    with pytest.raises(TypeError, match="several saved traces may take"):
+        around(sample(4, 3))
+    around = gt.function(loaded, input_signature=[gt.TensorSpec([4, 3])])
+    assert_alike(around, module, 4)
 
 
 # -- dtypes and ranks are part of the signature ----------------------------------------------------
