@@ -71,6 +71,14 @@ def compared(
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
     wrong = [key for key, value in values.items() if _differs(value, others.get(key))]
     wrong += [key for key in replayed.changed if key not in found.changed]
+    if not wrong and not _equal(found.plain, replayed.plain):
+        raise _refusal(
+            function,
+            concrete,
+            inputs,
+            f"the trace returns {repr(replayed.plain)[:80]} beside tensors, the Python code "
+            f"{repr(found.plain)[:80]}",
+        )
     if wrong:
         place = _parting(python, concrete, inputs, variables, names)
         raise _refusal(
@@ -92,6 +100,15 @@ def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) ->
     tolerance = _TOLERANCE.get(real_size, 1e-6)
     scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
     return not np.allclose(value, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def _equal(values: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether Python values are equal, as values in a file are: of one type, nan is nan."""
+    pairs = zip(values, others, strict=False)
+    return len(values) == len(others) and all(
+        a is b or (type(a) is type(b) and (repr(a) == repr(b) or np.array_equal(a, b)))
+        for a, b in pairs
+    )
 
 
 def _results(name: str, values: Mapping[str, Any], others: Mapping[str, Any]) -> str:

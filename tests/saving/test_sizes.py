@@ -279,6 +279,16 @@ def test_a_trace_that_differs_at_another_batch_is_refused_with_both_results(
         np.testing.assert_array_equal(variable.numpy(), value)
 
 
+def test_a_python_value_beside_the_tensors_is_compared(tmp_path: Path) -> None:
+    class Told(Weighted):
+        def __call__(self, x: Any) -> Any:
+            return {"y": x * self.w, "kind": "few" if str(x.shape[0]) in FACTORS else "many"}
+
+    words = r"\['many'\] beside tensors, the Python code \['few'\]"
+    with pytest.raises(SaveError, match=words):
+        gt.save(called(Told(), (4, 3)), tmp_path / "a.h5")
+
+
 def test_the_refusal_names_the_line_at_which_the_two_part(tmp_path: Path) -> None:
     with pytest.raises(SaveError, match="they part at op 'multiply'") as caught:
         gt.save(called(Values(), (4, 3)), tmp_path / "a.h5")
