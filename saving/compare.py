@@ -68,27 +68,27 @@ def compared(
         raise _refusal(
             function, concrete, inputs, f"the trace raises {why(error)}, the Python code does not"
         ) from error
+    what = _difference(found, replayed)
+    if what:
+        place = _parting(python, concrete, inputs, variables, names)
+        raise _refusal(function, concrete, inputs, f"the trace {what}{place}")
+    return found
+
+
+def _difference(found: Evaluation, replayed: Evaluation) -> str:
+    """Say what a trace gives that the Python code does not; nothing if there is nothing."""
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
     wrong = [key for key, value in values.items() if _differs(value, others.get(key))]
     wrong += [key for key in replayed.changed if key not in found.changed]
-    if not wrong and not _equal(found.plain, replayed.plain):
-        raise _refusal(
-            function,
-            concrete,
-            inputs,
-            f"the trace returns {repr(replayed.plain)[:80]} beside tensors, the Python code "
-            f"{repr(found.plain)[:80]}",
-        )
     if wrong:
-        place = _parting(python, concrete, inputs, variables, names)
-        raise _refusal(
-            function,
-            concrete,
-            inputs,
-            f"the trace does not give the {', '.join(wrong[:5])} of the Python code: "
-            f"{_results(wrong[0], values, others)}{place}",
+        return (
+            f"does not give the {', '.join(wrong[:5])} of the Python code: "
+            f"{_results(wrong[0], values, others)}"
         )
-    return found
+    if _equal(found.plain, replayed.plain):
+        return ""
+    python, trace = (repr(x.plain)[:80] for x in (found, replayed))
+    return f"returns {trace} beside tensors, the Python code {python}"
 
 
 def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
