@@ -25,10 +25,20 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Sample(NamedTuple):
-    """Inputs to compare a function and its trace at; ``stored`` if they are for the file too."""
+    """Inputs to compare a function and its trace at.
+
+    Attributes
+    ----------
+    stored
+        Whether they are for the file too.
+    ordinary
+        Whether they differ from past calls, or from each other, in the batch alone. What else a
+        signature leaves open is tried, and may be refused by the trace when it runs.
+    """
 
     inputs: list[np.ndarray[Any, Any]]
     stored: bool
+    ordinary: bool
 
     @property
     def is_small(self) -> bool:
@@ -44,17 +54,20 @@ def sample_inputs(
     Open sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only the
     first axis is the batch where it is known how long the others were.
     """
-    for i, (shapes, stored) in enumerate(_shapes_for(concrete.specs, seen).items()):
+    found = _shapes_for(concrete.specs, seen)
+    for i, (shapes, (stored, ordinary)) in enumerate(found.items()):
         random = np.random.default_rng([seed, i])
         inputs = [
             _random(shape, spec.dtype, random)
             for shape, spec in zip(shapes, concrete.specs, strict=True)
         ]
-        yield Sample(inputs, stored)
+        yield Sample(inputs, stored, ordinary)
 
 
-def _shapes_for(specs: Sequence[TensorSpec], seen: Sequence[Shapes]) -> dict[Shapes, bool]:
-    """Return shapes that specs admit, each with whether its sample is for the file."""
+def _shapes_for(
+    specs: Sequence[TensorSpec], seen: Sequence[Shapes]
+) -> dict[Shapes, tuple[bool, bool]]:
+    """Return shapes that specs admit, each with what :class:`Sample` says of them."""
 
     def filled(size: int, rank: tuple[int, ...] = (), like: Sequence[Any] = ()) -> Shapes:
         others = like or [None] * len(specs)
@@ -65,14 +78,14 @@ def _shapes_for(specs: Sequence[TensorSpec], seen: Sequence[Shapes]) -> dict[Sha
         )
 
     if any(spec.shape is None for spec in specs):
-        found = {filled(size, rank): True for rank, size in _STORED_RANKS}
-        return found | {filled(size, rank): False for rank, size in _OTHER_RANKS}
+        found = {filled(size, rank): (True, False) for rank, size in _STORED_RANKS}
+        return found | {filled(size, rank): (False, False) for rank, size in _OTHER_RANKS}
     like = seen[0] if seen else ()
-    found = {filled(size, like=like): True for size in _STORED_SIZES}
+    found = {filled(size, like=like): (True, True) for size in _STORED_SIZES}
     for shapes in (filled(_OTHER_SIZE, like=like), *seen):
-        found.setdefault(shapes, False)
+        found.setdefault(shapes, (False, True))
     if not seen:  # axes of several lengths
-        found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), False)
+        found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), (False, False))
     return found
 
 
