@@ -21,7 +21,7 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
-from .base.formulas import Formula, evaluated
+from .base.formulas import Formula, evaluated, holds, lowered
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Open,
@@ -42,6 +42,7 @@ from .base.spec import (
     blunt,
     broadcast_shapes,
     describe,
+    same_shape,
     unsure,
 )
 from .base.table import F, ops, public
@@ -179,6 +180,7 @@ __all__ = [
     "function",
     "has_level",
     "holding",
+    "holds",
     "hookimpl",
     "host_array",
     "in_words",
@@ -192,6 +194,7 @@ __all__ = [
     "known_size",
     "largest",
     "loop_limit",
+    "lowered",
     "map_structure",
     "ops",
     "pack_like",
@@ -204,6 +207,7 @@ __all__ = [
     "registry",
     "replay",
     "row_of",
+    "same_shape",
     "saved_classes",
     "smallest",
     "snake_case",

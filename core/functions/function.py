@@ -310,7 +310,7 @@ def _mode_key(key: Any) -> Any:
 
 
 def _output(leaf: Any, closure: Closure) -> Any:
-    if isinstance(leaf, Variable) or is_open(leaf):
+    if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
         leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
         return leaf

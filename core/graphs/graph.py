@@ -227,12 +227,12 @@ class Graph(BaseGraph):
         settings = {**op.defaults, **params}
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
+        witnesses: dict[Symbol, int] = {}
+        if holds(tuple(settings.values()), Open):  # before the outputs, which may tell sizes too
+            settings = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
             Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
         )
-        witnesses: dict[Symbol, int] = {}
-        if holds(tuple(settings.values()), Open):
-            settings = lowered(settings, lambda dim: self._placed(dim, witnesses))
         given = (*inputs, *witnesses)
         self.nodes.append(Node(op, given, settings, outputs, several, len(witnesses)))
         return list(outputs) if several else outputs[0]
