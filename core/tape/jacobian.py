@@ -113,8 +113,7 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
                 f"for what belongs to one, got shape {x.shape}; use gradient where each example "
                 "has one number"
             )
-    batch, *inner = target.shape or ()
-    also = (source.shape or ())[0]
+    batch, also = (target.shape or ())[0], (source.shape or ())[0]
     if None not in (batch, also) and batch != also:
         raise ValueError(
             "batch_jacobian: target and source must have the same number of examples, "

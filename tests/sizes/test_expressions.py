@@ -132,7 +132,9 @@ def test_a_variable_takes_a_size_in_its_dtype() -> None:
     assert (count.dtype, count.item()) == (np.dtype("float32"), 5.0)
 
 
-def test_a_layer_within_a_trace_of_open_sizes_is_built_and_remembers_unknown_sizes_as_none() -> None:
+def test_a_layer_within_a_trace_of_open_sizes_is_built_and_remembers_unknown_sizes_as_none() -> (
+    None
+):
     seen = []
 
     class Scale(gt.layers.Layer):

@@ -1,4 +1,4 @@
-"""What Python must know of a size to go on is refused: the message has the line and what to write."""
+"""What Python must know of a size is refused: the message has the line and what to write."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+
 
 def doubled(x: Any) -> Any:
     n = x.shape[0]
