@@ -71,6 +71,19 @@ def test_what_python_must_know_of_a_size_is_refused_at_its_line(written: str) ->
     assert advice in message
 
 
+def test_sizes_that_are_always_equal_are_said_to_be_by_one_name() -> None:
+    def product(x: Any, y: Any) -> Any:
+        assert x.shape[0] == y.shape[0]
+        return x * y / x.shape[0]
+
+    x = np.ones((2, 3), "float32")
+    unnamed = gt.function(product, input_signature=[gt.TensorSpec([None, 3])] * 2)
+    with pytest.raises(gt.errors.TraceError, match=r"one name, as in TensorSpec\(\[\"n\", 3\]\)"):
+        unnamed(x, x)
+    named = gt.function(product, input_signature=[gt.TensorSpec(["batch", 3])] * 2)
+    assert named(x, x).tolist() == [[0.5] * 3] * 2
+
+
 @pytest.mark.parametrize(
     ("written", "message"),
     [
