@@ -114,7 +114,7 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
                 "has one number"
             )
     batch, also = (target.shape or ())[0], (source.shape or ())[0]
-    if None not in (batch, also) and batch != also:
+    if (batch == also) is False:
         raise ValueError(
             "batch_jacobian: target and source must have the same number of examples, "
             f"got shapes {target.shape} and {source.shape}"
