@@ -10,7 +10,7 @@ import numpy as np
 from ..base.context import active_graph
 from ..base.formulas import evaluated
 from ..base.operators import ArrayOperators
-from ..base.sizes import Dim, Size
+from ..base.sizes import Dim, Size, alone
 from ..base.spec import Shape, as_size, describe
 from ..tensors.op import Op
 
@@ -86,7 +86,7 @@ class Symbol(ArrayOperators):
     def _size(self, size: Any, axis: int) -> Any:
         """Return one of the sizes; one that nobody knows is a new unknown."""
         if size is None:
-            size = Size({(Dim(self.graph.new_name(), self, axis),): 1})
+            size = alone(Dim(self.graph.new_name(), self, axis))
         if type(size) is Size and size.dim is not None:
             self.graph.homes.setdefault(size.dim, (self, axis))
         return size
@@ -98,7 +98,7 @@ class Symbol(ArrayOperators):
         if self.number is None:
             dim = Dim(self.name or self.graph.new_name(), self, None)
             self.graph.homes[dim] = (self, None)
-            self.number = Size({(dim,): 1})
+            self.number = alone(dim)
         return self.number
 
     def gone(self) -> str | None:
