@@ -35,7 +35,8 @@ test:
 	.venv-test/bin/python -m mypy --cache-dir $(CACHE)/mypy -p gradtape
 	.venv-test/bin/python -c 'import gradtape; print("testing", gradtape.__file__); \
 		assert "site-packages" in gradtape.__file__'
-	.venv-test/bin/python -m pytest -q -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m pytest -q \
+		--numprocesses 2 --dist worksteal -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests \
 		--durations 10 --cov --cov-report term
 
 clean:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NoReturn
 
 from ..errors import TraceError
-from .table import PACKAGE
-from .unknown import user_line
+from .unknown import is_users_call, user_line
 
 __all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
 
@@ -97,12 +95,12 @@ class Open:
         return NotImplemented
 
     def __hash__(self) -> int:
-        # a dictionary or set that holds 2 would be asked for n, and say that it is not there
-        if sys._getframe(1).f_globals.get("__name__", "").partition(".")[0] != PACKAGE:
+        # a table of numbers would not have it, and say so by its default, or by False
+        if is_users_call():
             self._refuse(
-                "a dictionary, a set or hash()",
-                "write gradtape.where or gradtape.cond for a choice, keep things by a name or by "
-                "the number of axes, or give its TensorSpec the size",
+                "a dictionary or a set",
+                "compare it with the keys in gradtape.cond or where, or give its TensorSpec the "
+                "size",
             )
         return hash((type(self), self.key))
 

@@ -36,7 +36,7 @@ class _Computing(Open):
         frame = sys._getframe(1)
         module, _, _ = frame.f_globals.get("__name__", "").partition(".")
         asks = module == "numpy" and frame.f_code.co_name in _ASKING
-        if dtype is not None or not (asks or module == PACKAGE):
+        if dtype not in (None, object) or not (asks or module == PACKAGE):
             # NumPy would take sizes for objects, and an integer of it is not weak as Python's is
             self._refuse(
                 "an array of NumPy's (np.array, np.prod)",

@@ -19,6 +19,7 @@ from typing import Any
 from ..base.context import active_graph, after_batches
 from ..base.dtypes import SCALARS
 from ..base.operators import ArrayOperators
+from ..base.sizes import known_size
 from ..base.spec import describe
 from ..base.table import F
 from ..errors import TraceError
@@ -133,7 +134,7 @@ def as_batched(x: Any, beside: Any) -> Any:
 
 def row_of(x: Any) -> Any:
     """Return an array of the shape and dtype of one example of a batch, which may be empty."""
-    if x.shape and x.shape[0]:
+    if x.shape and known_size(x.shape[0]) and x.shape[0]:
         return F.getitem(x, index=(0,))
     return F.cast_like(F.sum(F.getitem(x, index=(("slice", 0, 1, None),)), axis=0), x)
 
@@ -181,8 +182,8 @@ def elementwise(op: Op, arrays: list[Any], batched: list[bool], params: dict[str
 
 def by_loop(op: Op, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Run an op without a batching rule: one example after another."""
-    sizes = {x.shape[0] for x, b in zip(arrays, batched, strict=True) if b and x.shape}
-    size = next(iter(sizes), None)
+    sizes = [x.shape[0] for x, b in zip(arrays, batched, strict=True) if b and x.shape]
+    size = next(filter(known_size, sizes), None)
     if size is None:
         raise TraceError(
             f"op {op.name!r} has no batching rule (batch=), and the batch size is unknown in "

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes, recording_to
 from ..base.recorder import Recorder
-from ..base.spec import unsure
+from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
 from ..errors import PluginError
@@ -169,7 +169,7 @@ class _Backward:
             return None
         g = as_tensor(g)
         shape, dtype = self.specs[i]
-        if g.shape != shape and not unsure(g.shape) and not unsure(shape):
+        if not TensorSpec(shape, dtype).admits(g.shape):
             what = f"argument {i}" if i < sum(self.tensors) else "a variable"
             raise ValueError(
                 f"custom_gradient: {_name(self.f)}: the gradient of {what} has shape {g.shape}, "

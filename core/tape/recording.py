@@ -13,7 +13,7 @@ from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.recorder import Recorder
-from ..base.spec import unsure
+from ..base.spec import same_shape
 from ..base.table import F
 from ..base.tree import flatten
 from ..ops.backend import shape_witness
@@ -228,8 +228,8 @@ class RecordingTape(Recorder):
                 fn = rule.fn_complex
             if rule.broadcasts:
                 shape = x.array.shape
-                # equal and fully known: nothing to sum back to, and nothing to keep
-                if shape != array.shape or x.array.dtype is not array.dtype or unsure(shape):
+                # equal in every run: nothing to sum back to, and nothing to keep
+                if x.array.dtype is not array.dtype or not same_shape(shape, array.shape):
                     like = shape_witness(x)
             place = rule.single
             if place is None:

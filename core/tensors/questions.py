@@ -102,6 +102,6 @@ def size(x: Any, axis: Any = None) -> int:
     """
     x = _asked(x)
     if axis is None:
-        return x.size  # type: ignore[no-any-return]
+        return x.size
     chosen = normalize_axis_tuple(axis, x.ndim, "size")
     return prod(x.shape[i] for i in chosen)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.context import active_tapes
-from ..base.spec import unsure
+from ..base.spec import same_shape
 from ..ops.dispatch import scalar_tables
 from .op import Op, name_op
 from .tensor import Tensor
@@ -113,7 +113,7 @@ class BinaryOp(Op):
                 or dtype.kind == "c"
                 or tape.wants_ops
                 # beside a scalar a shape stays what it is
-                or (table is None and (array.shape != result.shape or unsure(array.shape)))
+                or (table is None and not same_shape(array.shape, result.shape))
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue

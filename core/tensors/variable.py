@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
-from ..base.spec import Shape, TensorSpec
+from ..base.spec import Shape, TensorSpec, same_shape
 from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend
@@ -315,7 +315,7 @@ class Variable(Operators):
             If the number of axes or a known size differs from the variable's.
         """
         own = self._array.shape
-        if shape != own and not TensorSpec(own, self.dtype).admits(shape):
+        if not same_shape(shape, own) and not TensorSpec(own, self.dtype).admits(shape):
             raise ValueError(
                 f"{method}: variable {self.name!r} has shape {self.shape}, the value has {shape}"
             )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, is_differentiable
-from ..base.spec import unsure
+from ..base.spec import same_shape
 from ..base.table import F
 from ..errors import GradientError
 from ..ops.dispatch import is_transformed
@@ -77,7 +77,7 @@ def _elementwise(
         if tangent is None or rule is None:
             continue
         t = tangent
-        if t.dtype != output.dtype or t.shape != output.shape or unsure(t.shape):
+        if t.dtype != output.dtype or not same_shape(t.shape, output.shape):
             t = F.broadcast_like(t, output)
         terms.append(_cast(rule.apply(t, (*inputs, output), settings), output))
     return _total(terms) if terms else None

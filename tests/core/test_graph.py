@@ -27,7 +27,7 @@ def test_the_text_of_a_graph() -> None:
 
     graph = graph_of(model, gt.TensorSpec([None, 2], name="batch"), 7)
     text = str(graph)
-    assert text.splitlines()[0] == "graph model(%batch: float32[?, 2]):"
+    assert text.splitlines()[0] == "graph model(%batch: float32[n, 2]):"
     for line in (
         "read 'w'",
         "multiply(%batch, ",

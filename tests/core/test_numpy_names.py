@@ -251,14 +251,11 @@ def test_shapes_are_told_in_traces_as_far_as_they_are_known() -> None:
 
     @gt.function(input_signature=[gt.TensorSpec([None, 3])])
     def program(x: Any) -> Any:
-        told.extend([gt.shape(x), gt.ndim(x), gt.size(x, 1)])
-        for ask in (lambda: gt.size(x), lambda: gt.size(x, 0), lambda: gt.size(x, (0, 1))):
-            with pytest.raises(gt.errors.TraceError):
-                ask()
+        told.extend([gt.shape(x), gt.ndim(x), gt.size(x), gt.size(x, 0), gt.size(x, 1)])
         return x
 
     program(gt.ones((2, 3)))
-    assert told == [(None, 3), 2, 3]
+    assert list(map(str, told)) == ["(n, 3)", "2", "3*n", "n", "3"]
 
 
 def test_questions_become_tensors_in_traces_and_batches() -> None:
