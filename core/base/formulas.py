@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from .size_terms import ordered_terms
 from .sizes import Compound, Dim, Open, Size, is_open, largest, smallest
 
 __all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "replaced"]
@@ -133,7 +134,7 @@ def _text(expression: Any) -> str:
 def _expression(value: Any, place: Callable[[Dim], Any]) -> Any:
     if isinstance(value, Size):
         sums = []
-        for monomial, factor in value.terms.items():
+        for monomial, factor in ordered_terms(value.terms):
             parts = [_expression(atom, place) for atom in monomial]
             parts = parts if factor == 1 and parts else [factor, *parts]
             sums.append(parts[0] if len(parts) == 1 else ("*", *parts))

@@ -10,7 +10,7 @@ from .unknown import is_users_call, user_line
 __all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
 
 # how long an expression may be, and how deep: beyond it, proofs and printing would take time
-_LONGEST = 10_000
+_LONGEST = 30_000
 _DEEPEST = 100
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "difference",
     "infix",
     "nonnegative",
+    "ordered_terms",
     "shown",
     "summed",
     "terms_of",
@@ -27,7 +28,7 @@ __all__ = [
 _STEPS = 64
 # Of how many terms a product may be, how many factors each may have, and how large numbers may be:
 # what is larger stays a product of its factors, or is refused.
-_MOST_TERMS = 128
+_MOST_TERMS = 64
 _MOST_FACTORS = 32
 _MOST_BITS = 4096
 
@@ -243,19 +244,24 @@ def infix(kind: str, args: tuple[Any, ...]) -> tuple[str, int]:
     return f" {kind} ".join((shown(args[0], binds), *rest)), binds
 
 
-def terms_text(terms: Terms) -> tuple[str, int]:
-    """Return a sum as text, and how tightly it binds."""
-    ordered = sorted(
+def ordered_terms(terms: Terms) -> list[tuple[Monomial, Any]]:
+    """Return the terms of a sum as they are printed: long products first, what is added first."""
+    return sorted(
         terms.items(),
         key=lambda item: (-len(item[0]), item[1] < 0, [atom.key for atom in item[0]]),
     )
+
+
+def terms_text(terms: Terms) -> tuple[str, int]:
+    """Return a sum as text, and how tightly it binds."""
+    ordered = ordered_terms(terms)
     if len(ordered) == 1 and ordered[0][1] == 1 and len(ordered[0][0]) == 1:
         return ordered[0][0][0].text()
     text = ""
     for monomial, factor in ordered:
         size = abs(factor)
         if len(monomial) == 1 and size == 1:
-            part = shown(monomial[0], _BINDS["*"] if text else _SIGN + 1)
+            part = shown(monomial[0], _BINDS["*"] if text or factor > 0 else _SIGN + 1)
         else:
             names = [shown(atom, _ALONE) for atom in monomial]
             part = "*".join(names if size == 1 and names else [str(size), *names])
