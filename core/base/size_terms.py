@@ -26,10 +26,7 @@ __all__ = [
 
 # How many steps a proof may take.
 _STEPS = 64
-# Of how many terms a product may be, how many factors each may have, and how large numbers may be:
-# what is larger stays a product of its factors, or is refused.
-_MOST_TERMS = 64
-_MOST_FACTORS = 32
+# How large the numbers in a sum may be: no array is as large.
 _MOST_BITS = 4096
 
 #: How tightly operators bind; what stands alone binds most.
@@ -164,17 +161,14 @@ def _include(result: dict[Monomial, Any], monomial: Monomial, factor: Any) -> No
         result.pop(monomial, None)
 
 
-def times(a: Terms, b: Terms) -> dict[Monomial, Any] | None:
-    """Return the product of two sums; None if it would be too long.
+def times(a: Terms, b: Terms) -> dict[Monomial, Any]:
+    """Return the product of two sums.
 
     Raises
     ------
     OverflowError
         If a number in it is far beyond what memory could hold.
     """
-    longest = sum(max(map(len, terms), default=0) for terms in (a, b))
-    if longest > _MOST_FACTORS or (min(len(a), len(b)) > 1 and len(a) * len(b) > _MOST_TERMS):
-        return None
     result: dict[Monomial, Any] = {}
     for (m, x), (n, y) in itertools.product(a.items(), b.items()):
         _include(result, tuple(sorted((*m, *n), key=_key)), x * y)

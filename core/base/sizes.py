@@ -52,6 +52,9 @@ __all__ = [
     "smallest",
 ]
 
+# A product that would be longer, as text, stays one of its factors.
+_LONGEST_PRODUCT = 4000
+
 
 def as_symbol(value: Open, dtypes: Sequence[Any], dtype: Any = None) -> Any:
     """Return an open number as a symbol of the graph that is traced.
@@ -154,10 +157,11 @@ def _ordered(values: Iterable[Any]) -> list[Any]:
 
 
 def _product(a: Any, b: Any) -> Any:
-    terms = times(terms_of(a), terms_of(b))
-    if terms is None:
-        return alone(Compound("*", *_ordered((a, b))))
-    return _size(terms)
+    if is_open(a) and is_open(b):
+        length = len(a.terms) * len(b.key) + len(b.terms) * len(a.key)
+        if length > _LONGEST_PRODUCT:
+            return alone(Compound("*", *_ordered((a, b))))
+    return _size(times(terms_of(a), terms_of(b)))
 
 
 def _divided(a: Any, b: Any) -> Any:
