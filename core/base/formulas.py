@@ -88,7 +88,7 @@ def _whole(comparison: Any) -> Any:
 
 
 #: What a formula may compute, with the number of its arguments; None for any.
-_KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
+KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "+": (None, lambda *xs: sum(xs[1:], xs[0])),
     "*": (None, _product),
     "-": (2, operator.sub),
@@ -226,7 +226,7 @@ def _value(expression: Any, shapes: Sequence[Any], value: Callable[[int], Any]) 
         if shape is None or not 0 <= rest[1] < len(shape):
             raise ValueError(f"witness {rest[0]} has no axis {rest[1]}")
         return shape[rest[1]]
-    count, compute = _KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
+    count, compute = KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
     if compute is None or count not in (None, len(rest)):
         raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
     return compute(*(_value(x, shapes, value) for x in rest))
