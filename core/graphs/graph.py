@@ -17,7 +17,7 @@ import numpy as np
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
 from ..base.formulas import dims_of, holds, lowered
-from ..base.sizes import Dim, Open, OpenSize, Size
+from ..base.sizes import Dim, Open, OpenSize, Size, alone
 from ..base.spec import TensorSpec, blunt
 from ..base.table import ops
 from ..base.unknown import user_line
@@ -285,12 +285,12 @@ class Graph(BaseGraph):
     def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Size:
         """Return the size of a symbol: a new unknown, or the one that a user's name stands for."""
         if name is None:
-            return Size({(Dim(self.new_name(), symbol, axis),): 1})
+            return alone(Dim(self.new_name(), symbol, axis))
         if name not in self._named:
             for dim in self.homes:
                 if dim.name == name:  # it was made up, and another will do
                     dim.name = self.new_name()
-            self._named[name] = Size({(Dim(name, symbol, axis),): 1})
+            self._named[name] = alone(Dim(name, symbol, axis))
         return self._named[name]
 
     def new_name(self) -> str:

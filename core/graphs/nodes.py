@@ -10,7 +10,7 @@ import numpy as np
 from ..base.context import active_graph
 from ..base.formulas import evaluated
 from ..base.operators import ArrayOperators
-from ..base.sizes import Dim, Size
+from ..base.sizes import Dim, Size, alone
 from ..base.spec import Shape, as_size, describe
 from ..tensors.op import Op
 from .integers import Integers
@@ -49,7 +49,7 @@ class BaseGraph:
         """Return a name for another value that is open."""
         raise NotImplementedError
 
-    def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Size:
+    def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Any:
         """Return the size of a symbol along an axis of which nothing is known but a name."""
         raise NotImplementedError
 
@@ -103,7 +103,7 @@ class Symbol(ArrayOperators):
         if self.integers is None:
             dim = Dim(self.name or self.graph.new_name(), self, None)
             self.graph.homes[dim] = (self, None)
-            self.integers = np.array(Size({(dim,): 1}), object)
+            self.integers = np.array(alone(dim), object)
         return self.integers[()]
 
     def gone(self) -> str | None:

@@ -46,7 +46,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "math.sqrt": (lambda x: math.sqrt(x.shape[0]), "n", "n ** 0.5"),
     "math.log": (lambda x: math.log(x.shape[0] + 1), "n + 1", "gradtape"),
     "np.ones of a shape": (lambda x: x + np.ones((x.shape[0], 3)), "n", "gradtape"),
-    "np.arange": (lambda x: x * np.arange(x.shape[0]), "n != 0", "gradtape"),
+    "np.arange": (lambda x: x * np.arange(x.shape[0]), "n", "gradtape"),
     "NumPy's generator": (
         lambda x: x + np.random.default_rng(0).normal(size=(x.shape[0], 3)),
         "n",
