@@ -265,7 +265,7 @@ def as_size(n: Any, name: str) -> Any:
         If it is no integer.
     """
     if isinstance(n, Size):
-        return n
+        return n.as_plain()
     if getattr(getattr(n, "array", None), "traced", False):
         return n.array.as_size(name)
     try:
