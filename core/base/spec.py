@@ -231,9 +231,7 @@ def as_size(n: Any, name: str) -> Any:
 
 
 def _listed(shape: Any, name: str) -> Any:
-    """Return the sizes of a shape in a sequence: those in a vector too, a traced one included."""
-    if isinstance(shape, (tuple, list)):
-        return shape
+    """Return the sizes in a vector, which may be traced; what is none as the only size."""
     array = getattr(shape, "array", shape)
     axes = getattr(array, "shape", ())
     if axes is None or len(axes) != 1:
@@ -258,7 +256,7 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     TypeError
         If a size is no integer; ``None`` is one that a trace does not know.
     """
-    sizes = _listed(shape, name)
+    sizes = shape if isinstance(shape, (tuple, list)) else _listed(shape, name)
     try:
         return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
     except TypeError as error:

@@ -240,7 +240,12 @@ PROGRAMS = [
     shape_of_the_transposed,
 ]
 #: What is given three axes, or a row of another length.
-ROWS = {patches: (8,), split_heads: (5, 4), flattened_by_product: (2, 3), last_axis_replaced: (3, 4)}
+ROWS = {
+    patches: (8,),
+    split_heads: (5, 4),
+    flattened_by_product: (2, 3),
+    last_axis_replaced: (3, 4),
+}
 
 
 def batch_of(program, n):
@@ -331,6 +336,75 @@ def traced_shape(fn, *shape):
 )
 def test_shapes_made_with_tf_shape_keep_their_expressions(fn, said):
     assert said in (None, traced_shape(fn, None, None))
+
+
+#: One function each, of sizes that only a run knows.
+FUNCTIONS = {
+    "band_part": lambda x: tf.linalg.band_part(x, tf.shape(x)[0] // 2, tf.shape(x)[1] // 3),
+    "batch of eyes": lambda x: tf.eye(2, batch_shape=tf.shape(x)),
+    "bias_add": lambda x: tf.nn.bias_add(x, x[0]),
+    "boolean_mask": lambda x: tf.boolean_mask(x, tf.range(tf.shape(x)[0]) != 1),
+    "categorical": lambda x: tf.random.categorical(x, tf.shape(x)[1], seed=1),
+    "concat of sizes": lambda x: tf.concat([[x.shape[0]], [3]], 0),
+    "cond": lambda x: tf.cond(tf.shape(x)[0] > 2, lambda: x * 2.0, lambda: x),
+    "constant": lambda x: tf.constant(1.0, shape=[tf.shape(x)[0], 2]),
+    "constant of sizes": lambda x: tf.constant([x.shape[0], 3]),
+    "conv2d_transpose": lambda x: tf.nn.conv2d_transpose(
+        x[None, :, :, None], tf.ones([1, 2, 2, 1]), [1, *(2 * n for n in x.shape), 2], 2
+    ),
+    "convert_to_tensor": lambda x: tf.convert_to_tensor(x.shape),
+    "diag": lambda x: tf.linalg.diag(x, k=1),
+    "dropout": lambda x: tf.nn.dropout(x, 0.5, noise_shape=[tf.shape(x)[0], 1], seed=1),
+    "eye": lambda x: tf.eye(tf.shape(x)[0], tf.shape(x)[1]),
+    "gamma": lambda x: tf.random.gamma([tf.shape(x)[0]], tf.abs(x[0]) + 1.0, seed=1),
+    "gather": lambda x: tf.gather(x, tf.shape(x)[0] - 1),
+    "gather by example": lambda x: tf.gather(x, tf.argmax(x, 1)[:, None], batch_dims=1),
+    "in_top_k": lambda x: tf.math.in_top_k(tf.argmax(x, 1), x, 2),
+    "integers": lambda x: tf.random.uniform(tf.shape(x), 0, tf.shape(x)[0], tf.int32, seed=1),
+    "irfft": lambda x: tf.signal.irfft(tf.signal.rfft(x), [tf.shape(x)[1]]),
+    "linspace of rows": lambda x: tf.linspace(x[0], x[0] + 1.0, tf.shape(x)[0], axis=1),
+    "map_fn": lambda x: tf.map_fn(lambda row: row / tf.cast(tf.shape(x)[0], tf.float32), x),
+    "maximum": lambda x: tf.maximum(tf.shape(x)[0], x.shape[1]),
+    "most steps": lambda x: tf.while_loop(
+        lambda i, y: i < 9, lambda i, y: (i + 1, y * 2.0), (0, x), maximum_iterations=tf.shape(x)[0]
+    )[1],
+    "one_hot": lambda x: tf.one_hot(tf.argmax(x, 1), tf.shape(x)[1], 2.0, -1.0, axis=0),
+    "pad": lambda x: tf.pad(x, [[tf.shape(x)[0], 0], [0, 0]], constant_values=1.0),
+    "pad by reflection": lambda x: tf.pad(x, [[1, 1], [0, 2]], "SYMMETRIC"),
+    "range of floats": lambda x: tf.range(0.5, tf.cast(tf.shape(x)[0], tf.float32), 0.75),
+    "range of odd numbers": lambda x: tf.range(1, tf.shape(x)[0] + 1, 2),
+    "repeat": lambda x: tf.repeat(x, tf.shape(x)[1], axis=0),
+    "roll": lambda x: tf.roll(x, [1, tf.shape(x)[0]], [0, 1]),
+    "saturate_cast": lambda x: tf.saturate_cast(tf.shape(x), tf.uint8),
+    "scan": lambda x: tf.scan(lambda a, row: a + row, x, tf.zeros([tf.shape(x)[1]])),
+    "scatter_nd": lambda x: tf.scatter_nd([[0]], x[:1], tf.shape(x)),
+    "segment_mean": lambda x: tf.math.segment_mean(x, tf.range(tf.shape(x)[0]) // 2),
+    "segment_sum": lambda x: tf.math.segment_sum(x, tf.range(tf.shape(x)[0])),
+    "shuffle": lambda x: tf.random.shuffle(x, seed=1),
+    "size": lambda x: x / tf.cast(tf.size(x), tf.float32),
+    "slice": lambda x: x[tf.shape(x)[0] // 2 :, : tf.shape(x)[1] - 1],
+    "split": lambda x: tf.split(x, [1, -1, tf.shape(x)[1] // 2], 1)[1],
+    "tile": lambda x: tf.tile(x, tf.shape(x)),
+    "top_k": lambda x: tf.math.top_k(x, tf.shape(x)[1] // 2).indices,
+    "truncated_normal": lambda x: tf.random.truncated_normal(tf.shape(x), seed=1),
+    "accuracy": lambda x: tf.keras.metrics.categorical_accuracy(x, 2.0 * x),
+    "crossentropy": lambda x: tf.keras.losses.categorical_crossentropy(
+        tf.nn.softmax(x), tf.nn.softmax(2.0 * x)
+    ),
+    "squared error": lambda x: tf.keras.losses.MSE(x, tf.zeros([tf.shape(x)[0], 1])),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("columns", [4, None])
+def test_a_function_takes_open_sizes(name, columns):
+    fn = FUNCTIONS[name]
+    traced = tf.function(fn, input_signature=[tf.TensorSpec([None, columns])])
+    for n in BATCHES:
+        x = tf.constant(batch_of(None, n))
+        found, expected = traced(x), fn(x)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_shape_of_an_open_tensor_is_one_tensor_of_int32():

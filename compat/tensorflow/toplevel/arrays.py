@@ -421,18 +421,17 @@ def split(
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """Return a part that starts at ``begin`` and is of ``size``; -1 is what is left."""
     x = convert_to_tensor(input_)
-    starts, lengths = sizes(begin, "slice"), sizes(size, "slice")
-    ends = map(_end, starts, lengths, x.shape)
-    return x[tuple(map(_slice, starts, ends))]
+    parts = zip(sizes(begin, "slice"), sizes(size, "slice"), strict=True)
+    return x[tuple(_slice(b, _end(b, n, x, axis)) for axis, (b, n) in enumerate(parts))]
 
 
-def _end(start: Any, length: Any, whole: Any) -> Any:
+def _end(start: Any, length: Any, x: Any, axis: int) -> Any:
     """Return where a slice ends; None where what is left is wanted."""
     everything = length < 0
     if isinstance(everything, bool):
         return None if everything else start + length
     # only a run knows the sign: a length of -1 adds what brings the end to the whole
-    return start + length + largest(-length, 0) * (whole - start + 1)
+    return start + length + largest(-length, 0) * (x.shape[axis] - start + 1)
 
 
 @adapts("copy")
