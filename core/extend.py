@@ -21,7 +21,7 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
-from .base.formulas import Formula, evaluated
+from .base.formulas import Formula, evaluated, holds, lowered
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Open,
@@ -42,10 +42,12 @@ from .base.spec import (
     blunt,
     broadcast_shapes,
     describe,
+    same_shape,
     unsure,
 )
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
+from .base.unknown import line_of, user_line
 from .batches.batched import (
     Batched,
     Shared,
@@ -72,6 +74,7 @@ from .module import (
     freeze,
     frozen_variables,
     is_frozen,
+    keeping_calls,
     saved_classes,
     snake_case,
 )
@@ -179,6 +182,7 @@ __all__ = [
     "function",
     "has_level",
     "holding",
+    "holds",
     "hookimpl",
     "host_array",
     "in_words",
@@ -188,10 +192,13 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
+    "keeping_calls",
     "key_for_examples",
     "known_size",
     "largest",
+    "line_of",
     "loop_limit",
+    "lowered",
     "map_structure",
     "ops",
     "pack_like",
@@ -204,6 +211,7 @@ __all__ = [
     "registry",
     "replay",
     "row_of",
+    "same_shape",
     "saved_classes",
     "smallest",
     "snake_case",
@@ -212,6 +220,7 @@ __all__ = [
     "trace_branch",
     "tracing_into",
     "unsure",
+    "user_line",
     "vmap",
 ]
 

@@ -188,6 +188,7 @@ def joined(branches: Sequence[Branch], explicit: int) -> tuple[list[Graph], list
             branch.outputs,
             branch.constants,
         )
+        graph.homes = branch.homes
         graph.inputs = branch.inputs[:explicit]
         own = {(id(x.array), x.id): symbol for symbol, x in branch.taken.items()}
         for key, tensor in taken.items():
