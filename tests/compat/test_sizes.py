@@ -7,7 +7,7 @@ import gradtape as gt
 import gradtape.compat.tensorflow as tf
 from gradtape.errors import TraceError
 
-BATCHES = (1, 2, 3, 7)
+BATCHES = (0, 1, 2, 3, 7)
 WEIGHTS = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(3, 4)
 
 
@@ -204,6 +204,85 @@ def shape_of_the_transposed(x):
     )
 
 
+@tf.function
+def with_a_column(n, x):
+    return tf.concat([x, tf.zeros([n, 1])], axis=1)
+
+
+def a_size_given_to_a_function(x):
+    return with_a_column(tf.shape(x)[0], x * 2.0)
+
+
+@tf.custom_gradient
+def scaled_by_batch(x):
+    n = tf.cast(tf.shape(x)[0], tf.float32)
+
+    def grad(upstream):
+        return upstream * n + tf.zeros(tf.shape(x))
+
+    return x * n, grad
+
+
+@tf.recompute_grad
+def recomputed(x):
+    return tf.tanh(x) * tf.ones([tf.shape(x)[0], 1]) + x**2
+
+
+def gradient_inside(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        weights = tf.range(tf.shape(x)[0], dtype=tf.float32)
+        loss = tf.reduce_sum(x**2 * tf.reshape(weights, [-1, 1]))
+    return tape.gradient(loss, x) / tf.cast(tf.shape(x)[0], tf.float32)
+
+
+def example_by_example(x):
+    def padded(row):
+        return tf.pad(row, [[0, tf.shape(row)[0] % 3]]) * tf.cast(tf.shape(row)[0], tf.float32)
+
+    return tf.vectorized_map(padded, x)
+
+
+def one_of_two_branches(x):
+    return tf.cond(
+        tf.shape(x)[0] > 2,
+        lambda: tf.zeros([tf.shape(x)[0], 1]) + x,
+        lambda: x * tf.fill(tf.shape(x), 3.0),
+    )
+
+
+def rows_made_in_a_loop(x):
+    def body(i, total):
+        row = tf.fill([tf.shape(x)[0], 1], tf.cast(i, tf.float32))
+        return i + 1, total + tf.reduce_sum(row * x, axis=1)
+
+    start = (0, tf.zeros([tf.shape(x)[0]]))
+    return tf.while_loop(lambda i, total: i < tf.shape(x)[1], body, start)[1]
+
+
+def padded_to_eight(x):
+    missing = tf.maximum(8 - tf.shape(x)[0], 0)
+    whole = tf.concat([x, tf.zeros([missing, tf.shape(x)[1]], x.dtype)], axis=0)
+    return tf.ensure_shape(whole, [8, None])
+
+
+def windows(x):
+    n = tf.shape(x)[0]
+    width = tf.minimum(n, 2)
+    return tf.gather(x, tf.range(n - width + 1)[:, None] + tf.range(width)[None])
+
+
+def first_column_set(x):
+    n = tf.shape(x)[0]
+    places = tf.stack([tf.range(n), tf.zeros([n], tf.int32)], axis=1)
+    return tf.tensor_scatter_nd_update(x, places, 2.0 * tf.ones([n]))
+
+
+def as_many_as_are_positive(x):
+    count = tf.reduce_sum(tf.cast(x > 0.0, tf.int32))
+    return tf.ones([count, 2]) * tf.reduce_sum(x)
+
+
 PROGRAMS = [
     mean_by_hand,
     initial_state_of_an_rnn,
@@ -238,6 +317,17 @@ PROGRAMS = [
     scattered,
     mean_of_all,
     shape_of_the_transposed,
+    a_size_given_to_a_function,
+    scaled_by_batch,
+    recomputed,
+    gradient_inside,
+    example_by_example,
+    one_of_two_branches,
+    rows_made_in_a_loop,
+    padded_to_eight,
+    windows,
+    first_column_set,
+    as_many_as_are_positive,
 ]
 #: What is given three axes, or a row of another length.
 ROWS = {
@@ -262,9 +352,18 @@ def results(f, x):
             tape.watch(x)
             y = f(x)
             loss = tf.reduce_sum(y * y)
-        first = tape.gradient(loss, x)
+        first = tape.gradient(loss, x, unconnected_gradients="zero")
         again = tf.reduce_sum(first * first)
-    return y, first, outer.gradient(again, x)
+    return y, first, outer.gradient(again, x, unconnected_gradients="zero")
+
+
+def eager_results(f, x):
+    """Return the results of eager code; None for a batch of none that it refuses."""
+    try:
+        return results(f, x)
+    except (ValueError, IndexError):
+        assert not len(x)
+        return None
 
 
 def check_alike(found, expected):
@@ -273,6 +372,7 @@ def check_alike(found, expected):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # the mean of nothing
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("open_rows", [False, True], ids=["open batch", "all open"])
 def test_a_program_is_traced_once_and_right_at_every_batch_size(program, open_rows):
@@ -287,10 +387,13 @@ def test_a_program_is_traced_once_and_right_at_every_batch_size(program, open_ro
     traced = tf.function(counted, input_signature=[tf.TensorSpec(open_shape)])
     for n in BATCHES:
         x = batch_of(program, n)
-        check_alike(results(traced, x), results(program, x))
+        expected = eager_results(program, x)
+        if expected is not None:
+            check_alike(results(traced, x), expected)
     assert len(traces) == 1
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # the mean of nothing
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_a_program_is_saved_and_right_at_every_batch_size(program, tmp_path):
     rows = ROWS.get(program, (4,))
@@ -300,7 +403,9 @@ def test_a_program_is_saved_and_right_at_every_batch_size(program, tmp_path):
     loaded = tf.saved_model.load(tmp_path / "model.h5")
     for n in BATCHES:
         x = batch_of(program, n)
-        check_alike(results(loaded.run, x), results(program, x))
+        expected = eager_results(program, x)
+        if expected is not None:
+            check_alike(results(loaded.run, x), expected)
 
 
 # -- one function at a time ------------------------------------------------------------------------
@@ -400,7 +505,7 @@ FUNCTIONS = {
 def test_a_function_takes_open_sizes(name, columns):
     fn = FUNCTIONS[name]
     traced = tf.function(fn, input_signature=[tf.TensorSpec([None, columns])])
-    for n in BATCHES:
+    for n in BATCHES[1:]:
         x = tf.constant(batch_of(None, n))
         found, expected = traced(x), fn(x)
         assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
@@ -652,7 +757,7 @@ def test_tf_shape_of_an_example_in_a_vectorized_map():
     traced = tf.function(
         lambda x: tf.vectorized_map(double, x), input_signature=[tf.TensorSpec([None, None, 2])]
     )
-    for n in BATCHES:
+    for n in BATCHES[1:]:
         x = batch_of(None, n * 6).reshape(-1)[: n * 6].reshape(n, 3, 2)
         expected = np.stack([double(tf.constant(row)).numpy() for row in x])
         np.testing.assert_array_equal(traced(x), expected)
