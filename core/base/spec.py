@@ -279,7 +279,7 @@ def as_size(n: Any, name: str) -> Any:
 def _listed(shape: Any, name: str) -> Any:
     """Return the sizes in a vector, which may be traced; what is none as the only size."""
     array = getattr(shape, "array", shape)
-    axes = getattr(array, "shape", ())
+    axes: Any = getattr(array, "shape", ())
     if axes is None or len(axes) != 1:
         return (shape,)
     if not getattr(array, "traced", False):
