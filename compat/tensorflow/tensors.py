@@ -21,7 +21,10 @@ from ...core.extend import (
     blunt,
     flatten,
     known_size,
+    largest,
+    ops,
     provably_equal,
+    smallest,
 )
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
@@ -247,13 +250,26 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
             f"{op}: the rank of {x!r} is unknown in this trace; give its TensorSpec a shape"
         )
     wanted = tuple(n if want is None else want for want, n in zip(shape, x.shape, strict=False))
-    differs = [(want == n) is False for want, n in zip(wanted, x.shape, strict=False)]
-    if len(shape) != len(x.shape) or any(differs):
-        raise ValueError(f"{op}: expected shape {tuple(shape)}, got {x.shape}")
-    for axis, (want, n) in enumerate(zip(wanted, x.shape, strict=True)):
-        if not provably_equal(want, n):  # one axis at a time: none makes up for another
-            x = gradtape.reshape(x, (*wanted[: axis + 1], *x.shape[axis + 1 :]))
-    return x
+    message = f"{op}: expected shape {tuple(shape)}, got {x.shape}"
+    fits = [want == n for want, n in zip(wanted, x.shape, strict=False)]
+    if len(shape) != len(x.shape) or any(fit is False for fit in fits):
+        raise ValueError(message)
+    unsure = [fit for fit in fits if fit is not True]
+    for fit in unsure:
+        x = ops["size_checked"](x, condition=fit, message=message)
+    return gradtape.reshape(x, wanted) if unsure else x
+
+
+def together(a: Any, b: Any) -> Any:
+    """Return the size that two sizes have together; None if they have none."""
+    if provably_equal(a, b) or (known_size(b) and b == 1):
+        return a
+    if known_size(a):
+        return b if a == 1 else None if known_size(b) else a
+    if known_size(b):
+        return b
+    # the one that is not 1; if both are not, and differ, what takes the shape says so
+    return largest(a, b) * smallest(a, b, 1)
 
 
 def axes(axis: Any) -> Any:
