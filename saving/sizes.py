@@ -35,6 +35,7 @@ def without_witnesses(
 def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
     """Refuse shapes in which something is no size, or is below 0 in every run."""
     for symbol in outputs:
-        for n in symbol.shape or ():
+        shape: tuple[Any, ...] = symbol.shape or ()
+        for n in shape:
             if type(n) is bool or not isinstance(n, (int, np.integer, Size)) or (n < 0) is True:
                 raise DamagedFile(f"{where}: not a size: {str(n)[:80]}")
