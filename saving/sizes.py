@@ -13,6 +13,8 @@ from .schema import take
 
 __all__ = ["check_sizes", "without_witnesses"]
 
+_SIZES: tuple[Any, ...] = (int, np.integer, Size)
+
 
 def without_witnesses(
     inputs: list[Any], params: dict[str, Any], item: Any, where: str
@@ -37,5 +39,5 @@ def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
     for symbol in outputs:
         shape: tuple[Any, ...] = symbol.shape or ()
         for n in shape:
-            if type(n) is bool or not isinstance(n, (int, np.integer, Size)) or (n < 0) is True:
+            if type(n) is bool or not isinstance(n, _SIZES) or (n < 0) is True:
                 raise DamagedFile(f"{where}: not a size: {str(n)[:80]}")

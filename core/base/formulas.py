@@ -252,11 +252,11 @@ def _planned(expression: Any) -> Plan:
     if len(parts) != 2:
         return lambda shapes, value: compute(*[part(shapes, value) for part in parts])
     first, second = parts
-    compute = _OF_TWO.get(kind, compute)
+    of_two: Callable[..., Any] = _OF_TWO.get(kind, compute)
     if type(rest[1]) is int:
         known = rest[1]
-        return lambda shapes, value: compute(first(shapes, value), known)
-    return lambda shapes, value: compute(first(shapes, value), second(shapes, value))
+        return lambda shapes, value: of_two(first(shapes, value), known)
+    return lambda shapes, value: of_two(first(shapes, value), second(shapes, value))
 
 
 def _asked(kind: str, rest: Sequence[Any]) -> Plan:
