@@ -21,7 +21,9 @@ from ...core.extend import (
     blunt,
     flatten,
     known_size,
-    provably_equal,
+)
+from ...core.extend import (
+    held_to as held_in_runs,
 )
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
@@ -250,10 +252,7 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
     differs = [(want == n) is False for want, n in zip(wanted, x.shape, strict=False)]
     if len(shape) != len(x.shape) or any(differs):
         raise ValueError(f"{op}: expected shape {tuple(shape)}, got {x.shape}")
-    for axis, (want, n) in enumerate(zip(wanted, x.shape, strict=True)):
-        if not provably_equal(want, n):  # one axis at a time: none makes up for another
-            x = gradtape.reshape(x, (*wanted[: axis + 1], *x.shape[axis + 1 :]))
-    return x
+    return held_in_runs(x, wanted)
 
 
 def axes(axis: Any) -> Any:

@@ -196,6 +196,15 @@ class Condition(_Computing):
 
     __hash__ = Open.__hash__
 
+    def __bool__(self) -> bool:
+        if self.kind in ("==", "!=") and all(isinstance(x, Size) for x in self.args):
+            self._refuse(
+                "a decision (if, assert, and, or, not, in)",
+                'give sizes that are always equal one name, as in TensorSpec(["n", 3]), or write '
+                "gradtape.where or gradtape.cond for a choice",
+            )
+        return super().__bool__()
+
     def __invert__(self) -> NoReturn:
         self._refuse("~ (which makes Python's True -2)", "write gradtape.logical_not")
 

@@ -143,7 +143,7 @@ def differ(n: Any, m: Any) -> bool:
     """Return whether two sizes are not equal, as far as a trace knows them."""
     if known_size(n) and known_size(m):
         return bool(n != m)
-    return n is not None and m is not None and (n == m) is False
+    return n is not None and m is not None and not _may_be(n, m)
 
 
 def same_shape(a: Any, b: Any) -> bool:

@@ -240,7 +240,12 @@ PROGRAMS = [
     shape_of_the_transposed,
 ]
 #: What is given three axes, or a row of another length.
-ROWS = {patches: (8,), split_heads: (5, 4), flattened_by_product: (2, 3), last_axis_replaced: (3, 4)}
+ROWS = {
+    patches: (8,),
+    split_heads: (5, 4),
+    flattened_by_product: (2, 3),
+    last_axis_replaced: (3, 4),
+}
 
 
 def batch_of(program, n):

@@ -1,4 +1,4 @@
-"""What Python must know of a size to go on is refused: the message has the line and what to write."""
+"""What Python must know of a size is refused: the message has the line and what to write."""
 
 from __future__ import annotations
 
@@ -69,6 +69,19 @@ def test_what_python_must_know_of_a_size_is_refused_at_its_line(written: str) ->
     assert first <= int(line) < first + len(source)
     assert f" {shown} is not known while" in message
     assert advice in message
+
+
+def test_sizes_that_are_always_equal_are_said_to_be_by_one_name() -> None:
+    def product(x: Any, y: Any) -> Any:
+        assert x.shape[0] == y.shape[0]
+        return x * y / x.shape[0]
+
+    x = np.ones((2, 3), "float32")
+    unnamed = gt.function(product, input_signature=[gt.TensorSpec([None, 3])] * 2)
+    with pytest.raises(gt.errors.TraceError, match=r"one name, as in TensorSpec\(\[\"n\", 3\]\)"):
+        unnamed(x, x)
+    named = gt.function(product, input_signature=[gt.TensorSpec(["batch", 3])] * 2)
+    assert named(x, x).tolist() == [[0.5] * 3] * 2
 
 
 @pytest.mark.parametrize(
