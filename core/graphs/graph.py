@@ -114,7 +114,19 @@ class Graph(BaseGraph):
         """
         symbol = Symbol(self, spec.dims, spec.dtype, spec.name)
         self.inputs.append(symbol)
+        if spec.names is not None and symbol.shape is not None:
+            sizes = zip(symbol.shape, spec.names, strict=True)
+            symbol.shape = tuple([self._size_called(size, name) for size, name in sizes])
         return symbol
+
+    def _size_called(self, size: Any, name: str | None) -> Any:
+        """Return the one size that has a name: each call is asked whether they are equal."""
+        if name is None:
+            return size
+        if name not in self._named:
+            size.dim.name = name
+            self._named[name] = size
+        return self._named[name]
 
     def adopt(self, array: Any) -> Any:
         """Return ``array`` as a value of this graph: its own symbol, a capture or a constant.
