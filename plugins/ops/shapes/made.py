@@ -20,6 +20,7 @@ from ....core.extend import (
     Tensor,
     as_size,
     as_tensor,
+    beside,
     holds,
     is_open,
     largest,
@@ -28,7 +29,16 @@ from ....core.extend import (
 from ..common.batching import shape_only
 from ..common.op_builders import op
 
-__all__ = ["as_sizes", "filled_places", "fixed", "in_order", "index_of", "made", "open_among"]
+__all__ = [
+    "as_sizes",
+    "filled_places",
+    "fixed",
+    "in_order",
+    "index_of",
+    "made",
+    "open_among",
+    "table",
+]
 
 
 def open_among(*values: Any) -> bool:
@@ -142,6 +152,39 @@ def in_order(cuts: Any, size: int) -> list[int]:
     return found
 
 
+def _weights(make: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments, dtype: make(*arguments).astype(dtype)
+
+
+def _frequencies(make: Callable[..., Any]) -> Callable[..., Any]:
+    def frequencies(n: int, d: float, dtype: Any) -> Any:
+        if n < 1:
+            raise ValueError(f"{make.__name__}: the number of points must be at least 1, got {n}")
+        return make(n, d).astype(dtype)
+
+    return frequencies
+
+
+def _half_circle(n: int) -> Any:
+    """Return the heights of a half circle of radius 1, at ``n`` places from end to end."""
+    middle = (n - 1) / 2.0
+    return np.sqrt(np.maximum(1.0 - ((np.arange(n) - middle) / max(middle, 0.5)) ** 2, 0.0))
+
+
+def _falling(first: int, count: int, factors: int, whole: bool) -> Any:
+    """Return products of ``factors`` falling factors, from each of ``first``, ``first - 1``, ..."""
+    numbers = np.arange(first, first - count, -1)
+    numbers = numbers if whole else numbers.astype(np.float64)
+    found = np.ones_like(numbers)
+    for turn in range(factors):
+        found *= numbers - turn
+    return found
+
+
+def _window_shape(n: Any, *rest: Any) -> tuple[Any, ...]:
+    return (largest(n, 0),)
+
+
 #: By name, what makes an array of the arguments, and the shape that it has.
 _MAKERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "arange": (np.arange, _steps),
@@ -159,6 +202,14 @@ _MAKERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda n, k, m, dtype: np.asarray(np.triu_indices(n, k, m), dtype),
         lambda n, k, m: (2, n * m - _below(n, m, k - 1)),
     ),
+    **{
+        window.__name__: (_weights(window), _window_shape)
+        for window in (np.bartlett, np.blackman, np.hamming, np.hanning, np.kaiser)
+    },
+    "half_circle": (_weights(_half_circle), _window_shape),
+    "fftfreq": (_frequencies(np.fft.fftfreq), _window_shape),
+    "rfftfreq": (_frequencies(np.fft.rfftfreq), lambda n, d: (n // 2 + 1,)),
+    "falling": (_weights(_falling), lambda first, count, *rest: (largest(count, 0),)),
     "alike": (lambda sizes, dtype: _alike(sizes), lambda sizes: (sizes[0],)),
     "diagonal": (
         lambda shape, wrap, dtype: filled_places(shape, wrap),
@@ -206,3 +257,14 @@ def made(maker: str, *arguments: Any, dtype: Any = np.int64) -> Tensor:
     """Return the array that a maker makes of numbers, some of which are open, in each run."""
     like = as_tensor(np.zeros((), np.int64))
     return _made(like, maker=maker, arguments=arguments, dtype=np.dtype(dtype).name)
+
+
+def table(maker: str, *arguments: Any, dtype: Any, like: Any = None) -> Tensor:
+    """Return what a maker makes: at once, or in each run where a trace does not know a number.
+
+    Where the numbers are known, it is where ``like`` is; on the current backend if not given.
+    """
+    if any(map(is_open, arguments)):
+        return made(maker, *arguments, dtype=dtype)
+    values = _MAKERS[maker][0](*arguments, dtype=np.dtype(dtype))
+    return as_tensor(values) if like is None else beside(values, like)
