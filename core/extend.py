@@ -42,6 +42,7 @@ from .base.spec import (
     blunt,
     broadcast_shapes,
     describe,
+    same_shape,
     unsure,
 )
 from .base.table import F, ops, public
@@ -205,6 +206,7 @@ __all__ = [
     "registry",
     "replay",
     "row_of",
+    "same_shape",
     "saved_classes",
     "smallest",
     "snake_case",

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, as_tensor, ops, provably_equal, rank_of
+from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
 
 __all__ = [
     "as_columns",
-    "alike",
     "as_vector",
     "differ",
     "known_rank",
@@ -31,13 +30,6 @@ def differ(shape: Any, other: Any) -> bool:
         n is not None and m is not None and (n == m) is False
         for n, m in zip(shape, other, strict=True)
     )
-
-
-def alike(shape: Any, other: Any) -> bool:
-    """Return whether two shapes are known to be equal."""
-    if shape is None or other is None or len(shape) != len(other):
-        return False
-    return all(map(provably_equal, shape, other))
 
 
 def _inserted(shape: Any, places: Places) -> Any:

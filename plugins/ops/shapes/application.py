@@ -181,11 +181,10 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
 
 def _mask(mask: Any, x: Any) -> Any:
     shape = mask.shape
-    if shape is not None and x.shape is not None:
-        if differ(shape, x.shape[: len(shape)]):
-            raise IndexError(
-                f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
-            )
+    if shape is not None and x.shape is not None and differ(shape, x.shape[: len(shape)]):
+        raise IndexError(
+            f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
+        )
     return mask if mask.dtype.kind == "b" else mask != 0
 
 

@@ -81,7 +81,12 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return numbers made of some that are open; the dtype is what known ones would give."""
-    known = {"arange": arange, "linspace": linspace, "logspace": logspace, "geomspace": geomspace}
+    known: dict[str, Any] = {
+        "arange": arange,
+        "linspace": linspace,
+        "logspace": logspace,
+        "geomspace": geomspace,
+    }
     numbers = [_number(x, name) for x in given]
     result = known[name](*map(_stand_in, given), dtype=dtype).dtype
     if name != "arange":  # what NumPy computes in and what the result is are two dtypes
@@ -91,7 +96,7 @@ def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
 
 def _stand_in(x: Any) -> Any:
     """Return 1 in the place of a number, of its type or dtype."""
-    if isinstance(x, (Operators, np.ndarray, np.generic)):
+    if hasattr(x, "dtype"):
         return np.ones((), x.dtype)
     if is_open(x):
         return 1 if isinstance(x, Size) else 1.0
@@ -101,8 +106,9 @@ def _stand_in(x: Any) -> Any:
 def _number(x: Any, name: str) -> Any:
     """Return a number as a parameter; an integer that a trace computes as an open size."""
     if isinstance(x, Operators):
-        whole = open_among(x) and x.dtype.kind in "iu"
-        return as_size(x, name) if whole else x.numpy().item()
+        tensor = as_tensor(x)
+        whole = open_among(tensor) and tensor.dtype.kind in "iu"
+        return as_size(tensor, name) if whole else tensor.numpy().item()
     return x.item() if isinstance(x, (np.ndarray, np.generic)) else x
 
 
@@ -236,9 +242,9 @@ def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
 
 def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
     """Return two ends, one a tensor or both, in the floating or complex dtype they meet in."""
-    tensor = as_tensor(stop if isinstance(stop, Operators) and not (
-        isinstance(start, Operators)
-    ) else start)
+    tensor = as_tensor(
+        stop if isinstance(stop, Operators) and not (isinstance(start, Operators)) else start
+    )
     start, stop = beside(start, tensor), beside(stop, tensor)
     kind = inexact(np.result_type(start.dtype, stop.dtype, *dtypes)).name
     return _in_dtype(start, kind), _in_dtype(stop, kind)
@@ -435,8 +441,10 @@ def geomspace(
     kind, sign = start.dtype.name, ops["sign"](start)
     first, last = (ops["log10"](ops["cast"](x / sign, dtype="float64")) for x in (start, stop))
     result = ops["cast"](ops["power"](10.0, even_steps(first, last, count, endpoint)), dtype=kind)
-    result = result * sign if not is_open(count) and not count else (
-        _with_row(result * sign, count, 0, start)
+    result = (
+        result * sign
+        if not is_open(count) and not count
+        else (_with_row(result * sign, count, 0, start))
     )
     if endpoint and (count > 1) is not False:
         result = _with_row(result, count, _gaps(count, True), stop)

@@ -133,7 +133,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     """
     sections: Any = as_shape(indices_or_sections, "split")
     if not _several(indices_or_sections):
-        sections = fixed(*sections, "split", "the number of parts")
+        sections = fixed(sections[0], "split", "the number of parts")
         if sections < 1:
             raise ValueError(f"split: the number of parts must be at least 1, got {sections}")
     axis = one_axis(axis, "split")

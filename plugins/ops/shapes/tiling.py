@@ -235,11 +235,11 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         (repeats,) = repeats
     if open_among(repeats):
-        x, counts = as_tensor(x), as_sizes(repeats, "repeat")
-        if isinstance(counts, tuple):
-            return _repeat_each(x, counts, along)
-        return _repeat(x if along is None else as_vector(x), repeats=counts, axis=along)
-    counts: Any = np.asarray(repeats)
+        x, times = as_tensor(x), as_sizes(repeats, "repeat")
+        if isinstance(times, tuple):
+            return _repeat_each(x, times, along)
+        return _repeat(x if along is None else as_vector(x), repeats=times, axis=along)
+    counts = np.asarray(repeats)
     counts = counts if counts.size else counts.astype(np.int64)  # a list of nothing
     if counts.dtype.kind not in "iu" or counts.ndim > 1:
         raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
