@@ -26,6 +26,7 @@ from ..core.extend import (
     check_same_backend,
     exclusive,
     init_scope,
+    unsure,
 )
 from .clipping import CLIPPING, check_clipping, clipped
 
@@ -413,7 +414,7 @@ def _checked(gradient: Any, variable: Any) -> Any:
             )
         gradient = as_tensor(gradient)
     array = gradient.array
-    if array.shape != variable.array.shape:
+    if unsure(array.shape) or array.shape != variable.array.shape:
         raise ValueError(
             f"apply_gradients: the gradient of variable {variable.name!r} has shape {array.shape}, "
             f"the variable has shape {variable.shape}"

@@ -13,11 +13,14 @@ from typing import Any
 
 from ..base.context import recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
+from ..base.formulas import dims_of
+from ..base.sizes import Size, known_size
 from ..base.spec import TensorSpec
 from ..base.table import F
 from ..batches.batched import Batched, as_batched, outermost, running_level
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
+from ..graphs.nodes import Symbol
 from ..graphs.replay import replay
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed
@@ -200,19 +203,36 @@ class Program(Op):
         ]
 
 
+def _own_shapes(inputs: Sequence[Symbol]) -> list[Any]:
+    """Return the shapes of a graph's inputs, None for a size of which they do not tell all parts.
+
+    It was computed around the graph, from sizes that nothing in it has.
+    """
+    sizes = [n for x in inputs for n in x.shape or () if isinstance(n, Size)]
+    told = {n.dim for n in sizes}
+    return [
+        x.shape and tuple(n if told.issuperset(dims_of(n)) else None for n in x.shape)
+        for x in inputs
+    ]
+
+
 def batched_graph(
-    graph: Graph, size: int | None, run: Callable[[list[Tensor]], list[Tensor]] | None = None
+    graph: Graph, size: Any, run: Callable[[list[Tensor]], list[Tensor]] | None = None
 ) -> Graph:
     """Return a graph whose inputs and outputs have a leading axis for examples.
 
     ``run(inputs)`` is what it does for one example: the graph itself, if not given.
     """
     result = Graph(graph.name)
+    size = size if known_size(size) else None
     with running_level() as level, tracing_into(result):
-        inputs = [
-            result.input(TensorSpec(None if x.shape is None else (size, *x.shape), x.dtype))
-            for x in graph.inputs
-        ]
+        inputs: list[Symbol] = []
+        for x, shape in zip(graph.inputs, _own_shapes(graph.inputs), strict=True):
+            whole = None if shape is None else (size, *shape)
+            symbol = result.input(TensorSpec(whole, x.dtype))
+            if size is None and symbol.shape is not None:
+                size = symbol.shape[0]  # one unknown for all inputs
+            inputs.append(symbol)
         given = [Tensor(HIDE.raw(x, level=level)) for x in inputs]
         found = replay(graph, given) if run is None else run(given)
         result.outputs = [result.adopt(UNHIDE.raw(y.array, inputs[0], level=level)) for y in found]

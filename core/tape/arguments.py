@@ -6,7 +6,7 @@ import enum
 from typing import Any
 
 from ..base.dtypes import is_differentiable
-from ..base.spec import unsure
+from ..base.spec import TensorSpec, same_shape
 from ..base.tree import flatten
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
@@ -83,7 +83,7 @@ def seeds_of(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None
                 )
             seed = seed.astype(target.dtype)
         shape, want = seed.shape, target.shape
-        if shape != want and not unsure(shape) and not unsure(want):
+        if not same_shape(shape, want) and not TensorSpec(want, target.dtype).admits(shape):
             raise ValueError(
                 f"gradient: output_gradients has shape {shape}, its target has shape {want}"
             )

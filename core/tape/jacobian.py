@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,8 @@ import numpy as np
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
-from ..base.table import F, ops
+from ..base.spec import unsure
+from ..base.table import F, ops, public
 from ..base.unknown import user_line
 from ..batches.batched import Batched, running_level, whole_shape
 from ..batches.boundary import in_trace, leave
@@ -22,7 +24,14 @@ from .outer import batching
 if TYPE_CHECKING:
     from .tape import GradientTape
 
-__all__ = ["batch_jacobian", "check_examples", "jacobian", "pull_rows", "rows_beside"]
+__all__ = [
+    "batch_jacobian",
+    "check_examples",
+    "identity_rows",
+    "jacobian",
+    "pull_rows",
+    "rows_beside",
+]
 
 #: How many bytes the gradients on their way back may take, by estimate, if nobody says otherwise.
 MEMORY_BUDGET = 2**30
@@ -36,14 +45,34 @@ def jacobian(
     vectorized: bool,
 ) -> list[Tensor | None]:
     """Return the derivative of ``target`` by every source, ``target.shape + source.shape`` each."""
-    shape = _known(target, "jacobian")
-    count = prod(shape)
+    shape = target.shape
+    if shape is None:
+        raise TraceError(f"{user_line()}: jacobian: the target's rank is unknown in this trace")
     if not is_differentiable(target.dtype):
         return [None] * len(sources)
     ids = [x.id for x in sources]
-    at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
-    if not vectorized:
-        at_once = 1
+    if unsure(shape):
+        blocks = [pull_rows(tape, target, identity_rows(target).array, ids, False)]
+    else:
+        at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
+        blocks = _blocks(tape, target, ids, at_once if vectorized else 1)
+    results: list[Tensor | None] = []
+    for source, *parts in zip(sources, *blocks, strict=True):
+        present = [part for part in parts if part is not None]
+        if not present:
+            results.append(None)
+            continue
+        rows_ = present[0] if len(present) == 1 else ops["concatenate"](*present, axis=0)
+        results.append(_reshaped(rows_, shape, source, "jacobian"))
+    return results
+
+
+def _blocks(
+    tape: GradientTape, target: Tensor, ids: list[int], at_once: int
+) -> list[list[Tensor | None]]:
+    """Return stacks of rows for every source, ``at_once`` rows at most in each."""
+    shape: Any = target.shape
+    count = prod(shape)
     blocks: list[list[Tensor | None]] = []
     for start in range(0, count, at_once) if count else [0]:
         stop = min(start + at_once, count)
@@ -55,15 +84,24 @@ def jacobian(
             blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
         else:
             blocks.append(pull_rows(tape, target, rows_beside(rows, target), ids, keep))
-    results: list[Tensor | None] = []
-    for source, *parts in zip(sources, *blocks, strict=True):
-        present = [part for part in parts if part is not None]
-        if not present:
-            results.append(None)
-            continue
-        rows_ = present[0] if len(present) == 1 else ops["concatenate"](*present, axis=0)
-        results.append(_reshaped(rows_, shape, source, "jacobian"))
-    return results
+    return blocks
+
+
+def identity_rows(x: Tensor, between: tuple[int, ...] = ()) -> Tensor:
+    """Return the rows of an identity matrix in the shape of ``x``, whose sizes may be open.
+
+    Parameters
+    ----------
+    x
+        A tensor.
+    between
+        Sizes between the axis of the rows and those of ``x``; its first axis falls away for them.
+    """
+    shape: Any = x.shape[len(between) :] if x.shape else ()
+    count = prod(shape)
+    rows = public("eye")(count, dtype=x.dtype)
+    result: Tensor = ops["reshape"](rows, shape=(count, *between, *shape))
+    return result
 
 
 def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bool) -> None:
@@ -82,8 +120,6 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
             "batch_jacobian: target and source must have the same number of examples, "
             f"got shapes {target.shape} and {source.shape}"
         )
-    if None in inner:
-        raise TraceError(f"batch_jacobian: the shape of one target is unknown: {target.shape}")
     if check and is_differentiable(target.dtype):
         _check_independent(tape, target, source)
 
@@ -94,16 +130,11 @@ def batch_jacobian(
     """Return the derivative of ``target[i]`` by ``source[i]`` for every ``i``, stacked."""
     batch, *inner = target.shape or ()
     _, *given = source.shape or ()
-    count = prod(inner)
-    at_once = parallel_iterations or _rows_that_fit(tape, target, [source])
     blocks = []
-    for start in range(0, count, at_once) if is_differentiable(target.dtype) else []:
-        stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
+    for rows, keep in _example_rows(tape, target, source, parallel_iterations):
         with running_level() as level:
-            seeds = Batched(in_trace(rows_beside(rows, target)), level)
-            seed = F.broadcast_like(seeds, target.array)
-            (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
+            seed = F.broadcast_like(Batched(in_trace(rows), level), target.array)
+            (found,) = _pull_seed(tape, target, seed, level, [source.id], keep)
         if found is None:
             break
         blocks.append(found)
@@ -120,8 +151,26 @@ def batch_jacobian(
     turned = ops["moveaxis"](rows_, source=(0,), destination=(1,))
     if len(inner) == 1:
         return turned
-    shape = (batch, *inner, *given)
-    return _reshape_with_unknowns(turned, shape, "batch_jacobian")
+    result: Tensor = ops["reshape"](turned, shape=(batch, *inner, *given))
+    return result
+
+
+def _example_rows(
+    tape: GradientTape, target: Tensor, source: Tensor, at_once: int | None
+) -> Iterator[tuple[Any, bool]]:
+    """Yield rows of the identity in the shape of one example, and whether more come."""
+    _, *inner = target.shape or ()
+    if not is_differentiable(target.dtype):
+        return
+    if unsure(inner):
+        yield identity_rows(target, (1,)).array, False
+        return
+    count = prod(inner)
+    at_once = at_once or _rows_that_fit(tape, target, [source])
+    for start in range(0, count, at_once):
+        stop = min(start + at_once, count)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
+        yield rows_beside(rows, target), stop < count
 
 
 def pull_rows(
@@ -169,16 +218,6 @@ def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
     return owner.asarray(rows, dtype=dtype, device=owner.device(array))
 
 
-def _known(target: Tensor, name: str) -> tuple[int, ...]:
-    shape = target.shape
-    if shape is None or None in shape:
-        raise TraceError(
-            f"{user_line()}: {name}: the number of targets is unknown in this trace (shape "
-            f"{shape}); give the TensorSpec its sizes"
-        )
-    return shape
-
-
 def _rows_that_fit(tape: GradientTape, target: Tensor, sources: list[Tensor]) -> int:
     """Return how many rows go back at once within the memory budget."""
     shapes = {whole_shape(x.array) for x in (target, *sources)} | tape._saved_shapes()
@@ -194,16 +233,7 @@ def _reshaped(rows: Tensor, shape: tuple[int, ...], source: Tensor, name: str) -
         return rows
     if source.shape is None:
         raise TraceError(f"{name}: the rank of a source is unknown in this trace")
-    return _reshape_with_unknowns(rows, (*shape, *source.shape), name)
-
-
-def _reshape_with_unknowns(x: Tensor, shape: tuple[Any, ...], name: str) -> Tensor:
-    if shape.count(None) > 1:
-        raise TraceError(f"{name}: more than one size of {shape} is unknown in this trace")
-    sizes = tuple(-1 if n is None else n for n in shape)
-    if -1 in sizes and 0 in sizes:
-        raise TraceError(f"{name}: the result of shape {shape} is empty in a trace")
-    result: Tensor = ops["reshape"](x, shape=sizes)
+    result: Tensor = ops["reshape"](rows, shape=(*shape, *source.shape))
     return result
 
 

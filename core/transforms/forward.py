@@ -10,7 +10,7 @@ from typing import Any
 from ..base.context import active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
 from ..base.recorder import Recorder
-from ..base.spec import unsure
+from ..base.spec import TensorSpec, same_shape
 from ..base.table import F, registry
 from ..base.tree import flatten, pack_like, structure
 from ..tape.arguments import UnconnectedGradients, unconnected_kind
@@ -255,7 +255,7 @@ class ForwardAccumulator(Recorder):
 def _fitting(tangent: Tensor, primal: Any) -> Tensor:
     """Return a tangent in its primal's dtype."""
     shape, want = tangent.shape, primal.shape
-    if shape != want and not unsure(shape) and not unsure(want):
+    if not same_shape(shape, want) and not TensorSpec(want, primal.dtype).admits(shape):
         raise ValueError(f"ForwardAccumulator: a tangent has shape {shape}, its primal {want}")
     if tangent.dtype == primal.dtype:
         return tangent

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from ..base.spec import unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
 from ..tape.broken import check_strict
-from ..tape.jacobian import pull_rows, rows_beside
+from ..tape.jacobian import identity_rows, pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -144,9 +145,14 @@ def jacfwd(
         columns: list[list[Any]] = []
         result = aux = None
         for source in call.sources:
-            shape = sizes_of(source, "jacfwd")
-            basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
-            tangents = Tensor(rows_beside(basis, _handle(source)))
+            shape = source.shape
+            if shape is None:
+                raise TraceError("jacfwd: the rank of an argument is unknown in this trace")
+            if unsure(shape):
+                tangents = identity_rows(_handle(source))
+            else:
+                basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
+                tangents = Tensor(rows_beside(basis, _handle(source)))
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
@@ -184,8 +190,7 @@ def _columns_last(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     moved = ops["moveaxis"](x, source=(0,), destination=(-1,))
     if len(shape) == 1:
         return moved
-    sizes = [-1 if n is None else n for n in x.shape[1:]]
-    result: Tensor = ops["reshape"](moved, shape=(*sizes, *shape))
+    result: Tensor = ops["reshape"](moved, shape=(*x.shape[1:], *shape))
     return result
 
 

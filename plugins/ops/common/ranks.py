@@ -8,6 +8,7 @@ from ....core.errors import TraceError
 from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
+from .sizes import unlike
 
 __all__ = [
     "as_columns",
@@ -26,10 +27,7 @@ def differ(shape: Any, other: Any) -> bool:
     """Return whether two shapes are known to differ: in a trace, sizes may be unknown."""
     if shape is None or other is None:
         return False
-    return len(shape) != len(other) or any(
-        n is not None and m is not None and (n == m) is False
-        for n, m in zip(shape, other, strict=True)
-    )
+    return len(shape) != len(other) or any(map(unlike, shape, other))
 
 
 def _inserted(shape: Any, places: Places) -> Any:

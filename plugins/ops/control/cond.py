@@ -39,6 +39,7 @@ from .subgraphs import (
     check_graph,
     chosen_only,
     common_shape,
+    each_its_own,
     pack_outputs,
     specs_of,
 )
@@ -63,7 +64,7 @@ class _Cond(Program):
             replay(params["false"], chosen_only(ops["logical_not"](pred), operands)),
             strict=True,
         )
-        return [ops["where"](pred, a, b) for a, b in found]
+        return [each_its_own("cond", pred, a, b) for a, b in found]
 
     def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
         pred, *operands = specs
@@ -71,7 +72,8 @@ class _Cond(Program):
             raise ValueError(f"cond: the predicate must be one boolean, got {pred}")
         for graph in (params["true"], params["false"]):
             check_graph("cond", graph, operands)
-        pairs = zip(specs_of(params["true"]), specs_of(params["false"]), strict=True)
+        found = [specs_of(params[key], operands) for key in ("true", "false")]
+        pairs = zip(*found, strict=True)
         return [(common_shape(a.shape, b.shape), a.dtype) for a, b in pairs]
 
     def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:

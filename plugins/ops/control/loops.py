@@ -14,11 +14,12 @@ from ....core.extend import (
     active_graph,
     as_tensor,
     flatten,
+    is_open,
     pack_like,
     trace_branch,
 )
 from ..common.dtypes import SCALARS
-from .subgraphs import common_shape
+from .subgraphs import common_shape, widened
 
 __all__: list[str] = []
 
@@ -45,9 +46,16 @@ def check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) ->
     """Raise if a step changes a value's dtype: a loop that started from a number starts again."""
     if before.dtype == after.dtype:
         return
-    if type(first) in SCALARS and np.result_type(before.dtype, after.dtype) == after.dtype:
+    weak = type(first) in SCALARS or is_open(first)
+    if weak and np.result_type(before.dtype, after.dtype) == after.dtype:
         raise _Wider(i, after.dtype)
     raise TypeError(f"{what} is {before.dtype} and becomes {after.dtype}; cast it with astype")
+
+
+def _kept(known: Any, before: Any, after: Any) -> Any:
+    """Return what is known of a shape, without the sizes that a step changes."""
+    common = common_shape(before, after)
+    return common and tuple(None if n is None else m for n, m in zip(known, common, strict=True))
 
 
 def traced_step(
@@ -57,12 +65,10 @@ def traced_step(
     for _ in range(3):
         body = trace_branch(name, step, specs, active_graph.get(), held)
         after = [
-            common_shape(x.shape, y.shape)
-            for x, y in zip(specs[:carried], body.outputs, strict=False)
+            TensorSpec(_kept(spec.shape, x.shape, y.shape), spec.dtype)
+            for spec, x, y in zip(specs[:carried], body.inputs, body.outputs, strict=False)
         ]
-        if after == [x.shape for x in specs[:carried]]:
+        if not any(map(widened, specs, after)):
             break
-        specs[:carried] = [
-            TensorSpec(shape, x.dtype) for shape, x in zip(after, specs, strict=False)
-        ]
+        specs[:carried] = after
     return body

@@ -5,7 +5,7 @@ A trace has one op that runs the graph of a step; its gradient scans in reverse.
 
 from __future__ import annotations
 
-import operator
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 from ....core.extend import (
     Graph,
     Program,
+    Size,
     Tensor,
     TensorSpec,
     active_graph,
+    as_size,
     as_tensor,
     batched_graph,
     compiled,
@@ -24,6 +26,7 @@ from ....core.extend import (
     flatten,
     holding,
     joined,
+    known_size,
     ops,
     pack_like,
     replay,
@@ -36,10 +39,9 @@ from .subgraphs import (
     REQUIRED,
     assign_variables,
     batch_size,
+    carried_specs,
     check_graph,
-    common_shape,
     pack_outputs,
-    specs_of,
 )
 
 __all__ = ["map", "scan"]
@@ -58,7 +60,7 @@ class _Scan(Program):
 
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         carry, xs, around = self._parts(arrays, params)
-        length = xs[0].shape[0] if xs else params["length"]
+        length = _common_length(xs, params["length"])
         run, rows = compiled(params["body"]), []
         for i in self._steps(length, params):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
@@ -86,7 +88,7 @@ class _Scan(Program):
     def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
         carry, xs, around = self._parts(tensors, params)
         carry = [ops["identity"](x) for x in carry]
-        length = xs[0].shape[0] if xs else params["length"]
+        length = _common_length(xs, params["length"])
         if not length:
             return [
                 *carry,
@@ -109,24 +111,22 @@ class _Scan(Program):
         if any(type(n) is not int or n < 0 for n in counts) or sum(counts) > len(specs):
             raise ValueError("scan: its counts do not fit its inputs")
         carry, xs, around = self._parts(specs, params)
-        if not (type(length) is int and length >= 0) and not (xs and length is None):
+        given = type(length) in (int, Size) and (length < 0) is not True
+        if not given and not (xs and length is None):
             raise ValueError(f"scan: its length must be an integer, got {length!r}")
         rows = []
         for x in xs:
             if x.shape == ():
                 raise ValueError("scan: what is scanned has no axis")
-            known = None if x.shape is None else x.shape[0]
-            if None not in (known, length) and known != length:
-                raise ValueError(f"scan: lengths differ: {known} and {length}")
-            length = length if known is None else known
             rows.append(TensorSpec(None if x.shape is None else x.shape[1:], x.dtype))
+        length = _known_length(xs, length)
         check_graph("scan", params["body"], [*carry, *rows, *around])
-        after = specs_of(params["body"])
-        if len(after) < len(carry):
+        if len(params["body"].outputs) < len(carry):
             raise ValueError("scan: its graph returns no carry")
+        after = carried_specs(params["body"], [*carry, *rows, *around], len(carry))
         check_graph("scan", params["body"], [*after[: len(carry)], *rows, *around])
         return [
-            *((common_shape(x.shape, y.shape), y.dtype) for x, y in zip(carry, after)),
+            *((x.shape, x.dtype) for x in after[: len(carry)]),
             *(
                 (None if y.shape is None else (length, *y.shape), y.dtype)
                 for y in after[len(carry) :]
@@ -200,7 +200,8 @@ def scan(
     Raises
     ------
     ValueError
-        If lengths differ or are unknown, or ``fn`` changes the carry's structure or a shape.
+        If lengths differ, are unknown or negative, or ``fn`` changes the carry's structure or a
+        shape.
     TypeError
         If ``fn`` does not return a pair, or changes a dtype of the carry.
 
@@ -214,7 +215,7 @@ def scan(
 
 
 def _scan_from(
-    fn: Callable[[Any, Any], Any], init: Any, xs: Any, length: int | None, reverse: bool
+    fn: Callable[[Any, Any], Any], init: Any, xs: Any, length: Any, reverse: bool
 ) -> tuple[Any, Any]:
     first = flatten(init)
     carry = [as_tensor(leaf) for leaf in first]
@@ -235,7 +236,7 @@ def _scan_from(
         after = [as_tensor(leaf) for leaf in flatten(returned[0])]
         for i, (a, b) in enumerate(zip(before, after, strict=True)):
             check_dtype(f"scan: carry {i}", i, a, b, first[i])
-            if a.shape != b.shape and not unsure(a.shape) and not unsure(b.shape):
+            if not TensorSpec(a.shape, a.dtype).admits(b.shape):
                 raise ValueError(f"scan: carry {i} has shape {a.shape} and becomes {b.shape}")
         shape[:] = [returned[1]]
         return [*after, *[as_tensor(x) for x in flatten(returned[1]) if x is not None]]
@@ -264,7 +265,7 @@ def _run_steps(
 
 
 def _run_as_op(
-    step: Any, carry: list[Tensor], rows: list[Tensor], steps: int | None, reverse: bool
+    step: Any, carry: list[Tensor], rows: list[Tensor], steps: Any, reverse: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Return the last carry and the stacked outputs of one op that runs the graph of a step."""
     specs = [
@@ -304,17 +305,36 @@ def _carry_first(graph: Graph, count: int, rows: int, held: int) -> None:
     graph.outputs = [*outs[:count], *outs[len(outs) - held :], *outs[count : len(outs) - held]]
 
 
-def _length(rows: list[Tensor], length: int | None) -> int | None:
-    steps = None if length is None else operator.index(length)
-    for x in rows:
-        if x.shape == ():
-            raise ValueError("scan: xs must have a first axis to run along, got shape ()")
-        known = None if x.shape is None else x.shape[0]
-        if None not in (known, steps) and known != steps:
-            raise ValueError(f"scan: the lengths differ: {known} and {steps}")
-        steps = steps if known is None else known
+def _length(rows: list[Tensor], length: Any) -> Any:
+    """Return the number of steps; None if a run is to take it from the rows."""
+    steps = None if length is None else as_size(length, "scan: length")
+    if steps is not None and (steps < 0) is True:
+        raise ValueError(f"scan: length must be at least 0, got {steps}")
+    if any(x.shape == () for x in rows):
+        raise ValueError("scan: xs must have a first axis to run along, got shape ()")
     if not rows and steps is None:
         raise ValueError("scan: without xs, the number of steps must be given as length")
+    known = _known_length(rows, steps)
+    return known if known_size(known) else steps
+
+
+def _known_length(rows: Sequence[Any], length: Any) -> Any:
+    """Return the number of steps as far as it is known, after a look at rows and at ``length``."""
+    sizes = [x.shape[0] for x in rows if x.shape is not None]
+    sizes = [n for n in (length, *sizes) if n is not None]
+    for n, m in itertools.combinations(sizes, 2):
+        if (n == m) is False:
+            raise ValueError(f"scan: the lengths differ: {n} and {m}")
+    return next(filter(known_size, sizes), sizes[-1] if sizes else None)
+
+
+def _common_length(rows: Sequence[Any], length: int | None) -> int:
+    """Return the number of steps of a run."""
+    steps: int = rows[0].shape[0] if rows else length
+    if steps < 0 or length not in (None, steps) or any(x.shape[0] != steps for x in rows):
+        raise ValueError(
+            f"scan: the lengths differ or are negative: {[x.shape[0] for x in rows]}, {length}"
+        )
     return steps
 
 

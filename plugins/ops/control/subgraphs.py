@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,10 +16,14 @@ from ....core.extend import (
     Tensor,
     TensorSpec,
     as_batched,
+    evaluated,
     flatten,
     is_differentiable,
+    lowered,
     ops,
     pack_like,
+    provably_equal,
+    same_shape,
 )
 from ..common.gradients import as_like
 from ..common.op_builders import op
@@ -28,7 +33,7 @@ __all__: list[str] = []
 REQUIRED = inspect.Parameter.empty
 
 
-def batch_size(arrays: Sequence[Any], level: int) -> int | None:
+def batch_size(arrays: Sequence[Any], level: int) -> Any:
     """Return the number of examples."""
     like = next(x for x in arrays if type(x) is Batched and x.level == level)
     if like.array.shape is None:
@@ -36,13 +41,48 @@ def batch_size(arrays: Sequence[Any], level: int) -> int | None:
             f"vmap needs to know the number of axes of {like!r}; give its TensorSpec a shape, with "
             "None for unknown sizes"
         )
-    size: int | None = like.array.shape[0]
-    return size
+    return like.array.shape[0]
 
 
-def specs_of(graph: Graph) -> list[TensorSpec]:
-    """Return the specs of a graph's outputs."""
-    return [TensorSpec(x.shape, x.dtype) for x in graph.outputs]
+def specs_of(graph: Graph, given: Sequence[Any]) -> list[TensorSpec]:
+    """Return the specs of a graph's outputs for inputs of the specs given.
+
+    Sizes are expressions of those of the inputs; what depends on more than them is unknown.
+    """
+    places = {symbol: i for i, symbol in enumerate(graph.inputs)}
+
+    def place(dim: Any) -> tuple[Any, ...]:
+        symbol, axis = graph.homes.get(dim, (None, None))
+        i = places.get(symbol)
+        shape = None if i is None or axis is None else given[i].shape
+        if shape is None or axis >= len(shape) or shape[axis] is None:
+            raise LookupError
+        return ("size", i, axis)
+
+    def size(n: Any) -> Any:
+        try:
+            return evaluated(lowered(n, place), [x.shape for x in given], operator.index)
+        except (LookupError, ArithmeticError):
+            return None
+
+    return [
+        TensorSpec(None if x.shape is None else [size(n) for n in x.shape], x.dtype)
+        for x in graph.outputs
+    ]
+
+
+def carried_specs(graph: Graph, given: Sequence[Any], carried: int) -> list[TensorSpec]:
+    """Return the specs of a step's outputs, for its first inputs as any step meets them."""
+    given = list(given)
+    while True:
+        after = specs_of(graph, given)
+        common = [
+            TensorSpec(common_shape(x.shape, y.shape), y.dtype)
+            for x, y in zip(given[:carried], after, strict=False)
+        ]
+        if not any(map(widened, given, common)):
+            return [*common, *after[carried:]]
+        given[:carried] = common
 
 
 def check_graph(name: str, graph: Any, specs: Sequence[Any]) -> None:
@@ -59,7 +99,14 @@ def common_shape(a: Any, b: Any) -> Any:
     """Return a shape that admits two."""
     if a is None or b is None or len(a) != len(b):
         return None
-    return tuple(n if n == m else None for n, m in zip(a, b, strict=True))
+    return tuple(n if provably_equal(n, m) else None for n, m in zip(a, b, strict=True))
+
+
+def widened(before: Any, after: Any) -> bool:
+    """Return whether less is known of a spec's shape than before."""
+    if before.shape is None or after.shape is None:
+        return before.shape is not after.shape
+    return [n is None for n in before.shape] != [n is None for n in after.shape]
 
 
 def pack_outputs(tree: Any, leaves: Sequence[Any]) -> Any:
@@ -78,6 +125,18 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
         ops["where"](chosen, x, ops["stop_gradient"](x)) if is_differentiable(x.dtype) else x
         for x in tensors
     ]
+
+
+def each_its_own(name: str, chosen: Tensor, a: Tensor, b: Tensor) -> Any:
+    """Return ``a`` for the examples that are chosen, and ``b`` for the others: of one shape."""
+    if not TensorSpec(a.shape, a.dtype).admits(b.shape):
+        raise ValueError(
+            f"{name}: examples of a vmap go ways of their own, whose results must have one shape, "
+            f"got {a.shape} and {b.shape}"
+        )
+    if None not in (a.shape, b.shape) and not same_shape(a.shape, b.shape):
+        b = ops["reshape"](b, shape=a.shape)  # which a run refuses if it does not fit
+    return ops["where"](chosen, a, b)
 
 
 # -- variables that a graph assigns ----------------------------------------------------------------

@@ -6,18 +6,20 @@ graphs.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....core.errors import EndlessLoop
 from ....core.extend import (
+    Batched,
     Branch,
     Graph,
     Program,
+    Size,
     Tensor,
     TensorSpec,
     active_graph,
+    as_size,
     as_tensor,
     batched_graph,
     compiled,
@@ -40,10 +42,10 @@ from .subgraphs import (
     REQUIRED,
     assign_variables,
     batch_size,
+    carried_specs,
     check_graph,
     chosen_only,
-    common_shape,
-    specs_of,
+    each_its_own,
 )
 
 __all__ = ["while_loop"]
@@ -80,15 +82,16 @@ class _While(Program):
 
     def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
         count, most = params["count"], params["most"]
-        if type(count) is not int or not (most is None or type(most) is int):
+        if type(count) is not int or type(most) not in (int, Size, type(None)):
             raise ValueError("while_loop: its counts must be integers")
         for graph in (params["cond"], params["body"]):
             check_graph("while_loop", graph, specs)
-        (holds,), after = specs_of(params["cond"]), specs_of(params["body"])
-        if holds.dtype.kind != "b" or holds.shape not in ((), None) or len(after) != count:
+        (holds,), fits = params["cond"].outputs, len(params["body"].outputs) == count
+        if holds.dtype.kind != "b" or holds.shape not in ((), None) or not fits:
             raise ValueError("while_loop: its graphs do not fit together")
+        after = carried_specs(params["body"], specs, count)
         check_graph("while_loop", params["body"], [*after, *specs[count:]])
-        return [(common_shape(x.shape, y.shape), y.dtype) for x, y in zip(specs, after)]
+        return [(x.shape, x.dtype) for x in after]
 
     def layout(self, **params: Any) -> tuple[list[bool], list[bool]]:
         graph = params["body"]
@@ -102,8 +105,11 @@ class _While(Program):
 
         def step(given: list[Tensor]) -> list[Tensor]:
             (go_on,) = replay(holds, given)
+            if type(go_on.array) is not Batched:  # sizes decide, which all examples share
+                return replay(body, given)
             found = replay(body, chosen_only(go_on, given))
-            return [ops["where"](go_on, y, x) for x, y in zip(given, found, strict=False)]
+            pairs = zip(given, found, strict=False)
+            return [each_its_own("while_loop", go_on, y, x) for x, y in pairs]
 
         return {
             **params,
@@ -178,7 +184,9 @@ def _while_loop(
     spread = isinstance(loop_vars, (list, tuple))
     given = flatten(loop_vars)
     values = [as_tensor(leaf) for leaf in given]
-    most = None if maximum_iterations is None else operator.index(maximum_iterations)
+    most = maximum_iterations
+    if most is not None:
+        most = as_size(most, "while_loop: maximum_iterations")
 
     def called(fn: Callable[..., Any], leaves: Sequence[Any]) -> Any:
         packed = pack_like(loop_vars, list(leaves))
@@ -223,7 +231,7 @@ def _while_loop(
     return pack_like(loop_vars, found)
 
 
-def _looped(holds: Any, step: Any, values: list[Tensor], most: int | None) -> list[Tensor]:
+def _looped(holds: Any, step: Any, values: list[Tensor], most: Any) -> list[Tensor]:
     """Run a loop as one op."""
     parent = active_graph.get()
     specs = [TensorSpec(x.shape, x.dtype) for x in values]

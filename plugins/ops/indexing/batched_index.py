@@ -89,7 +89,10 @@ def example_numbers(x: Any) -> Any:
         inside = inside.array
     if isinstance(inside, (np.ndarray, Symbol)) and known_size(x.shape[0]):
         return np.arange(x.shape[0])
-    column = F.getitem(x, index=(EVERYTHING, *(0,) * (len(x.shape) - 1)))
+    column, others = x, tuple(range(1, len(x.shape)))
+    if others:  # slices, since the other axes may be empty
+        thin = F.getitem(x, index=(EVERYTHING, *(("slice", 0, 1, None),) * len(others)))
+        column = F.sum(thin, axis=others, keepdims=False)
     count = F.cumsum(F.cast(F.ones_like(column), dtype="int64"), axis=0, reverse=False)
     return F.subtract(count, 1)
 

@@ -358,7 +358,7 @@ def randint(shape: int | Sequence[int], low: int, high: int | None = None) -> Te
     Raises
     ------
     ValueError
-        If there is no integer in between, or a size is negative.
+        If there is no integer in between (and one is wanted), or a size is negative.
     TypeError
         If ``shape`` holds no integers.
 

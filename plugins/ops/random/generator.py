@@ -5,7 +5,6 @@ A generator holds a key and counts; the modules of the ops turn keys into number
 
 from __future__ import annotations
 
-import operator
 import secrets
 from collections.abc import Sequence
 from math import prod
@@ -15,14 +14,18 @@ import numpy as np
 
 from ....core.extend import (
     Module,
+    Size,
     Stream,
     Tensor,
     Variable,
+    as_size,
     as_tensor,
     backend_of,
     beside,
     check_randomness,
     key_for_examples,
+    known_size,
+    largest,
     ops,
 )
 from ..common.op_builders import named_in
@@ -32,10 +35,11 @@ from .parameters import (
     float_like,
     improbable,
     negative,
-    no_weight,
     refuse,
     scaled,
     sizes_of,
+    some_wanted,
+    weights,
     with_rows,
 )
 
@@ -464,7 +468,7 @@ class Generator(Module):
         Raises
         ------
         ValueError
-            If there is no integer in between, or a size is negative.
+            If there is no integer in between (and one is wanted), or a size is negative.
         TypeError
             If a bound is no integer, or ``shape`` holds no integers.
 
@@ -474,12 +478,13 @@ class Generator(Module):
         >>> generator.randint(3, 5, 6).tolist()
         [5, 5, 5]
         """
-        low, high = (operator.index(n) for n in ((0, low) if high is None else (low, high)))
-        if not low < high:
-            raise ValueError(f"random.randint: low must be below high, got {low} and {high}")
-        return ops["random_integers"](
-            self.next_key(), shape=sizes_of(shape, "randint"), low=low, high=high
+        low, high = (
+            as_size(n, "random.randint") for n in ((0, low) if high is None else (low, high))
         )
+        sizes = sizes_of(shape, "randint")
+        if (low < high) is False and some_wanted(sizes):
+            raise ValueError(f"random.randint: low must be below high, got {low} and {high}")
+        return ops["random_integers"](self.next_key(), shape=sizes, low=low, high=high)
 
     @named_in("random")
     def choice(
@@ -526,18 +531,14 @@ class Generator(Module):
         >>> generator.choice(gt.constant([[1.0, 2.0], [3.0, 4.0]]), 5).shape
         (5, 2)
         """
-        sizes, whole = sizes_of(shape, "choice"), isinstance(x, (int, np.integer))
-        rows = max(int(x), 0) if whole else len(with_rows(x, "choice"))
+        sizes, whole = sizes_of(shape, "choice"), isinstance(x, (int, np.integer, Size))
+        rows = largest(as_size(x, "random.choice"), 0) if whole else with_rows(x, "choice")[1]
         if p is not None:
-            given = as_tensor(p).shape
-            if given is not None and given not in ((rows,), (None,)):
-                raise ValueError(
-                    f"random.choice: p must have shape ({rows},), one for each row, got {given}"
-                )
-            refuse(no_weight, p, "choice: a probability must be finite and at least 0")
-        if not rows and 0 not in sizes:
+            p = weights(p, rows)
+        # what a trace does not know, the ops of a run refuse
+        if known_size(rows) and not rows and some_wanted(sizes):
             raise ValueError(f"random.choice: there is nothing to choose from, got {x!r}")
-        if not replace and prod(sizes) > rows:
+        if not replace and (prod(sizes) > rows) is True:
             raise ValueError(f"random.choice: cannot choose {prod(sizes)} of {rows} rows once each")
         if p is not None:
             check_possible(p, 1 if replace else prod(sizes))
@@ -546,13 +547,13 @@ class Generator(Module):
             if p is None:
                 order = self.permutation(rows)
             else:
-                chances = ops["log"](as_tensor(p))
+                chances = ops["log"](p)
                 order = ops["argsort"](-(chances + self._draw("gumbel", rows, chances.dtype)))
             picked = ops["reshape"](order[: prod(sizes)], shape=sizes)
         elif p is None:
             picked = self.randint(sizes, rows)
         else:
-            picked = self.categorical(ops["log"](as_tensor(p)), sizes)
+            picked = self.categorical(ops["log"](p), sizes)
         return picked if whole else ops["take"](x, picked, axis=0)
 
     def _draw(self, name: str, shape: Any, dtype: Any) -> Any:
@@ -637,10 +638,11 @@ class Generator(Module):
         >>> generator.permutation(gt.constant([[1.0, 2.0], [3.0, 4.0]])).shape
         (2, 2)
         """
-        if isinstance(x, (int, np.integer)):
-            return ops["random_permutation"](self.next_key(), n=int(x))
-        x = with_rows(x, "permutation")
-        return ops["take"](x, self.permutation(len(x)), axis=0)
+        if isinstance(x, (int, np.integer, Size)):
+            n = as_size(x, "random.permutation")
+            return ops["random_permutation"](self.next_key(), n=n)
+        x, rows = with_rows(x, "permutation")
+        return ops["take"](x, self.permutation(rows), axis=0)
 
     @named_in("random")
     def shuffle(self, x: Any) -> Tensor:
@@ -666,7 +668,7 @@ class Generator(Module):
         >>> sorted(generator.shuffle(gt.constant([3, 1, 2])).tolist())
         [1, 2, 3]
         """
-        return self.permutation(with_rows(x, "shuffle"))
+        return self.permutation(with_rows(x, "shuffle")[0])
 
 
 _ONE_DRAW = np.array([0, 1], np.int64)

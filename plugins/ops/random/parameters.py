@@ -16,6 +16,9 @@ from ....core.extend import (
     as_tensor,
     default_dtype,
     is_transformed,
+    known_size,
+    ops,
+    provably_equal,
     to_numpy,
 )
 
@@ -49,36 +52,55 @@ def refuse(wrong: Callable[[Any], Any], value: Any, words: str) -> None:
         raise ValueError(f"random.{words}, got {np.asarray(value)[found].flat[0]}")
 
 
+def weights(p: Any, rows: Any) -> Tensor:
+    """Return the relative probabilities of rows as a tensor, one for each, checked."""
+    refuse(no_weight, p, "choice: a probability must be finite and at least 0")
+    p = as_tensor(p)
+    if p.shape is not None and (len(p.shape) != 1 or (p.shape[0] == rows) is False):
+        raise ValueError(
+            f"random.choice: p must have shape ({rows},), one for each row, got {p.shape}"
+        )
+    if p.shape is not None and provably_equal(p.shape[0], rows):
+        return p
+    checked: Tensor = ops["reshape"](p, shape=(rows,))  # which a run refuses if it does not fit
+    return checked
+
+
 def check_possible(p: Any, wanted: int) -> None:
     """Raise if fewer rows than are wanted have a probability above 0, as far as that is known."""
     array = as_tensor(p).array
     if not is_transformed(array):
         possible = int(np.count_nonzero(to_numpy(array)))
-        if possible < wanted:
+        if (possible < wanted) is True:
             raise ValueError(
                 f"random.choice: {wanted} rows are wanted, {possible} have a probability above 0"
             )
 
 
-def with_rows(x: Any, name: str) -> Tensor:
-    """Return a tensor whose first axis may be shuffled; raise if it has none."""
+def with_rows(x: Any, name: str) -> tuple[Tensor, Any]:
+    """Return a tensor whose first axis may be shuffled, and its size; raise if it has none."""
     x = as_tensor(x)
     if x.shape == ():
         raise np.exceptions.AxisError(
             f"random.{name}: expected an integer, or an array with rows (at least one axis); got "
             f"a single {x.dtype}"
         )
-    return x
+    return x, len(x) if x.shape is None else x.shape[0]
 
 
 def sizes_of(shape: Any, name: str) -> tuple[int, ...]:
     """Return what a user gave as shape, checked."""
     sizes = as_shape(shape, f"random.{name}")
-    if any(n < 0 for n in sizes):
+    if any((n < 0) is True for n in sizes):
         raise ValueError(
             f"random.{name}: sizes are at least 0, got {sizes} ({prod(sizes)} numbers)"
         )
     return sizes
+
+
+def some_wanted(sizes: tuple[Any, ...]) -> bool:
+    """Return whether a shape is known to have elements."""
+    return all(known_size(n) and n for n in sizes)
 
 
 def float_dtype(dtype: Any, name: str) -> str:

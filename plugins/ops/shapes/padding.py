@@ -31,7 +31,7 @@ from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.scattering import scatter_add
-from .made import as_sizes, open_among
+from ..common.sizes import as_sizes, open_among
 from .ranges import even_steps
 
 __all__ = ["pad"]

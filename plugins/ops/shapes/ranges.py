@@ -24,9 +24,10 @@ from ....core.extend import (
 from ..common.dtypes import SCALARS, inexact, real_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank
+from ..common.sizes import open_among
+from ..common.tables import table
 from .broadcasting import broadcast_arrays
 from .creation import number_dtype
-from .made import made, open_among
 from .transposition import moveaxis
 
 __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
@@ -89,9 +90,10 @@ def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     }
     numbers = [_number(x, name) for x in given]
     result = known[name](*map(_stand_in, given), dtype=dtype).dtype
-    if name != "arange":  # what NumPy computes in and what the result is are two dtypes
-        numbers.append(None if dtype is None else as_dtype(dtype).name)
-    return made(name, *numbers, dtype=result)
+    # what NumPy computes in and what the result is may be two dtypes
+    asked = result.name if name == "arange" else None if dtype is None else as_dtype(dtype).name
+    made: Tensor = table(name, *numbers, asked, dtype=result)
+    return made
 
 
 def _stand_in(x: Any) -> Any:
