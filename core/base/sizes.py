@@ -339,22 +339,33 @@ def _proved(terms: Mapping[Monomial, Any], depth: int) -> bool:
         if monomial
     ):
         return True
-    if not depth:
+    found = [m for m in terms if len(m) == 1 and isinstance(m[0], Compound)] if depth else []
+    if not found:
         return False
-    for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(monomial[0], Compound):
-            rest = {m: c for m, c in terms.items() if m != monomial}
-            for bound in monomial[0].relaxed(below=factor > 0):
-                scaled = {m: c * factor for m, c in bound.items()}
-                if _proved(_summed(rest, scaled), depth - 1):
-                    return True
-    return False
+    # one after the other: first the extremes that are one of their arguments, whichever it is
+    monomial = next((m for m in found if _is_any(m[0], terms[m])), found[0])
+    atom, factor = monomial[0], terms[monomial]
+    every = _is_any(atom, factor)
+    bounds = [terms_of(x) for x in atom.args] if every else list(atom.relaxed(below=factor > 0))
+    if not every and factor > 0 and atom.nonnegative():
+        bounds.append({})
+    rest = {m: c for m, c in terms.items() if m != monomial}
+    proofs = (
+        _proved(_summed(rest, {m: c * factor for m, c in bound.items()}), depth - 1)
+        for bound in bounds
+    )
+    return all(proofs) if every else any(proofs)
+
+
+def _is_any(atom: Compound, factor: Any) -> bool:
+    """Return whether what is at least 0 with each argument of an extreme is so with the extreme."""
+    return atom.kind == ("min" if factor > 0 else "max")
 
 
 def provably_equal(a: Any, b: Any) -> bool:
     """Return whether two sizes are equal in every run; ``None`` is equal to none."""
     if isinstance(a, Size) and isinstance(b, Size):
-        return a.key == b.key
+        return a.key == b.key or (a == b) is True
     return known_size(a) and known_size(b) and bool(a == b)
 
 
@@ -679,6 +690,8 @@ def _compared(kind: str, a: Any, b: Any) -> Any:
             return (difference == 0) is (kind == "==")
         if _nonnegative(difference - 1) or _nonnegative(-difference - 1):
             return kind == "!="
+        if _nonnegative(difference) and _nonnegative(-difference):
+            return kind == "=="
         return Condition(kind, a, b)
     for answer, proofs in zip((True, False), _PROOFS[kind], strict=True):
         if any(_nonnegative(difference * sign + shift) for sign, shift in proofs):

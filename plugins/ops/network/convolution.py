@@ -22,13 +22,13 @@ from ....core.extend import (
     ops,
     row_of,
 )
-from ..common.batching import merged, split_first
+from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
 from ..common.sizes import unlike
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
-from .channels import apart, as_channels, as_examples, side_by_side, with_examples
+from .channels import apart, as_channels, as_examples, side_by_side
 from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
 
 __all__ = ["conv", "conv1d", "conv2d", "depthwise_conv"]
