@@ -31,7 +31,7 @@ from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.scattering import scatter_add
-from ..common.sizes import as_sizes, open_among
+from ..common.sizes import as_sizes, ensured, open_among
 from .ranges import even_steps
 
 __all__ = ["pad"]
@@ -399,8 +399,9 @@ def pad(
     for axis, width in enumerate(_widths(widths, rank)):
         if all(map(_nothing, width)):
             continue
-        if (x.shape[axis] == 0) is True:
-            raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
+        # a size, or no width
+        some = largest(x.shape[axis], 1 - sum(width)) > 0
+        x = ensured(x, some, f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
         if mode == "linear_ramp":
             check_held(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
             x = _ramped(x, axis, width, _widths(ends, rank)[axis])

@@ -16,7 +16,6 @@ from ....core.extend import (
     as_shape,
     as_size,
     as_tensor,
-    is_open,
     ops,
     rank_of,
 )
@@ -24,7 +23,7 @@ from ..common.axes import as_axis, reduced_axes
 from ..common.batching import aligned, batch_axes, together
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector
-from ..common.sizes import as_sizes, open_among
+from ..common.sizes import as_sizes, ensured, open_among
 from ..common.tables import table
 
 __all__ = ["repeat", "tile"]
@@ -261,8 +260,6 @@ def _repeat_each(x: Any, counts: Any, axis: Any) -> Tensor:
     if x.shape is not None:
         (along,) = reduced_axes(axis, len(x.shape), "repeat")
         size = x.shape[along]
-        if (size == count) is False:
-            raise ValueError(f"repeat: {count} repeats do not fit an axis of size {size}")
-        if is_open(size):  # each run refuses another size
-            x = ops["reshape"](x, shape=(*x.shape[:along], count, *x.shape[along + 1 :]))
+        why = f"repeat: {count} repeats do not fit an axis of size {size}"
+        x = ensured(x, size == count, why)
     return ops["take"](x, table("repeated", counts, like=x), axis=axis)
