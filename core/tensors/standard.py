@@ -33,7 +33,7 @@ from numpy import (
 )
 
 from ..base.dtypes import default_complex_dtype, default_dtype
-from ..base.spec import Shape, as_shape, as_size
+from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
 from ..base.table import face, ops, public
 from .convert import as_tensor, check_unmasked, constant
@@ -208,8 +208,8 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     (2, 3)
     """
     given = [
-        tuple(n if n is None else as_size(n, "broadcast_shapes") for n in shape)
-        if isinstance(shape, tuple)
+        shape
+        if isinstance(shape, tuple) and any(n is None for n in shape)
         else as_shape(shape, "broadcast_shapes")
         for shape in shapes
     ]
