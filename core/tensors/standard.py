@@ -33,9 +33,10 @@ from numpy import (
 )
 
 from ..base.dtypes import default_complex_dtype, default_dtype
+from ..base.sizes import is_open
 from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
-from ..base.table import face, ops, public
+from ..base.table import face, ops
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order
 from .tensor import Tensor
@@ -356,8 +357,10 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     >>> gt.empty(2).tolist()
     [0.0, 0.0]
     """
-    zeros: Tensor = public("zeros")(as_shape(shape, "empty"), dtype)
-    return zeros
+    sizes = as_shape(shape, "empty")
+    if any(map(is_open, sizes)):
+        return ops["broadcast_to"](empty((), dtype), shape=sizes)
+    return constant(np.zeros(sizes, default_dtype() if dtype is None else dtype))
 
 
 def empty_like(x: Any, dtype: Any = None) -> Tensor:

@@ -31,6 +31,7 @@ def open_among(*values: Any) -> bool:
         if isinstance(x, (list, tuple))
         else is_open(x) or getattr(getattr(x, "array", None), "traced", False)
         for x in values
+        if type(x) is not int
     )
 
 

@@ -399,9 +399,11 @@ def pad(
     for axis, width in enumerate(_widths(widths, rank)):
         if all(map(_nothing, width)):
             continue
-        # a size, or no width
-        some = largest(x.shape[axis], 1 - sum(width)) > 0
-        x = ensured(x, some, f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
+        size = x.shape[axis]
+        if not known_size(size) or not size:
+            some = largest(size, 1 - sum(width)) > 0  # elements, or no width
+            why = f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}"
+            x = ensured(x, some, why)
         if mode == "linear_ramp":
             check_held(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
             x = _ramped(x, axis, width, _widths(ends, rank)[axis])
