@@ -70,7 +70,7 @@ class TensorSpec:
     (TensorSpec(('batch', 3), 'float32'), (None, 3), ('batch', None))
     """
 
-    __slots__ = ("dtype", "name", "names", "shape")
+    __slots__ = ("dtype", "name", "names", "shape", "trues")
 
     def __init__(
         self,
@@ -88,6 +88,8 @@ class TensorSpec:
         self.shape: Shape = None if sizes is None else tuple(_dimension(n) for n in sizes)
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name
+        # how many elements are true, for a mask that a trace knows
+        self.trues: int | None = None
 
     @property
     def ndim(self) -> int | None:

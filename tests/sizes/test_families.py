@@ -95,6 +95,11 @@ VECTORS: dict[str, tuple[Function, int, str]] = {
         0,
         "((n + 1) // 2,)",
     ),
+    "segments of their number": (
+        lambda x: gt.sum(gt.nn.segment_sum(x, numbers(x) // 2)[::2]),
+        0,
+        "()",
+    ),
     "at set": (lambda x: gt.outer(x, x).at[x.shape[0] - 1, 0].set(2.0), 1, "(n, n)"),
     "at add": (lambda x: x.at[: x.shape[0] // 2].add(3.0 * x[0]), 1, "(n,)"),
     "maximum or bound": (lambda x: gt.max(x, initial=0.25), 0, "()"),
@@ -141,7 +146,9 @@ VECTORS: dict[str, tuple[Function, int, str]] = {
     ),
 }
 #: What a batch cannot do, or does otherwise.
-NOT_BATCHED = {"kaiser of a tensor"}
+NOT_BATCHED = {"kaiser of a tensor", "segments of their number"}
+#: What is multiplied in another order where sizes are known.
+ROUNDED = {"multi_dot"}
 SIZES = (0, 1, 2, 3, 7)
 
 
@@ -179,7 +186,8 @@ def test_a_function_of_open_sizes_is_the_python_function_at_every_size(name: str
             assert mine.shape == want.shape
             assert mine.dtype == want.dtype
             np.testing.assert_allclose(mine.numpy(), want.numpy(), rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(graph(x)[0].numpy(), function(x).numpy())
+        if name not in ROUNDED:
+            np.testing.assert_array_equal(graph(x)[0].numpy(), function(x).numpy())
     assert len(graph.concrete_functions) == 1
 
 
@@ -266,7 +274,7 @@ def test_what_no_size_allows_is_refused_while_it_is_traced(name: str) -> None:
 #: name -> a function of two vectors of one size
 SOMETIMES: dict[str, Callable[[Any, Any], Any]] = {
     "loss": lambda x, y: gt.nn.sigmoid_cross_entropy_with_logits(labels=x, logits=y),
-    "hinge": lambda x, y: gt.nn.hinge(gt.sign(x), y),
+    "hinge": lambda x, y: gt.nn.hinge(labels=gt.sign(x), predictions=y),
     "vecdot": lambda x, y: gt.vecdot(x, y),
     "average": lambda x, y: gt.average(x, weights=y + 3.0),
     "interp": lambda x, y: gt.interp(0.5, x, y),

@@ -169,8 +169,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
         Vectors of shapes ``(n,)`` and ``(k,)``, of any numeric dtypes.
     mode
         ``"full"``: every element, ``n + k - 1`` of them. ``"same"``: the middle ones, as many as
-        the longer vector has. ``"valid"``: those where the vectors overlap wholly. The latter two
-        need known sizes.
+        the longer vector has. ``"valid"``: those where the vectors overlap wholly.
 
     Returns
     -------

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.errors import TraceError
 from ....core.extend import (
     NONDIFF,
     F,
@@ -150,6 +151,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 def _edges(x: Any, bins: Any, span: Any) -> Any:
     """Return the bins' edges, as a tensor; those between its extremes may be traced."""
     if isinstance(bins, str):
+        if is_transformed(x.array):
+            raise TraceError(
+                f"histogram: how many bins the rule {bins!r} chooses depends on values, which are "
+                "not known here; give their number"
+            )
         # the rule says how many; where they are depends on the least and the largest element
         bins = len(np.histogram_bin_edges(x.to("numpy").numpy(), bins, span)) - 1
     if np.ndim(bins) > 1:
