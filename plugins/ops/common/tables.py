@@ -154,11 +154,17 @@ def _values(kind: str, arguments: tuple[Any, ...], dtype: Any) -> Any:
     return _KINDS[kind][0](*arguments).astype(dtype)
 
 
+def _table_spec(like: Any, kind: str, arguments: tuple[Any, ...], dtype: str) -> tuple[Any, Any]:
+    if kind not in _KINDS:  # a file may say anything
+        raise ValueError(f"size_table: there is no table {str(kind)[:40]!r}")
+    return _KINDS[kind][1](*arguments), np.dtype(dtype)
+
+
 op(
     "size_table",
     lambda xp, like, *, kind, arguments, dtype: xp.asarray(_values(kind, arguments, dtype)),
     gradients={"like": NONDIFF},
-    infer=lambda like, kind, arguments, dtype: (_KINDS[kind][1](*arguments), np.dtype(dtype)),
+    infer=_table_spec,
     batch=lambda op, xs, batched, params: Shared(op.raw(row_of(xs[0]), **params)),
     doc="Return a table that NumPy makes of a size, on the backend of ``like``.",
 )

@@ -234,7 +234,8 @@ def _nearly_equal(size: Any, count: int) -> list[Any]:
 
 
 def _array_split_spec(x: TensorSpec, *, count: int, axis: int) -> list[tuple[Any, Any]]:
-    _checked_count(count, "array_split")
+    if _checked_count(count, "array_split") < 1:
+        raise ValueError(f"array_split: the number of parts must be at least 1, got {count}")
     if x.shape is None:
         return [(None, x.dtype)] * count
     along = axis_number(x.shape, axis, "array_split")
