@@ -361,6 +361,8 @@ def pad(
         ``stat_length``, or an axis without elements should be padded with elements.
     numpy.exceptions.AxisError
         If a dictionary names an axis that is out of bounds.
+    TraceError
+        For ``reflect_type="odd"``, if a trace does not know the size of an axis or its widths.
 
     Notes
     -----
