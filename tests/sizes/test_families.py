@@ -139,6 +139,33 @@ VECTORS: dict[str, tuple[Function, int, str]] = {
     "mean by hand": (lambda x: gt.sum(x * x) / x.shape[0], 1, "()"),
     "average": (lambda x: gt.average(x, weights=x * x + 1.0), 1, "()"),
     "cov": (lambda x: gt.cov(gt.stack([x, x * x])), 2, "(2, 2)"),
+    "histogram of a range": (
+        lambda x: gt.histogram(x, 3, (0, x.shape[0]), weights=x)[0],
+        1,
+        "(3,)",
+    ),
+    "polyfit": (lambda x: gt.polyfit(x, x * x, x.shape[0] // 3), 2, "((n // 3) + 1,)"),
+    "unwrapped by a size": (lambda x: gt.unwrap(9.0 * x, period=x.shape[0]), 1, "(n,)"),
+    "groups": (
+        lambda x: gt.nn.group_normalization(gt.outer(x, x), groups=x.shape[0], epsilon=1.0),
+        1,
+        "(n, n)",
+    ),
+    "grouped conv": (
+        lambda x: gt.nn.conv(
+            gt.outer(x, x)[None], gt.ones((1, 1, x.shape[0]), "float64"), groups=x.shape[0]
+        ),
+        1,
+        "(1, n, n)",
+    ),
+    "depthwise": (
+        lambda x: gt.nn.depthwise_conv(
+            gt.outer(x, x)[None], gt.ones((2, x.shape[0], 2), "float64")
+        ),
+        1,
+        "(1, max(n - 1, 0), 2*n)",
+    ),
+    "variance of a sample": (lambda x: gt.var(x, ddof=x.shape[0] // 2), 1, "()"),
     "histogram": (
         lambda x: gt.histogram(gt.constant([0.2, 0.4, 0.7]), x.shape[0], (0.0, 1.0))[0] * x,
         1,
@@ -146,7 +173,7 @@ VECTORS: dict[str, tuple[Function, int, str]] = {
     ),
 }
 #: What a batch cannot do, or does otherwise.
-NOT_BATCHED = {"kaiser of a tensor", "segments of their number"}
+NOT_BATCHED = {"kaiser of a tensor", "segments of their number", "histogram of a range"}
 #: What is multiplied in another order where sizes are known.
 ROUNDED = {"multi_dot"}
 SIZES = (0, 1, 2, 3, 7)
@@ -352,3 +379,27 @@ def test_bins_may_ascend_or_descend_in_any_number(edges: list[float], size: int)
         bins = gt.constant(np.asarray(edges[:count], np.float64))
         want = gt.digitize(vector(size), bins)
         assert digitize(vector(size), bins).tolist() == want.tolist()
+
+
+#: name -> (a function in which a size decides what a trace is made of, the words)
+FORMS: dict[str, tuple[Function, str]] = {
+    "diff": (lambda x: gt.diff(x, x.shape[0]), "diff: n decides"),
+    "matrix_power": (
+        lambda x: gt.linalg.matrix_power(gt.outer(x, x), x.shape[0]),
+        "matrix_power: the power decides",
+    ),
+    "polyder": (lambda x: gt.polyder(x, x.shape[0]), "polyder: m decides"),
+    "polyval": (lambda x: gt.polyval(x, 2.0), "polyval: the number of coefficients decides"),
+    "tensordot": (
+        lambda x: gt.tensordot(gt.outer(x, x), x, x.shape[0]),
+        "tensordot: the number of axes decides",
+    ),
+    "histogram": (lambda x: gt.histogram(x, "auto")[0], "histogram: how many bins the rule"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_size_that_decides_the_form_of_a_trace_is_refused_by_name(name: str) -> None:
+    function, words = FORMS[name]
+    with pytest.raises(gt.errors.TraceError, match=words):
+        traced(function)(vector(3))

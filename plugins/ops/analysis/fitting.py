@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
+from ....core.extend import Tensor, as_size, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
 from ..common.ranks import differ
 from ..common.sizes import empty, ensured, fixed, unlike
@@ -74,8 +73,8 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     >>> gt.polyfit(x, y, 1).numpy().round(4).tolist()
     [2.0, 1.0]
     """
-    count = operator.index(deg) + 1
-    if count < 1:
+    count = as_size(deg, "polyfit") + 1
+    if (count < 1) is True:
         raise ValueError(f"polyfit: deg must be at least 0, got {deg}")
     x = as_tensor(x)
     y = beside(y, x)

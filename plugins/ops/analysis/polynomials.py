@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -206,7 +205,7 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def _times(m: Any, name: str) -> int:
-    times = operator.index(m)
+    times: int = fixed(m, name, "m")
     if times < 0:
         raise ValueError(f"{name}: m must be at least 0, got {m}")
     return times

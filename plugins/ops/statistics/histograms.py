@@ -15,6 +15,7 @@ from ....core.extend import (
     as_size,
     as_tensor,
     beside,
+    is_open,
     is_transformed,
     ops,
     row_of,
@@ -183,10 +184,13 @@ def _outer_edges(x: Any, span: Any) -> tuple[Any, Any]:
         if not is_transformed(low.array) and not bool(ops["isfinite"](high - low).all()):
             raise ValueError(f"histogram: values from {low.item()} to {high.item()} need a range")
     else:
-        low, high = (float(v) for v in (span or (0.0, 1.0)))
-        if not low <= high or not np.isfinite([low, high]).all():
+        low, high = (v if is_open(v) else float(v) for v in (span or (0.0, 1.0)))
+        finite = all(is_open(v) or np.isfinite(v) for v in (low, high))
+        if (low > high) is True or not finite:
             raise ValueError(f"histogram: range must be finite and increase, got {span!r}")
-        low, high = (beside(np.float64(v), x) for v in (low, high))
+        low, high = (
+            as_tensor(v, "float64") if is_open(v) else beside(np.float64(v), x) for v in (low, high)
+        )
     flat = low == high
     return ops["where"](flat, low - 0.5, low), ops["where"](flat, high + 0.5, high)
 
