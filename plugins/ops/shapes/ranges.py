@@ -19,6 +19,7 @@ from ....core.extend import (
     is_open,
     is_transformed,
     ops,
+    public,
 )
 from ..common.dtypes import SCALARS, inexact, real_of
 from ..common.op_builders import named
@@ -81,14 +82,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return numbers made of some that are open; the dtype is what known ones would give."""
-    known: dict[str, Any] = {
-        "arange": arange,
-        "linspace": linspace,
-        "logspace": logspace,
-        "geomspace": geomspace,
-    }
     numbers = [_number(x, name) for x in given]
-    result = known[name](*map(_stand_in, given), dtype=dtype).dtype
+    result = public(name)(*map(_stand_in, given), dtype=dtype).dtype
     # what NumPy computes in and what the result is may be two dtypes
     asked = result.name if name == "arange" else None if dtype is None else as_dtype(dtype).name
     made: Tensor = table(name, *numbers, asked, dtype=result)
