@@ -40,6 +40,12 @@ SAMPLES = {
         Sample(LONG, condition=True, message="nothing"),
         Sample(Z, condition=True, message="nothing"),
     ],
+    "size_table": [
+        Sample(LONG, kind="hamming", arguments=(4,), dtype="float32"),
+        Sample(LONG, kind="eye", arguments=(2, 3, 1), dtype="float64"),
+        Sample(LONG, kind="inserted", arguments=(3, ("slice", 0, 2, None), 2), dtype="int64"),
+        Sample(LONG, kind="falling", arguments=(5, 3, 2, False), dtype="float64"),
+    ],
     "spread_like": [Sample(LONG, real(2, 3)), Sample(Z, SHORT), Sample(real(2, 3), LONG)],
     "occurrences": [Sample(NUMBERS), Sample(np.array([2, 2, 2, 0]))],
     "one_per_occurrence": [

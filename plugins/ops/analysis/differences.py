@@ -12,10 +12,9 @@ from ..common.batching import along
 from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
-from ..common.sizes import at_least, ensured
+from ..common.sizes import at_least, ensured, fixed
 from ..reductions.options import start_of
 from ..shapes.joining import edge_values
-from ..shapes.made import fixed
 
 __all__ = ["diff", "ediff1d", "gradient", "unwrap"]
 

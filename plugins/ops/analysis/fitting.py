@@ -9,10 +9,9 @@ import numpy as np
 from ....core.extend import Tensor, as_size, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
 from ..common.ranks import differ
-from ..common.sizes import empty, ensured, unlike
+from ..common.sizes import empty, ensured, fixed, unlike
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
-from ..shapes.made import fixed
 from ..shapes.splitting import unstack
 from .polynomials import polymul, vander
 

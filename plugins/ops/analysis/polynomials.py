@@ -18,8 +18,8 @@ from ....core.extend import (
 )
 from ..common.op_builders import named
 from ..common.ranks import as_vector, differ
-from ..common.sizes import at_least, unlike
-from ..shapes.made import fixed, table
+from ..common.sizes import at_least, fixed, unlike
+from ..common.tables import table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 from .vector_convolution import as_vectors, convolved, vector_size

@@ -6,9 +6,9 @@ from typing import Any
 
 from ....core.extend import Operators, Tensor, as_size, as_tensor, default_dtype, ops
 from ..common.op_builders import named
+from ..common.tables import table
 from ..elementwise.special import i0
 from ..shapes.creation import number_dtype
-from ..shapes.made import table
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 

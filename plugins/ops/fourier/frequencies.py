@@ -9,8 +9,8 @@ from ....core.extend import F, Tensor
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import along
 from ..common.op_builders import named, op, same_shape
+from ..common.tables import table
 from ..shapes.creation import number_dtype
-from ..shapes.made import table
 from .primitives import checked_points
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]

@@ -28,7 +28,7 @@ from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
 from ..common.ranks import differ, known_rank
 from ..common.scattering import scatter_add
-from ..shapes.made import fixed
+from ..common.sizes import fixed
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
 

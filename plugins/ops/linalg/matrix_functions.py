@@ -9,7 +9,7 @@ import numpy as np
 from ....core.extend import F, Tensor, as_tensor, is_open, ops
 from ..common.batching import leading
 from ..common.op_builders import named, op
-from ..shapes.made import fixed
+from ..common.sizes import fixed
 from .linear_systems import inv
 from .matmul import matmul
 from .matrices import adjoint, as_inexact, inexact, square_shape

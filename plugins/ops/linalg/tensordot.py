@@ -15,9 +15,8 @@ from ....core.extend import NONDIFF, F, Op, Shared, Size, Tensor, among, rank_of
 from ..common.axes import as_axis, reduced_axes
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
-from ..common.sizes import unlike
+from ..common.sizes import fixed, unlike
 from ..shapes.joining import common_dtype
-from ..shapes.made import fixed
 from .einsum import unused_label
 from .matmul import adjoint_spec
 
