@@ -209,9 +209,10 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     [4.0, 0.0, 2.0]
     """
     ids = as_tensor(segment_ids)
-    if num_segments is None and is_transformed(ids.array):
-        num_segments = max(ids.astype("int64"), initial=-1) + 1
-    elif num_segments is None:
+    count: Any = num_segments
+    if count is None and is_transformed(ids.array):
+        count = max(ids.astype("int64"), initial=-1) + 1
+    elif count is None:
         values = np.asarray(ids.numpy())
-        num_segments = int(values.max()) + 1 if values.size else 0
-    return _segment_sum(data, ids, num=as_size(num_segments, "segment_sum"))
+        count = int(values.max()) + 1 if values.size else 0
+    return _segment_sum(data, ids, num=as_size(count, "segment_sum"))
