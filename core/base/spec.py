@@ -89,6 +89,13 @@ class TensorSpec:
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name
 
+    @classmethod
+    def of(cls, array: Any) -> TensorSpec:
+        """Return the spec of an array or symbol, whose sizes are sizes."""
+        spec = cls.__new__(cls)
+        spec.shape, spec.dtype, spec.name, spec.names = array.shape, array.dtype, None, None
+        return spec
+
     @property
     def ndim(self) -> int | None:
         """The number of axes, ``None`` if unknown."""
@@ -222,7 +229,7 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     result: list[int | None] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in known if len(shape) >= -axis]
-        size, fits = _broadcast_size([n for n in sizes if not (known_size(n) and n == 1)])
+        size, fits = _broadcast_size([n for n in sizes if type(n) is not int or n != 1])
         if not fits:
             raise ValueError(
                 f"{op}: shapes {' and '.join(str(shape) for shape in known)} do not broadcast"
@@ -233,6 +240,10 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
 
 def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
     """Return the size that sizes have together, and whether they may go together at all."""
+    if len(sizes) < 2:
+        return (sizes[0] if sizes else 1), True
+    if len(sizes) == 2 and type(sizes[0]) is type(sizes[1]) is int:  # by far the most
+        return sizes[0], sizes[0] == sizes[1]
     fixed = {n for n in sizes if known_size(n)} - {1}
     unknown = [n for n in sizes if not known_size(n)]
     if len(fixed) > 1:

@@ -465,7 +465,7 @@ def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return what an op's shape rule says: of open sizes, or of unknown ones where it must know."""
     if op.infer is None:
         raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
-    specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
+    specs = [x if type(x) in SCALARS else TensorSpec.of(x) for x in inputs]
     try:
         return op.infer(*specs, **settings)
     except OpenSize:
