@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Tensor, Variable, known_size, ops
+from ..core.extend import Tensor, Variable, ops
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
@@ -145,15 +145,15 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         self._move(self.moving_variance, variance)
         return y
 
-    def _check(self, shape: tuple[Any, ...]) -> None:
+    def _check(self, shape: tuple[int | None, ...]) -> None:
         channels = self.moving_mean.array.shape[0]
-        there = -len(shape) <= self.axis < len(shape)
-        if not there or (shape[self.axis] == channels) is False:
+        outside = not -len(shape) <= self.axis < len(shape)
+        if outside or (shape[self.axis] == channels) is False:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if 0 in [n for n in shape if known_size(n)]:
+        if any((n == 0) is True for n in shape):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"

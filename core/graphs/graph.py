@@ -22,6 +22,7 @@ from ..base.spec import TensorSpec, blunt
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
+from ..ops.backend import to_numpy
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
 from .integers import known_integers
@@ -461,11 +462,18 @@ class Graph(BaseGraph):
         return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
 
+def _spec_of(symbol: Symbol) -> TensorSpec:
+    spec = TensorSpec(symbol.shape, symbol.dtype)
+    if spec.dtype.kind == "b" and symbol in symbol.graph.constants:
+        spec.trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
+    return spec
+
+
 def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return what an op's shape rule says: of open sizes, or of unknown ones where it must know."""
     if op.infer is None:
         raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
-    specs = [x if type(x) in SCALARS else TensorSpec.of(x) for x in inputs]
+    specs = [x if type(x) in SCALARS else _spec_of(x) for x in inputs]
     try:
         return op.infer(*specs, **settings)
     except OpenSize:
