@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import ConcreteFunction, Shape, TensorSpec, flatten, pack_like
+from ..core.extend import ConcreteFunction, TensorSpec, flatten, pack_like
 
 __all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
 
@@ -71,8 +71,9 @@ def _shapes_for(
 
     def filled(size: int, rank: tuple[int, ...] = (), like: Sequence[Any] = ()) -> Shapes:
         others = like or [None] * len(specs)
+        named = {spec.names[0]: size for spec in specs if spec.names is not None}
         return tuple(
-            _filled(spec.shape, size, rank, other)
+            _filled(spec, size, rank, other, named)
             for spec, other in zip(specs, others, strict=True)
         )
 
@@ -89,15 +90,23 @@ def _shapes_for(
 
 
 def _filled(
-    shape: Shape, size: int, rank: tuple[int, ...], like: Sequence[int] | None
+    spec: TensorSpec,
+    size: int,
+    rank: tuple[int, ...],
+    like: Sequence[int] | None,
+    named: dict[str | None, int],
 ) -> tuple[int, ...]:
-    """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others."""
-    if shape is None:
+    """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others.
+
+    ``named`` has the sizes that have a name, and takes those that come.
+    """
+    if spec.shape is None:
         return rank
-    return tuple(
-        n if type(n) is int else size if i == 0 or like is None else like[i]
-        for i, n in enumerate(shape)
-    )
+    found: list[int] = []
+    for i, n in enumerate(spec.dims or ()):
+        other = n if type(n) is int else size if i == 0 or like is None else like[i]
+        found.append(named.setdefault(n, other) if type(n) is str else other)
+    return tuple(found)
 
 
 def _random(

@@ -21,6 +21,9 @@ from ...core.extend import (
     blunt,
     flatten,
     known_size,
+    largest,
+    provably_equal,
+    smallest,
 )
 from ...core.extend import (
     held_to as held_in_runs,
@@ -253,6 +256,18 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
     if len(shape) != len(x.shape) or any(differs):
         raise ValueError(f"{op}: expected shape {tuple(shape)}, got {x.shape}")
     return held_in_runs(x, wanted)
+
+
+def together(a: Any, b: Any) -> Any:
+    """Return the size that two sizes have together; None if they have none."""
+    if provably_equal(a, b) or (known_size(b) and b == 1):
+        return a
+    if known_size(a):
+        return b if a == 1 else None if known_size(b) else a
+    if known_size(b):
+        return b
+    # the one that is not 1; if both are not, and differ, what takes the shape says so
+    return largest(a, b) * smallest(a, b, 1)
 
 
 def axes(axis: Any) -> Any:

@@ -143,7 +143,7 @@ def differ(n: Any, m: Any) -> bool:
     """Return whether two sizes are not equal, as far as a trace knows them."""
     if known_size(n) and known_size(m):
         return bool(n != m)
-    return n is not None and m is not None and (n == m) is False
+    return n is not None and m is not None and not _may_be(n, m)
 
 
 def same_shape(a: Any, b: Any) -> bool:
@@ -265,7 +265,7 @@ def as_size(n: Any, name: str) -> Any:
         If it is no integer.
     """
     if isinstance(n, Size):
-        return n
+        return n.as_plain()
     if getattr(getattr(n, "array", None), "traced", False):
         return n.array.as_size(name)
     try:
@@ -277,11 +277,9 @@ def as_size(n: Any, name: str) -> Any:
 
 
 def _listed(shape: Any, name: str) -> Any:
-    """Return the sizes of a shape in a sequence: those in a vector too, a traced one included."""
-    if isinstance(shape, (tuple, list)):
-        return shape
+    """Return the sizes in a vector, which may be traced; what is none as the only size."""
     array = getattr(shape, "array", shape)
-    axes = getattr(array, "shape", ())
+    axes: Any = getattr(array, "shape", ())
     if axes is None or len(axes) != 1:
         return (shape,)
     if not getattr(array, "traced", False):
@@ -304,7 +302,7 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     TypeError
         If a size is no integer; ``None`` is one that a trace does not know.
     """
-    sizes = _listed(shape, name)
+    sizes = shape if isinstance(shape, (tuple, list)) else _listed(shape, name)
     try:
         return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
     except TypeError as error:
@@ -313,8 +311,8 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
         hint = ""
         if any(n is None for n in sizes):
             hint = (
-                "; None is a size that is unknown while a function is traced: let -1 in a shape "
-                "stand for it, or use an op that takes the shape from a tensor (zeros_like, ...)"
+                "; None says that a size is unknown: take the size itself, which x.shape[i] is in a "
+                "trace too, or let -1 stand for what is left in reshape"
             )
         raise TypeError(
             f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"

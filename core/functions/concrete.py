@@ -67,6 +67,8 @@ class ConcreteFunction:
     #: Whether a module in it was called without ``training``, and what it was told then.
     asks_mode = False
     while_training = False
+    #: The shapes of the first call that it served.
+    met: tuple[Any, ...] | None = None
     #: Whether its sizes could not be left open, as ``reduce_retracing`` asks.
     closed = False
     #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.

@@ -17,7 +17,7 @@ import numpy as np
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
 from ..base.formulas import dims_of, holds, lowered
-from ..base.sizes import Dim, Open, OpenSize
+from ..base.sizes import Dim, Open, OpenSize, Size, alone
 from ..base.spec import TensorSpec, blunt
 from ..base.table import ops
 from ..base.unknown import user_line
@@ -95,7 +95,7 @@ class Graph(BaseGraph):
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
         self._names: Iterator[int] = itertools.count() if parent is None else parent._names
-        self._named: dict[str, Any] = {}
+        self._named: dict[str, Size] = {} if parent is None else parent._named
 
     # -- building --------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class Graph(BaseGraph):
         Symbol
             The symbol that stands for it.
         """
-        symbol = Symbol(self, spec.shape, spec.dtype, spec.name)
+        symbol = Symbol(self, spec.dims, spec.dtype, spec.name)
         self.inputs.append(symbol)
         return symbol
 
@@ -282,11 +282,25 @@ class Graph(BaseGraph):
             symbol.integers = np.array(value, object)
         return symbol
 
+    def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Size:
+        """Return the size of a symbol: a new unknown, or the one that a user's name stands for."""
+        if name is None:
+            return alone(Dim(self.new_name(), symbol, axis))
+        if name not in self._named:
+            for dim in self.homes:
+                if dim.name == name:  # it was made up, and another will do
+                    dim.name = self.new_name()
+            self._named[name] = alone(Dim(name, symbol, axis))
+        return self._named[name]
+
     def new_name(self) -> str:
         """Return a name for another size that is open: n, m, k and so on."""
-        count = next(self._names)
-        letter = "nmkpqrstuvw"[count % 11]
-        return letter if count < 11 else f"{letter}{count // 11}"
+        while True:
+            count = next(self._names)
+            letter = "nmkpqrstuvw"[count % 11]
+            name = letter if count < 11 else f"{letter}{count // 11}"
+            if name not in self._named:
+                return name
 
     def read(self, variable: Variable) -> Symbol:
         """Return the variable's value at this point of the program.

@@ -113,9 +113,8 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
                 f"for what belongs to one, got shape {x.shape}; use gradient where each example "
                 "has one number"
             )
-    batch, *inner = target.shape or ()
-    also = (source.shape or ())[0]
-    if None not in (batch, also) and batch != also:
+    batch, also = (target.shape or ())[0], (source.shape or ())[0]
+    if (batch == also) is False:
         raise ValueError(
             "batch_jacobian: target and source must have the same number of examples, "
             f"got shapes {target.shape} and {source.shape}"
