@@ -70,7 +70,7 @@ class TensorSpec:
     (TensorSpec(('batch', 3), 'float32'), (None, 3), ('batch', None))
     """
 
-    __slots__ = ("dtype", "name", "names", "shape")
+    __slots__ = ("dtype", "name", "names", "shape", "trues")
 
     def __init__(
         self,
@@ -88,6 +88,8 @@ class TensorSpec:
         self.shape: Shape = None if sizes is None else tuple(_dimension(n) for n in sizes)
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name
+        # how many elements are true, for a mask that a trace knows
+        self.trues: int | None = None
 
     @property
     def ndim(self) -> int | None:
@@ -222,7 +224,10 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     result: list[int | None] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in known if len(shape) >= -axis]
-        size, fits = _broadcast_size([n for n in sizes if not (known_size(n) and n == 1)])
+        sizes = [n for n in sizes if type(n) is not int or n != 1]
+        size, fits = (sizes[0] if sizes else 1), True
+        if len(sizes) > 1:
+            size, fits = _broadcast_size(sizes)
         if not fits:
             raise ValueError(
                 f"{op}: shapes {' and '.join(str(shape) for shape in known)} do not broadcast"
@@ -233,7 +238,7 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
 
 def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
     """Return the size that sizes have together, and whether they may go together at all."""
-    fixed = {n for n in sizes if known_size(n)} - {1}
+    fixed = {n for n in sizes if known_size(n)}
     unknown = [n for n in sizes if not known_size(n)]
     if len(fixed) > 1:
         return None, False
@@ -241,8 +246,6 @@ def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
         # a known size above 1 wins over an unknown one, which must be it or 1 at run time
         (size,) = fixed
         return size, all(n is None or _may_be(n, size) or _may_be(n, 1) for n in unknown)
-    if not unknown:
-        return 1, True
     first = unknown[0]
     if all(n is first or provably_equal(n, first) for n in unknown[1:]):
         return first, True
