@@ -314,8 +314,8 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
         hint = ""
         if any(n is None for n in sizes):
             hint = (
-                "; None says that a size is unknown: take the size itself, which x.shape[i] is in a "
-                "trace too, or let -1 stand for what is left in reshape"
+                "; None says that a size is unknown: take the size itself, which x.shape[i] is in "
+                "a trace too, or let -1 stand for what is left in reshape"
             )
         raise TypeError(
             f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"
