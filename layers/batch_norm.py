@@ -147,12 +147,13 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
 
     def _check(self, shape: tuple[int | None, ...]) -> None:
         channels = self.moving_mean.array.shape[0]
-        if not -len(shape) <= self.axis < len(shape) or shape[self.axis] not in (channels, None):
+        outside = not -len(shape) <= self.axis < len(shape)
+        if outside or (shape[self.axis] == channels) is False:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if 0 in shape:
+        if any((n == 0) is True for n in shape):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"

@@ -101,7 +101,7 @@ class Dense(Layer, saved_as="layers.Dense"):
         kernel = self.kernel
         array = x.array
         shape = array.shape
-        if shape is not None and (not shape or shape[-1] not in (kernel.array.shape[0], None)):
+        if shape is not None and (not shape or (shape[-1] == kernel.array.shape[0]) is False):
             raise ValueError(
                 f"layer {self.name!r} (Dense): expected inputs of shape "
                 f"(..., {kernel.shape[0]}), got {shape}; its kernel has shape {kernel.shape}"

@@ -13,6 +13,8 @@ from .schema import take
 
 __all__ = ["check_sizes", "without_witnesses"]
 
+_SIZES: tuple[Any, ...] = (int, np.integer, Size)
+
 
 def without_witnesses(
     inputs: list[Any], params: dict[str, Any], item: Any, where: str
@@ -35,6 +37,7 @@ def without_witnesses(
 def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
     """Refuse shapes in which something is no size, or is below 0 in every run."""
     for symbol in outputs:
-        for n in symbol.shape or ():
-            if type(n) is bool or not isinstance(n, (int, np.integer, Size)) or (n < 0) is True:
+        shape: tuple[Any, ...] = symbol.shape or ()
+        for n in shape:
+            if type(n) is bool or not isinstance(n, _SIZES) or (n < 0) is True:
                 raise DamagedFile(f"{where}: not a size: {str(n)[:80]}")

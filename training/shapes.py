@@ -11,7 +11,7 @@ __all__ = [
     "admits",
     "alike",
     "check_several",
-    "check_shapes",
+    "checked",
     "classes_of",
     "column_dropped",
     "mean_of",
@@ -44,8 +44,7 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
         )
     if columns:
         y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
-    check_shapes(name, y_true.shape, y_pred.shape)
-    return y_true, y_pred
+    return checked(name, y_true, y_pred), y_pred
 
 
 def admits(a: Any, b: Any) -> bool:
@@ -53,12 +52,21 @@ def admits(a: Any, b: Any) -> bool:
     return len(a) == len(b) and all(None in (m, n) or (m == n) is not False for m, n in zip(a, b))
 
 
-def check_shapes(name: str, a: Any, b: Any) -> None:
-    """Raise if the shapes of labels and predictions differ, as far as a trace knows them."""
-    if a is not None and b is not None and not admits(a, b):
-        raise ValueError(
-            f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
-        )
+def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return the labels; raise if their shape is not that of the predictions.
+
+    Where a trace does not know, each run asks.
+    """
+    a, b = y_true.shape, y_pred.shape
+    if a is None or b is None:
+        return y_true
+    message = f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
+    if not admits(a, b):
+        raise ValueError(message)
+    for fits in [n == m for n, m in zip(a, b)]:
+        if fits is not True:
+            y_true = ops["size_checked"](y_true, condition=fits, message=message)
+    return y_true
 
 
 def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:

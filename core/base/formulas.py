@@ -14,7 +14,7 @@ from typing import Any
 from .size_terms import ordered_terms
 from .sizes import Compound, Dim, Open, Size, is_open, largest, smallest
 
-__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "replaced"]
+__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
 
 # how large the integers of a formula may be: a file may say anything
 _MOST_BITS = 4096
@@ -116,6 +116,9 @@ KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     ">=": (2, operator.ge),
 }
 
+#: What is quicker for two arguments.
+_OF_TWO: dict[str, Callable[..., Any]] = {"+": operator.add, "*": operator.mul}
+
 
 def _text(expression: Any) -> str:
     if not isinstance(expression, tuple):
@@ -188,6 +191,9 @@ def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:
 
 # -- to sizes --------------------------------------------------------------------------------------
 
+#: Computes from the shapes of witnesses, and from what gives the value of one.
+Plan = Callable[[Sequence[Any], Callable[[int], Any]], Any]
+
 
 def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
     """Return parameters with a number in the place of each formula, or a size in a trace.
@@ -206,27 +212,67 @@ def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -
     ValueError
         If a formula is none: a file may say anything.
     """
-    return replaced(params, Formula, lambda formula: _value(formula.expression, shapes, value))
+    return planned(params)(shapes, value)
 
 
-def _value(expression: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
+def planned(params: Any) -> Plan:
+    """Return what :func:`evaluated` does for parameters, made once for many runs.
+
+    Raises
+    ------
+    ValueError
+        If a formula is none.
+    """
+    if not holds(params, Formula):
+        return lambda shapes, value: params
+    if isinstance(params, Formula):
+        return _planned(params.expression)
+    if type(params) is dict:
+        plans = {key: planned(item) for key, item in params.items() if holds(item, Formula)}
+        return lambda shapes, value: {
+            **params,
+            **{key: plan(shapes, value) for key, plan in plans.items()},
+        }
+    kind, items = type(params), [planned(item) for item in params]
+    return lambda shapes, value: kind([plan(shapes, value) for plan in items])
+
+
+def _planned(expression: Any) -> Plan:
     if type(expression) is int or type(expression) is float:
-        return expression
+        return lambda shapes, value: expression
     if type(expression) is not tuple or len(expression) < 2:
         raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
     kind, *rest = expression
     if kind in ("size", "value"):
-        if [type(n) for n in rest] != [int] * (2 if kind == "size" else 1):
-            raise ValueError(f"no size: {str(expression)[:80]}")
-        if not 0 <= rest[0] < len(shapes):
-            raise ValueError(f"no witness {rest[0]}")
-        if kind == "value":
-            return value(rest[0])
-        shape = shapes[rest[0]]
-        if shape is None or not 0 <= rest[1] < len(shape):
-            raise ValueError(f"witness {rest[0]} has no axis {rest[1]}")
-        return shape[rest[1]]
+        return _asked(kind, rest)
     count, compute = KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
     if compute is None or count not in (None, len(rest)):
         raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
-    return compute(*(_value(x, shapes, value) for x in rest))
+    parts = [_planned(x) for x in rest]
+    if len(parts) != 2:
+        return lambda shapes, value: compute(*[part(shapes, value) for part in parts])
+    first, second = parts
+    of_two: Callable[..., Any] = _OF_TWO.get(kind, compute)
+    if type(rest[1]) is int:
+        known = rest[1]
+        return lambda shapes, value: of_two(first(shapes, value), known)
+    return lambda shapes, value: of_two(first(shapes, value), second(shapes, value))
+
+
+def _asked(kind: str, rest: Sequence[Any]) -> Plan:
+    """Return what asks a witness for a size or for its value."""
+    count = 2 if kind == "size" else 1
+    if [type(n) for n in rest] != [int] * count or min(rest) < 0:
+        raise ValueError(f"no size: {str((kind, *rest))[:80]}")
+    witness = rest[0]
+    if kind == "value":
+        return lambda shapes, value: value(witness)
+    axis = rest[1]
+
+    def size(shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
+        try:
+            return shapes[witness][axis]
+        except (IndexError, TypeError):
+            raise ValueError(f"no witness {witness} with an axis {axis}") from None
+
+    return size

@@ -204,15 +204,22 @@ def _proved(terms: Terms, depth: int, steps: list[int]) -> bool:
     if not depth:
         return False
     for monomial, factor in terms.items():
-        if len(monomial) == 1 and isinstance(monomial[0], Compound):
-            rest = {m: c for m, c in terms.items() if m != monomial}
-            for bound in monomial[0].relaxed(below=factor > 0):
-                steps[0] -= 1
-                if steps[0] < 0:
-                    return False
-                scaled = {m: c * factor for m, c in bound.items()}
-                if _proved(summed(rest, scaled), depth - 1, steps):
-                    return True
+        if len(monomial) != 1 or not isinstance(monomial[0], Compound):
+            continue
+        atom = monomial[0]
+        # an extreme is one of its arguments: what holds with each of them holds with it
+        every = atom.kind == ("min" if factor > 0 else "max")
+        bounds = [terms_of(x) for x in atom.args] if every else [*atom.relaxed(below=factor > 0)]
+        rest = {m: c for m, c in terms.items() if m != monomial}
+        steps[0] -= len(bounds)
+        if steps[0] < 0:
+            return False
+        proofs = (
+            _proved(summed(rest, {m: c * factor for m, c in bound.items()}), depth - 1, steps)
+            for bound in bounds
+        )
+        if bounds and (all(proofs) if every else any(proofs)):
+            return True
     return False
 
 

@@ -127,7 +127,7 @@ def _size(terms: Terms) -> Any:
 def provably_equal(a: Any, b: Any) -> bool:
     """Return whether two sizes are equal in every run; ``None`` is equal to none."""
     if isinstance(a, Size) and isinstance(b, Size):
-        return a.key == b.key
+        return a.key == b.key or (a == b) is True
     return known_size(a) and known_size(b) and bool(a == b)
 
 
@@ -354,6 +354,8 @@ def _compared(kind: str, a: Any, b: Any) -> Any:
             return (gap == 0) is (kind == "==")
         if nonnegative(gap - 1) or nonnegative(-1 - gap):
             return kind == "!="
+        if nonnegative(gap) and nonnegative(-gap):
+            return kind == "=="
     else:
         strict = 1 if kind in ("<", ">") else 0
         if nonnegative(gap - strict):

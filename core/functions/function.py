@@ -174,6 +174,8 @@ class Function(Generic[P, R]):
             concrete = self._found_or_made(key, (given, named), tensors)
         else:
             concrete.called_again = True
+        if concrete.met is None:
+            concrete.met = tuple([x.shape for x in tensors])
         if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
             self._traces.remember(quick, concrete)
         return concrete.call_flat(tensors)
@@ -374,7 +376,7 @@ def function(
     fn
         A function or method of tensors, in any nested containers, and of Python values. Each
         distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
-        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for).
+        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for.
         Python side effects happen while tracing only; assignments to variables happen on every
         call.
     input_signature

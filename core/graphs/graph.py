@@ -22,6 +22,7 @@ from ..base.spec import TensorSpec, blunt
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
+from ..ops.backend import to_numpy
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
 from .integers import known_integers
@@ -114,7 +115,19 @@ class Graph(BaseGraph):
         """
         symbol = Symbol(self, spec.dims, spec.dtype, spec.name)
         self.inputs.append(symbol)
+        if spec.names is not None and symbol.shape is not None:
+            sizes = zip(symbol.shape, spec.names, strict=True)
+            symbol.shape = tuple([self._size_called(size, name) for size, name in sizes])
         return symbol
+
+    def _size_called(self, size: Any, name: str | None) -> Any:
+        """Return the one size that has a name: each call is asked whether they are equal."""
+        if name is None:
+            return size
+        if name not in self._named:
+            size.dim.name = name
+            self._named[name] = size
+        return self._named[name]
 
     def adopt(self, array: Any) -> Any:
         """Return ``array`` as a value of this graph: its own symbol, a capture or a constant.
@@ -449,11 +462,18 @@ class Graph(BaseGraph):
         return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
 
+def _spec_of(symbol: Symbol) -> TensorSpec:
+    spec = TensorSpec(symbol.shape, symbol.dtype)
+    if spec.dtype.kind == "b" and symbol in symbol.graph.constants:
+        spec.trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
+    return spec
+
+
 def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return what an op's shape rule says: of open sizes, or of unknown ones where it must know."""
     if op.infer is None:
         raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
-    specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
+    specs = [x if type(x) in SCALARS else _spec_of(x) for x in inputs]
     try:
         return op.infer(*specs, **settings)
     except OpenSize:

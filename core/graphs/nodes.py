@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..base.context import active_graph
-from ..base.formulas import evaluated
+from ..base.formulas import planned
 from ..base.operators import ArrayOperators
 from ..base.sizes import Dim, Size, alone
 from ..base.spec import Shape, as_size, describe
@@ -242,16 +242,19 @@ class Node:
         values
             Arrays or tensors in the place of the inputs.
         """
-        if not self.witnesses:
-            return values, self.params
-        count = len(values) - self.witnesses
-        witnesses = values[count:]
-        params = evaluated(
-            self.params,
-            [x.shape for x in witnesses],
-            lambda k: as_size(witnesses[k], getattr(self.op, "name", "graph")),
-        )
-        return values[:count], params
+        return self.settling()(values) if self.witnesses else (values, self.params)
+
+    def settling(self) -> Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]:
+        """Return what :meth:`settled` does, made once for many runs."""
+        count = len(self.inputs) - self.witnesses
+        plan = planned(self.params)
+        name = getattr(self.op, "name", "graph")
+
+        def settle(values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+            shapes = [x.shape for x in values[count:]]
+            return values[:count], plan(shapes, lambda k: as_size(values[count + k], name))
+
+        return settle
 
     @property
     def graphs(self) -> list[Any]:

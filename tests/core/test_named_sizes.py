@@ -158,3 +158,18 @@ def test_gradients_and_batches_of_a_function_with_named_sizes() -> None:
     assert many.shape == (4, 2)
     with pytest.raises(ValueError, match=re.escape(CLASH)):
         gt.vmap(NAMED)(gt.ones((4, 2, 3)), gt.ones((4, 5)))
+
+
+def test_sizes_of_one_name_are_one_size_in_the_trace() -> None:
+    shapes = []
+
+    @gt.function(input_signature=[gt.TensorSpec(["batch", "n", "n"]), gt.TensorSpec(["batch", 4])])
+    def joined(x: Any, y: Any) -> Any:
+        assert x.shape[0] == y.shape[0]
+        assert x.shape[1] == x.shape[2]
+        total = gt.concatenate([gt.sum(x, axis=2), y], axis=1)
+        shapes.append(str(total.shape))
+        return total
+
+    assert joined(gt.ones((2, 3, 3)), gt.ones((2, 4))).shape == (2, 7)
+    assert shapes == ["(batch, n + 4)"]

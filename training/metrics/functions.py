@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, ops
-from ..shapes import admits, alike, check_several, check_shapes, classes_of, mean_of
+from ..shapes import admits, alike, check_several, checked, classes_of, mean_of
 
 __all__ = [
     "accuracy",
@@ -118,7 +118,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     [1.0]
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    check_shapes("categorical_accuracy", y_true.shape, y_pred.shape)
+    y_true = checked("categorical_accuracy", y_true, y_pred)
     check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
     hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
     return hit.astype("float32")
