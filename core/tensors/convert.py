@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
-from ..base.sizes import Condition, Number, Open, Size, as_symbol, is_open, known_size
+from ..base.sizes import Condition, Number, Open, OpenSize, Size, as_symbol, is_open, known_size
 from ..base.spec import as_shape
 from ..base.table import ops
 from ..base.tree import flatten
@@ -33,14 +33,15 @@ __all__ = [
     "operand",
 ]
 
-# Python's numbers, the narrowest first, and what is one of them in each run of a trace.
-_NUMBERS: dict[type, type] = {
-    **{kind: kind for kind in (bool, int, float, complex)},
-    Condition: bool,
-    Size: int,
-    Number: float,
+# Python's numbers, the narrowest first, and the places among them of these and of what is one of
+# them in each run of a trace.
+_NUMBERS = (bool, int, float, complex)
+_PLACES: dict[type, int] = {
+    **{kind: place for place, kind in enumerate(_NUMBERS)},
+    Condition: 0,
+    Size: 1,
+    Number: 2,
 }
-_RANKS = {kind: rank for rank, kind in enumerate((bool, int, float, complex))}
 
 
 class NotNumbers(TypeError):
@@ -137,8 +138,9 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
-    if _has_tensors(value):
-        if dtype is None and (widest := _widest(value)) is not None:
+    kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
+    if any(issubclass(kind, (Operators, Open)) for kind in kinds):
+        if dtype is None and (widest := _widest(kinds)) is not None:
             dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
@@ -200,7 +202,10 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
 
 def _cast_weakly(value: Any, dtype: Any) -> Tensor:
     """Return Python's numbers as a tensor of ``dtype``, whether it holds them or not."""
-    return as_tensor(value, dtype) if _has_tensors(value) else as_tensor(_rectangular(value, dtype))
+    try:
+        return as_tensor(_rectangular(value, dtype))
+    except OpenSize:
+        return as_tensor(value, dtype)
 
 
 def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
@@ -210,19 +215,17 @@ def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
 
 def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
     """Return the dtype of Python numbers beside those dtypes; None for what has its own."""
-    widest = _widest(value) if dtypes else None
+    if not dtypes or not (type(value) in _PLACES or isinstance(value, (list, tuple))):
+        return None
+    widest = _widest(set(map(type, flatten(value))))
     return None if widest in (None, bool) else np.result_type(*dtypes, widest())
 
 
-def _widest(value: Any) -> Any:
-    """Return the widest type of Python's numbers in a value; None if there is anything else."""
-    if not (type(value) in _NUMBERS or isinstance(value, (list, tuple))):
+def _widest(kinds: set[type]) -> Any:
+    """Return the widest type of Python's numbers among types; None if there is any other."""
+    if not kinds <= _PLACES.keys():
         return None
-    kinds = set(map(type, flatten(value)))
-    if not kinds <= _NUMBERS.keys():
-        return None
-    numbers = {_NUMBERS[kind] for kind in kinds}
-    return max(numbers, key=_RANKS.__getitem__, default=float)  # nothing is of floats
+    return _NUMBERS[max(map(_PLACES.__getitem__, kinds), default=2)]  # nothing is of floats
 
 
 def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
@@ -306,9 +309,11 @@ def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 def check_held(value: Any, dtype: np.dtype[Any], place: str) -> None:
     """Raise, naming a place, if ``value`` is Python's numbers and they do not go into a dtype."""
-    if _weak_dtype(value, [dtype]) is not None and not (is_open(value) or _has_tensors(value)):
+    if _weak_dtype(value, [dtype]) is not None:
         try:
             _check_held(_rectangular(value), dtype)
+        except OpenSize:
+            return  # a run will know
         except (OverflowError, TypeError) as error:
             raise type(error)(f"{place}: {error}") from None
 
@@ -336,12 +341,6 @@ def _made_of_python_numbers(value: Any) -> bool:
     return all(
         type(leaf) in SCALARS
         for leaf in flatten(value if isinstance(value, (list, tuple)) else [value])
-    )
-
-
-def _has_tensors(value: Any) -> bool:
-    return isinstance(value, (list, tuple)) and any(
-        isinstance(leaf, (Operators, Open)) for leaf in flatten(value)
     )
 
 
