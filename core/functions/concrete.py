@@ -8,6 +8,7 @@ from typing import Any
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
+from ..base.sizes import is_open
 from ..base.spec import TensorSpec, describe
 from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
@@ -207,7 +208,7 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
     """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
     tensor = as_tensor(leaf)
     if tensor.dtype != spec.dtype:
-        weak = type(leaf) in SCALARS or isinstance(leaf, (list, tuple))
+        weak = type(leaf) in SCALARS or is_open(leaf) or isinstance(leaf, (list, tuple))
         if not weak:
             raise TypeError(
                 f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "
