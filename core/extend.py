@@ -21,7 +21,7 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
-from .base.formulas import Formula, evaluated, lowered
+from .base.formulas import Formula, evaluated, holds, lowered
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Open,
@@ -180,6 +180,7 @@ __all__ = [
     "function",
     "has_level",
     "holding",
+    "holds",
     "hookimpl",
     "host_array",
     "in_words",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
-from ..base.sizes import Open, as_symbol, is_open
+from ..base.sizes import Open, as_symbol, is_open, known_size
+from ..base.spec import as_shape
 from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
@@ -78,11 +80,11 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     result = as_tensor(value, dtype)
     if shape is None:
         return result
-    shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if result.size == 1:
+    shape = as_shape(shape, "constant")
+    if known_size(result.size) and result.size == 1:
         filled: Tensor = ops["broadcast_to"](ops["reshape"](result, shape=()), shape=shape)
         return filled
-    if result.size != int(np.prod(shape)):
+    if (result.size == prod(shape)) is False:
         raise ValueError(
             f"constant: a value of shape {result.shape} does not fill the shape {shape}"
         )

@@ -33,9 +33,9 @@ from numpy import (
 )
 
 from ..base.dtypes import default_complex_dtype, default_dtype
-from ..base.spec import Shape, as_shape
+from ..base.spec import Shape, as_shape, as_size
 from ..base.spec import broadcast_shapes as broadcast
-from ..base.table import face, ops
+from ..base.table import face, ops, public
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order
 from .tensor import Tensor
@@ -208,7 +208,9 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     (2, 3)
     """
     given = [
-        shape if isinstance(shape, tuple) and None in shape else as_shape(shape, "broadcast_shapes")
+        tuple(n if n is None else as_size(n, "broadcast_shapes") for n in shape)
+        if isinstance(shape, tuple)
+        else as_shape(shape, "broadcast_shapes")
         for shape in shapes
     ]
     return broadcast(*given, op="broadcast_shapes")
@@ -354,7 +356,8 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     >>> gt.empty(2).tolist()
     [0.0, 0.0]
     """
-    return constant(np.zeros(shape, default_dtype() if dtype is None else dtype))
+    zeros: Tensor = public("zeros")(as_shape(shape, "empty"), dtype)
+    return zeros
 
 
 def empty_like(x: Any, dtype: Any = None) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
 from ..base.spec import unsure
@@ -220,7 +221,7 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
         if axis is not None and leaf.shape is not None
     }
     known = {i: n for i, n in sizes.items() if n is not None}
-    if len(set(known.values())) > 1:
+    if any((n == m) is False for n, m in pairwise(known.values())):
         raise ValueError(f"vmap: the batch sizes of the arguments differ: {known}")
     for i in (*known, *range(len(leaves))):
         if axes[i] is not None:

@@ -36,6 +36,14 @@ SAMPLES = {
         Sample(np.array([0.0, 1e-3, 3.0]), order=1),
         Sample(positive(3), order=0),
     ],
+    "size_checked": [
+        Sample(LONG, condition=True, message="nothing"),
+        Sample(Z, condition=True, message="nothing"),
+    ],
+    "size_table": [
+        Sample(LONG, kind="hamming", arguments=(4,), dtype="float32"),
+        Sample(LONG, kind="falling", arguments=(5, 3, 2, False), dtype="float64"),
+    ],
     "spread_like": [Sample(LONG, real(2, 3)), Sample(Z, SHORT), Sample(real(2, 3), LONG)],
     "occurrences": [Sample(NUMBERS), Sample(np.array([2, 2, 2, 0]))],
     "one_per_occurrence": [

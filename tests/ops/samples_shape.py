@@ -85,6 +85,12 @@ SAMPLES = {
     "crop_or_pad_like": [Sample(WIDE, real(4, 2), axes=(0, 1)), Sample(Z, real(2, 5), axes=(1,))],
     "concatenate": [Sample(X, WIDE[:2, :1], axis=1), Sample(X, Z), Sample(X)],
     "stack": [Sample(X, X[::-1], axis=1), Sample(X, Z)],
+    "array_split": [Sample(WIDE, count=3, axis=1), Sample(Z, count=3, axis=0)],
+    "made_of": [
+        Sample(V, maker="arange", arguments=(1, 7, 2), dtype="float32"),
+        Sample(V, maker="eye", arguments=(2, 3, 1), dtype="float64"),
+        Sample(V, maker="inserted", arguments=(3, ("slice", 0, 2, None), 2), dtype="int64"),
+    ],
     "split": [
         Sample(WIDE, sections=2, axis=1),
         Sample(WIDE, sections=(1, 2), axis=0),

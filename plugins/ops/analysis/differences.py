@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor, beside, ops
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, beside, is_open, ops
 from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
 from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
+from ..common.sizes import at_least, ensured
 from ..reductions.options import start_of
 from ..shapes.joining import edge_values
 
@@ -38,8 +39,8 @@ def _difference_adjoint(xp: Any, g: Any, like: Any, *, axis: int) -> Any:
     return out
 
 
-def _shorter(size: int | None) -> int | None:
-    return None if size is None else max(size - 1, 0)
+def _shorter(size: Any) -> Any:
+    return None if size is None else at_least(0, size - 1)
 
 
 def _difference_spec(x: Any, *, axis: int) -> tuple[Any, Any]:
@@ -254,10 +255,12 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
 def _slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
     size = None if x.shape is None else x.shape[axis]
-    if size is not None and size < order + 1:
-        raise ValueError(
+    if size is not None:
+        x = ensured(
+            x,
+            size >= order + 1,
             f"gradient: at least {order + 1} samples are needed along axis {axis}, "
-            f"got shape {x.shape}"
+            f"got shape {x.shape}",
         )
     even = getattr(spacing, "ndim", 0) == 0
     steps = spacing if even else _steps(spacing, x, axis)
@@ -289,7 +292,8 @@ def _slope(x: Any, axis: int, spacing: Any, order: int) -> Any:
         h, k = width(-1, None), width(-2, -1)
         second = (at(-2, -1) - at(-3, -2)) / k
         last = last + (last - second) * (h / (h + k))
-    return ops["concatenate"](first, inner, last, axis=axis)
+    slope = ops["concatenate"](first, inner, last, axis=axis)
+    return ops["reshape"](slope, shape=x.shape) if is_open(size) else slope
 
 
 def _steps(coordinates: Any, x: Any, axis: int) -> Any:
@@ -299,12 +303,11 @@ def _steps(coordinates: Any, x: Any, axis: int) -> Any:
             f"gradient: coordinates are a number or a vector, got shape {coordinates.shape}"
         )
     known_rank(x, "gradient")
-    if None not in (coordinates.shape[0], x.shape[axis]) and (
-        coordinates.shape[0] != x.shape[axis]
-    ):
-        raise ValueError(
-            f"gradient: {coordinates.shape[0]} coordinates do not fit axis {axis} of {x.shape}"
-        )
+    coordinates = ensured(
+        coordinates,
+        coordinates.shape[0] == x.shape[axis],
+        f"gradient: {coordinates.shape[0]} coordinates do not fit axis {axis} of {x.shape}",
+    )
     shape = tuple(-1 if i == axis else 1 for i in range(x.ndim))
     return ops["reshape"](steps_between(coordinates, 0), shape=shape)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, is_transformed, ops
+from ....core.extend import Tensor, as_tensor, beside, is_transformed, known_size, ops
 from ..common.op_builders import named
 from ..common.ranks import differ
+from ..common.sizes import empty, ensured, unlike
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.splitting import unstack
@@ -21,7 +22,7 @@ __all__ = ["poly", "polyfit", "roots"]
 def _vector(x: Any, name: str) -> Any:
     x = as_tensor(x)
     x = ops["reshape"](x, shape=(1,)) if x.shape == () else x
-    if x.shape is None or len(x.shape) != 1 or x.shape[0] is None:
+    if x.shape is None or len(x.shape) != 1 or not known_size(x.shape[0]):
         raise ValueError(f"{name}: a vector of known size is needed, got shape {x.shape}")
     return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
 
@@ -77,15 +78,14 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
         raise ValueError(f"polyfit: deg must be at least 0, got {deg}")
     x = as_tensor(x)
     y = beside(y, x)
-    if x.ndim != 1 or x.shape in ((0,), (None,)):
-        raise TypeError(
-            f"polyfit: x must be a vector of known size, with elements, got shape {x.shape}"
-        )
+    if x.ndim != 1 or empty(x.shape):
+        raise TypeError(f"polyfit: x must be a vector with elements, got shape {x.shape}")
     if y.ndim not in (1, 2) or differ(y.shape[:1], x.shape):
         raise TypeError(f"polyfit: y of shape {y.shape} does not fit x of shape {x.shape}")
     x, y = (v if v.dtype.kind in "fc" else ops["cast"](v, dtype="float64") for v in (x, y))
     if rcond is None:
         rcond = x.shape[0] * float(np.finfo(x.dtype).eps)
+    x = ensured(x, x.shape[0] > 0, "polyfit: x must be a vector with elements")
     matrix = vander(x, count)
     if w is not None:
         w = beside(w, x)
@@ -130,7 +130,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     given: Any = as_tensor(seq_of_zeros)
     real_matrix = given.ndim == 2 and given.dtype.kind != "c"
     if given.ndim == 2:
-        if given.shape[0] != given.shape[1] or given.shape[0] == 0:
+        if unlike(*given.shape) or empty(given.shape):
             raise ValueError(f"poly: a square matrix is needed, got shape {given.shape}")
         given = eigvals(given)
     zeros = _vector(given, "poly")

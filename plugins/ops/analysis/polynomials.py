@@ -7,9 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, among, as_tensor, beside, is_transformed, ops
+from ....core.extend import (
+    Tensor,
+    among,
+    as_size,
+    as_tensor,
+    beside,
+    is_transformed,
+    known_size,
+    ops,
+)
 from ..common.op_builders import named
 from ..common.ranks import as_vector, differ
+from ..common.sizes import at_least, unlike
+from ..common.tables import table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 from .vector_convolution import as_vectors, convolved, vector_size
@@ -44,7 +55,7 @@ def polyval(p: Any, x: Any) -> Tensor:
     """
     x, p = among((x, p))
     p = as_vector(beside(p, x))
-    first, *rest = unstack(p, num=vector_size(p, "polyval"))
+    first, *rest = unstack(p, num=operator.index(vector_size(p, "polyval")))
     value = ops["zeros_like"](x) + first
     for coefficient in rest:
         value = value * x + coefficient
@@ -54,9 +65,12 @@ def polyval(p: Any, x: Any) -> Tensor:
 def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
     p, q = as_vectors(p, q)
     missing = vector_size(p, name) - vector_size(q, name)
-    if missing > 0:
-        return p, pad(q, (missing, 0))
-    return (pad(p, (-missing, 0)) if missing else p), q
+    return _longer(p, at_least(0, -missing)), _longer(q, at_least(0, missing))
+
+
+def _longer(p: Any, missing: Any) -> Any:
+    """Return a polynomial with so many zeros before its coefficients."""
+    return p if known_size(missing) and missing == 0 else pad(p, (missing, 0))
 
 
 @named
@@ -224,20 +238,15 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     size = vector_size(p, "polyder")
     if not times:
         return p
-    left = max(size - times, 0)
-    powers = np.arange(size - 1, size - 1 - left, -1)
-    if p.dtype.kind in "fc":
-        powers = powers.astype(np.float64)
-    factors = np.ones_like(powers)
-    for turn in range(times):
-        factors *= powers - turn
-    return p[:left] * _factors(factors, p)
+    left = at_least(0, size - times)
+    return p[:left] * _factors(size - 1, left, times, p)
 
 
-def _factors(values: Any, like: Any) -> Any:
+def _factors(first: Any, count: Any, times: int, like: Any) -> Any:
     """Return whole numbers beside ``like``, in its dtype if that is inexact."""
-    kind = np.empty(0, like.dtype).real.dtype if like.dtype.kind in "fc" else values.dtype
-    return beside(values.astype(kind), like)
+    whole = like.dtype.kind not in "fc"
+    kind = np.dtype(np.int64) if whole else np.empty(0, like.dtype).real.dtype
+    return table("falling", first, count, times, whole, dtype=kind, like=like)
 
 
 @named
@@ -275,14 +284,13 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     if p.dtype.kind not in "fc":
         p = ops["cast"](p, dtype="float64")
     constants = beside(0 if k is None else k, p)
-    if constants.shape in ((), (1,)):
+    if constants.ndim == 0 or (constants.ndim == 1 and not unlike(constants.shape[0], 1)):
         constants = ops["broadcast_to"](constants, shape=(times,))
     if differ(constants.shape, (times,)):
         raise ValueError(f"polyint: {times} constants are needed, got shape {constants.shape}")
     for i in range(times):
-        powers = np.arange(size + i, 0, -1)
         last = ops["cast_like"](constants[i : i + 1], p)
-        p = ops["concatenate"](p / _factors(powers, p), last, axis=0)
+        p = ops["concatenate"](p / _factors(size + i, size + i, 1, p), last, axis=0)
     return p
 
 
@@ -316,18 +324,20 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     x = as_tensor(x)
     if x.ndim != 1:
         raise ValueError(f"vander: a vector is needed, got shape {x.shape}")
-    if N is None and x.shape[0] is None:
-        raise ValueError("vander: the number of elements is unknown in this trace; give N")
-    count = operator.index(x.shape[0] if N is None else N)
-    if count < 0:
+    count = as_size(x.shape[0] if N is None else N, "vander")
+    if (count < 0) is True:
         raise ValueError(f"vander: N must be at least 0, got {N}")
     wide = np.result_type(x.dtype, np.int64)
     x = x if x.dtype == wide else ops["cast"](x, dtype=wide.name)
     column = ops["expand_dims"](x, axis=1)
-    columns = [ops["ones_like"](column), *[column] * (count - 1)][:count]
-    if not columns:
-        return column[:, :0]
+    if known_size(count):
+        columns = [ops["ones_like"](column), *[column] * (count - 1)][:count]
+        if not columns:
+            return column[:, :0]
+    else:
+        rest = ops["broadcast_to"](column, shape=(x.shape[0], at_least(0, count - 1)))
+        columns = [ops["ones_like"](column)[:, :count], rest]
     powers = ops["concatenate"](*columns, axis=1)
-    if count > 2:
+    if (count <= 2) is not True:
         powers = ops["cumprod"](powers, axis=1, reverse=False)
     return powers if increasing else ops["flip"](powers, axis=1)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ....core.extend import Operators, Tensor, as_dtype, as_tensor, beside, default_dtype, ops
+from ....core.extend import Operators, Tensor, as_size, as_tensor, default_dtype, ops
 from ..common.op_builders import named
+from ..common.tables import table
 from ..elementwise.special import i0
+from ..shapes.creation import number_dtype
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
 
 
-def _made(window: Callable[[int], Any], M: Any, dtype: Any) -> Tensor:
-    return as_tensor(
-        window(operator.index(M)).astype(default_dtype() if dtype is None else as_dtype(dtype))
-    )
+def _made(window: str, M: Any, *shape: Any, dtype: Any) -> Tensor:
+    return table(window, as_size(M, window), *shape, dtype=number_dtype(dtype))
 
 
 @named
@@ -46,7 +42,7 @@ def bartlett(M: int, dtype: Any = None) -> Tensor:
     >>> gt.bartlett(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    return _made(np.bartlett, M, dtype)
+    return _made("bartlett", M, dtype=dtype)
 
 
 @named
@@ -74,7 +70,7 @@ def blackman(M: int, dtype: Any = None) -> Tensor:
     >>> [round(w, 2) for w in gt.blackman(5).tolist()]
     [-0.0, 0.34, 1.0, 0.34, -0.0]
     """
-    return _made(np.blackman, M, dtype)
+    return _made("blackman", M, dtype=dtype)
 
 
 @named
@@ -102,7 +98,7 @@ def hamming(M: int, dtype: Any = None) -> Tensor:
     >>> [round(w, 2) for w in gt.hamming(5).tolist()]
     [0.08, 0.54, 1.0, 0.54, 0.08]
     """
-    return _made(np.hamming, M, dtype)
+    return _made("hamming", M, dtype=dtype)
 
 
 @named
@@ -130,7 +126,7 @@ def hanning(M: int, dtype: Any = None) -> Tensor:
     >>> gt.hanning(5).tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    return _made(np.hanning, M, dtype)
+    return _made("hanning", M, dtype=dtype)
 
 
 @named
@@ -161,13 +157,11 @@ def kaiser(M: int, beta: Any, dtype: Any = None) -> Tensor:
     >>> [round(w, 3) for w in gt.kaiser(3, 5.0).tolist()]
     [0.037, 1.0, 0.037]
     """
-    M = operator.index(M)
     if not isinstance(beta, Operators):
-        return _made(lambda count: np.kaiser(count, beta), M, dtype)
+        return _made("kaiser", M, beta, dtype=dtype)
     beta = as_tensor(beta)
     if beta.dtype.kind != "f":
         beta = ops["cast"](beta, dtype=default_dtype().name)
-    middle = (M - 1) / 2.0
-    bend = np.sqrt(np.maximum(1.0 - ((np.arange(M) - middle) / max(middle, 0.5)) ** 2, 0.0))
-    window = i0(beta * beside(bend.astype(beta.dtype), beta)) / i0(beta)
+    bend = table("half_circle", as_size(M, "kaiser"), dtype=beta.dtype, like=beta)
+    window = i0(beta * bend) / i0(beta)
     return window if dtype is None else window.astype(dtype)

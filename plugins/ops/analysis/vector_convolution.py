@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.errors import TraceError
-from ....core.extend import F, Op, Tensor, among, beside, ops
+from ....core.extend import (
+    F,
+    Op,
+    Tensor,
+    among,
+    beside,
+    is_open,
+    known_size,
+    largest,
+    ops,
+    rank_of,
+    smallest,
+)
 from ..common.op_builders import named, op
-from ..common.ranks import as_vector
+from ..common.ranks import as_vector, known_rank
+from ..common.sizes import empty
 
 __all__ = ["convolve", "correlate"]
 
 MODES = ("full", "same", "valid")
 
 
-def _length(x: Any, v: Any, whole: bool) -> int | None:
+def _length(x: Any, v: Any, whole: bool) -> Any:
     """Return the length of a convolution, ``whole`` or where ``v`` lies within ``x``."""
     for shape in (x, v):
         if shape is not None and len(shape) != 1:
@@ -24,13 +37,13 @@ def _length(x: Any, v: Any, whole: bool) -> int | None:
     if x is None or v is None:
         return None
     (n,), (k,) = x, v
-    if 0 in (n, k):
+    if empty((n, k)):
         raise ValueError(f"convolve: vectors without elements, got shapes {x} and {v}")
     if n is None or k is None:
         return None
-    if not whole and n < k:
+    if not whole and (n < k) is True:
         raise ValueError(f"convolve: the longer vector comes first, got shapes {x} and {v}")
-    return int(n + k - 1 if whole else n - k + 1)
+    return n + k - 1 if whole else n - k + 1
 
 
 def _convolve_kernel(xp: Any, x: Any, v: Any, *, whole: bool = True) -> Any:
@@ -70,15 +83,15 @@ def _v_rule(g: Any, x: Any, v_like: Any, whole: bool) -> Any:
 def convolve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``convolve``: a convolution of images of one line."""
     (x, v), (bx, bv) = xs, batched
-    taps = (v.shape or (None,))[-1]
-    if taps is None:
-        raise TraceError("convolve: vmap needs to know the sizes of the vectors")
+    rank_of(x, op)
+    rank_of(v, op)
+    taps = v.shape[-1]
     v = F.flip(v, axis=-1)
     around = taps - 1 if params["whole"] else 0
     groups = 1
     if bx and bv:
         groups = x.shape[0]
-        if not groups:  # unknown, or none at all
+        if not known_size(groups) or not groups:
             return _shifted_products(x, v, taps, around)
         x, v = (F.swapaxes(part, axis1=0, axis2=1) for part in (x, v))
         x, v = F.expand_dims(x, axis=0), F.expand_dims(v, axis=1)
@@ -96,7 +109,7 @@ def _shifted_products(x: Any, v: Any, taps: int, around: int) -> Any:
     """Return the convolutions of the rows of two matrices, tap by tap."""
     x = F.pad(x, pad_width=((0, 0), (around, around)))
     total: Any = None
-    for tap in range(taps):
+    for tap in range(operator.index(taps)):
         stop = tap + 1 - taps or None
         product = F.getitem(x, index=(("slice", None, None, None), ("slice", tap, stop, None)))
         product = product * F.getitem(
@@ -131,17 +144,13 @@ def as_vectors(x: Any, v: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def vector_size(x: Any, name: str) -> int:
-    """Return the size of a vector, which has to be known."""
+def vector_size(x: Any, name: str) -> Any:
+    """Return the size of a vector, which must have elements."""
     if x.shape is not None and len(x.shape) != 1:
         raise ValueError(f"{name}: vectors are needed, got shape {x.shape}")
-    if x.shape is None or x.shape[0] is None:
-        raise ValueError(
-            f"{name}: the number of elements is unknown in this trace, got shape {x.shape}; give "
-            "the function's input_signature a known size"
-        )
-    size: int = x.shape[0]
-    if size == 0:
+    known_rank(x, name)
+    (size,) = x.shape
+    if empty(x.shape):
         raise ValueError(f"{name}: a vector without elements, got shape {x.shape}")
     return size
 
@@ -152,10 +161,13 @@ def convolved(x: Any, v: Any, mode: str, name: str) -> Any:
     if mode == "full":
         return _convolve(x, v, whole=True)
     n, k = vector_size(x, name), vector_size(v, name)
-    if mode == "valid":
+    if mode == "valid" and not is_open(n >= k):
         return _convolve(x, v, whole=False) if n >= k else _convolve(v, x, whole=False)
-    start = (min(n, k) - 1) // 2
-    return _convolve(x, v, whole=True)[start : start + max(n, k)]
+    few, many = smallest(n, k), largest(n, k)
+    if mode == "valid":  # a trace does not know which vector is the longer one
+        return _convolve(x, v, whole=True)[few - 1 : many]
+    start = (few - 1) // 2
+    return _convolve(x, v, whole=True)[start : start + many]
 
 
 @named
@@ -223,7 +235,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     w = ops["flip"](ops["conj"](w) if w.dtype.kind == "c" else w, axis=0)
     if mode == "same":
         n, k = vector_size(x, "correlate"), vector_size(w, "correlate")
-        start = (k - 1) // 2 if n >= k else n // 2  # in the middle of the longer one
+        start = smallest((k - 1) // 2, n // 2)  # in the middle of the longer one
         whole = convolved(x, w, "full", "correlate")
-        return whole[start : start + max(n, k)]
+        return whole[start : start + largest(n, k)]
     return convolved(x, w, mode, "correlate")

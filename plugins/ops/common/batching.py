@@ -96,19 +96,13 @@ def refused(why: str) -> Rule:
 
 def merged(x: Any, op: Op) -> Any:
     """Return ``x`` with its first two axes, the hidden one and the examples' first, as one."""
-    shape = x.shape
-    if shape is None or None in shape[2:]:
-        raise TraceError(f"{op.name}: vmap needs the sizes of {x!r}, but for the first two")
-    first = -1 if None in shape[:2] else shape[0] * shape[1]
-    return F.reshape(x, shape=(first, *shape[2:]))
+    rank_of(x, op)
+    return F.reshape(x, shape=(x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def split_first(x: Any, like: Any, op: Op) -> Any:
     """Return ``x`` with its first axis cut into the first two of ``like``."""
-    first = like.shape[:2]
-    if first.count(None) > 1:
-        raise TraceError(f"{op.name}: vmap needs to know the batch size or the first size of x")
-    return F.reshape(x, shape=(*(-1 if n is None else n for n in first), *x.shape[1:]))
+    return F.reshape(x, shape=(*like.shape[:2], *x.shape[1:]))
 
 
 def aligned(x: Any, rank: int, op: Op) -> Any:

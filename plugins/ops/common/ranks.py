@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
+from ....core.extend import NONDIFF, F, Op, as_tensor, ops, provably_equal, rank_of
 from .batching import together
 from .op_builders import op
+from .sizes import unlike
 
 __all__ = [
     "as_columns",
+    "alike",
     "as_vector",
     "differ",
     "known_rank",
@@ -26,10 +28,14 @@ def differ(shape: Any, other: Any) -> bool:
     """Return whether two shapes are known to differ: in a trace, sizes may be unknown."""
     if shape is None or other is None:
         return False
-    pairs = zip(shape, other, strict=False)
-    return len(shape) != len(other) or any(
-        None not in pair and pair[0] != pair[1] for pair in pairs
-    )
+    return len(shape) != len(other) or any(map(unlike, shape, other))
+
+
+def alike(shape: Any, other: Any) -> bool:
+    """Return whether two shapes are known to be equal."""
+    if shape is None or other is None or len(shape) != len(other):
+        return False
+    return all(map(provably_equal, shape, other))
 
 
 def _inserted(shape: Any, places: Places) -> Any:

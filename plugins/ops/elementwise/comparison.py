@@ -6,10 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Operators, Tensor, as_tensor, beside, check_held, ops
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Operators,
+    Tensor,
+    as_tensor,
+    beside,
+    check_held,
+    ops,
+    provably_equal,
+)
 from ..common.dtypes import SCALARS
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
+from ..common.ranks import differ
 
 __all__ = [
     "allclose",
@@ -229,19 +241,19 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
             f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
             "trace; give the TensorSpec a rank"
         )
-    same = len(x.shape) == len(y.shape)
-    if not same or any(n != m for n, m in zip(x.shape, y.shape) if None not in (n, m)):
+    if differ(x.shape, y.shape):
         return beside(np.asarray(False), x)
-    if None in (*x.shape, *y.shape):
-        raise ValueError(
-            f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
-            "trace; give the TensorSpec its sizes"
-        )
+    alike = [n == m for n, m in zip(x.shape, y.shape, strict=True) if not provably_equal(n, m)]
+    if alike:  # each run compares the sizes first
+        y = ops["crop_or_pad_like"](y, x, axes=tuple(range(len(x.shape))))
     equal = ops["equal"](x, y)
     if equal_nan:
         both = ops["logical_and"](ops["isnan"](x), ops["isnan"](y))
         equal = ops["logical_or"](equal, both)
-    return ops["all"](equal, axis=None, keepdims=False)
+    same = ops["all"](equal, axis=None, keepdims=False)
+    for condition in alike:
+        same = ops["logical_and"](same, condition)
+    return same
 
 
 isnan = _test(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ....core.extend import F, Tensor, as_tensor
+from ....core.extend import F, Tensor
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import along
 from ..common.op_builders import named, op, same_shape
+from ..common.tables import table
 from ..shapes.creation import number_dtype
 from .primitives import checked_points
 
@@ -130,7 +129,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     >>> gt.fft.fftfreq(4).tolist()
     [0.0, 0.25, -0.5, -0.25]
     """
-    return as_tensor(np.fft.fftfreq(checked_points(n, "fftfreq"), d).astype(number_dtype(dtype)))
+    return table("fftfreq", checked_points(n, "fftfreq"), d, dtype=number_dtype(dtype))
 
 
 @named
@@ -161,4 +160,4 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
     >>> gt.fft.rfftfreq(4, d=0.5).tolist()
     [0.0, 0.5, 1.0]
     """
-    return as_tensor(np.fft.rfftfreq(checked_points(n, "rfftfreq"), d).astype(number_dtype(dtype)))
+    return table("rfftfreq", checked_points(n, "rfftfreq"), d, dtype=number_dtype(dtype))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
-from ....core.extend import Tensor, as_tensor, ops
+from ....core.extend import Tensor, as_size, as_tensor, ops
 from ..common.axes import one_axis
 from ..common.op_builders import named
 from ..common.ranks import known_rank
@@ -24,11 +23,18 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
     chosen = tuple(one_axis(axis, name) for axis in axes)
     if s is None:
         return x, chosen, {}
-    sizes = [operator.index(n) for n in s]
+    sizes = [as_size(n, name) for n in s]
     if len(sizes) != len(chosen):
         raise ValueError(f"{name}: sizes {tuple(sizes)} do not fit the axes {chosen}")
-    wanted = {i: checked_points(n, name) for i, n in zip(chosen, sizes, strict=True) if n != -1}
+    wanted = {
+        i: checked_points(n, name) for i, n in zip(chosen, sizes, strict=True) if not _kept(n)
+    }
     return x, chosen, wanted
+
+
+def _kept(n: Any) -> bool:
+    """Return whether a size that was asked for stands for that of the array."""
+    return (n == -1) is True
 
 
 def _repeats(x: Any, axes: Any) -> bool:
@@ -42,7 +48,7 @@ def _repeats(x: Any, axes: Any) -> bool:
 
 def _one_by_one(one: Callable[..., Any], a: Any, s: Any, axes: Any, norm: Any) -> Any:
     """Transform axis after axis, from the last."""
-    sizes = [None] * len(axes) if s is None else [None if n == -1 else n for n in s]
+    sizes = [None] * len(axes) if s is None else [None if _kept(n) else n for n in s]
     for n, axis in reversed(list(zip(sizes, axes, strict=True))):
         a = one(a, n, axis, norm)
     return a
@@ -234,7 +240,7 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     """
     a = as_tensor(a)
     if _repeats(a, axes):
-        half = rfft(a, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
+        half = rfft(a, None if s is None or _kept(s[-1]) else s[-1], axes[-1], norm)
         sizes = s if s is not None else [None if a.shape is None else a.shape[n] for n in axes]
         return _one_by_one(fft, half, sizes[:-1], axes[:-1], norm)
     a, over, sizes = _grid(a, s, axes, "rfftn")
@@ -282,7 +288,7 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     if _repeats(a, axes):
         # the last axis is halved, so it comes last; the others' order tells no difference
         whole = _one_by_one(ifft, a, None if s is None else s[:-1], axes[:-1], norm)
-        return irfft(whole, None if s is None or s[-1] == -1 else s[-1], axes[-1], norm)
+        return irfft(whole, None if s is None or _kept(s[-1]) else s[-1], axes[-1], norm)
     a, over, sizes = _grid(a, s, axes, "irfftn")
     norm = checked_norm(norm, "irfftn")
     *others, last = _some(over, "irfftn")

@@ -8,13 +8,12 @@ convention; those of real inputs are real.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_tensor, ops
+from ....core.extend import NONDIFF, F, as_size, as_tensor, ops, provably_equal
 from ..common.axes import reduced_axes
 from ..common.batching import along
 from ..common.gradients import as_like
@@ -101,7 +100,7 @@ def _check_points(shape: Any, axes: Sequence[int], name: str) -> None:
     if shape is None:
         return
     for place in reduced_axes(tuple(axes), len(shape), name):
-        if shape[place] == 0:
+        if (shape[place] == 0) is True:
             raise ValueError(f"{name}: axis {place} of shape {shape} has no points to transform")
 
 
@@ -261,19 +260,19 @@ def checked_norm(norm: str | None, name: str) -> str:
     return norm
 
 
-def checked_points(n: Any, name: str) -> int:
-    size = operator.index(n)
-    if size < 1:
+def checked_points(n: Any, name: str) -> Any:
+    size = as_size(n, name)
+    if (size < 1) is True:
         raise ValueError(f"{name}: the number of points must be at least 1, got {size}")
     return size
 
 
-def resized(x: Any, sizes: dict[int, int]) -> Any:
+def resized(x: Any, sizes: dict[int, Any]) -> Any:
     """Return ``x`` with axes cut or padded to sizes, if they are to change at all."""
     x = as_tensor(x)
     if x.shape is not None:
         reduced_axes(tuple(sizes), len(x.shape), "fft")
-        sizes = {axis: n for axis, n in sizes.items() if x.shape[axis] != n}
+        sizes = {i: n for i, n in sizes.items() if not provably_equal(x.shape[i], n)}
     if not sizes:
         return x
     return ops["crop_or_pad"](x, sizes=tuple(sizes.values()), axes=tuple(sizes))

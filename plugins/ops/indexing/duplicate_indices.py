@@ -25,8 +25,8 @@ def _one_per_occurrence(xp: Any, x: Any, occurrences: Any) -> Any:
     return xp.ones((most, prod(x.shape)), dtype=x.dtype)
 
 
-def _size(shape: Any) -> int | None:
-    return None if shape is None or None in shape else prod(shape)
+def _size(shape: Any) -> Any:
+    return None if shape is None or any(n is None for n in shape) else prod(shape)
 
 
 def _occurrences_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

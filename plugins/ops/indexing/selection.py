@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Tensor, among, as_tensor, beside, check_held, ops
+from ....core.extend import (
+    NONDIFF,
+    Tensor,
+    among,
+    as_tensor,
+    beside,
+    check_held,
+    ops,
+    provably_equal,
+)
 from ..common.axes import axis_of, part_of
 from ..common.batching import leading, refused
 from ..common.dtypes import SCALARS
@@ -59,7 +68,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     along = axis_of(x, axis, "compress")
     size = None if x.shape is None else x.shape[along]
-    if None not in (size, truth.shape[0]) and size == truth.shape[0]:
+    if provably_equal(size, truth.shape[0]):
         return part_of(x, along, truth)
     return ops["take"](x, _nonzero(truth)[0], axis=along)
 

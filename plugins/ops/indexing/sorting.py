@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +14,11 @@ from ....core.extend import (
     Operators,
     Tensor,
     among,
+    as_size,
     as_tensor,
     beside,
     is_transformed,
+    known_size,
     ops,
     rank_of,
     to_numpy,
@@ -199,7 +200,8 @@ def _argpartition_spec(x: Any, *, kth: Any, axis: int) -> tuple[Any, Any]:
     if x.shape is not None:
         size = x.shape[axis_of(x, axis, "argpartition")]
         for k in kth if isinstance(kth, tuple) else (kth,):
-            if size and not -size <= k < size:  # of nothing, NumPy takes any
+            outside = size is not None and ((k < -size) is True or (k >= size) is True)
+            if outside and (size == 0) is False:  # of nothing, NumPy takes any
                 raise ValueError(f"argpartition: kth={k} is out of bounds for size {size}")
     return x.shape, INDEX
 
@@ -212,6 +214,10 @@ _argpartition = op(
     batch=along("axis"),
     doc="Return the indices that put the elements of some ranks where sorting would.",
 )
+
+
+def _rank(k: Any) -> Any:
+    return as_size(k, "argpartition")
 
 
 @named
@@ -249,7 +255,8 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     try:
-        ranks = tuple(map(operator.index, kth)) if np.ndim(kth) else operator.index(kth)  # type: ignore[arg-type]
+        several = np.ndim(kth)  # type: ignore[arg-type]
+        ranks = tuple(map(_rank, kth)) if several else _rank(kth)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"argpartition: kth holds integers, got {kth!r}") from None
     return _argpartition(x, kth=ranks, axis=one_axis(axis, "argpartition"))
@@ -407,14 +414,14 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
         raise TypeError("digitize: complex numbers have no order, so that they have no bins")
     if bins.shape is not None and len(bins.shape) != 1:
         raise ValueError(f"digitize: the bins must be a vector, got shape {bins.shape}")
-    side, size = "left" if right else "right", None if bins.shape is None else bins.shape[0]
+    if bins.shape is None:
+        raise ValueError("digitize: the rank of the bins is unknown in this trace; give a shape")
+    side, (size,) = "left" if right else "right", bins.shape
     upwards = _searchsorted(bins, x, side=side)
-    if size is not None and size < 2:
+    if (size < 2) is True:
         return upwards
-    if size is None:
-        raise ValueError("digitize: the number of bins is unknown in this trace; give its size")
     if is_transformed(bins.array):
-        falling = bins[0] > bins[-1]
+        falling = bins[0] > bins[-1] if known_size(size) else ops["any"](bins[:1] > bins[-1:])
     else:
         steps = np.diff(to_numpy(bins.array))
         falling = bool((steps < 0).any())
@@ -477,6 +484,6 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 def _rows_of(keys: Tensor) -> list[Tensor]:
     if keys.shape == ():
         raise TypeError("lexsort: keys are a sequence, or a tensor of at least one axis")
-    if keys.shape is None or keys.shape[0] is None:
+    if keys.shape is None or not known_size(keys.shape[0]):
         raise ValueError(f"lexsort: how many keys there are is unknown, for shape {keys.shape}")
     return [keys[i] for i in range(keys.shape[0])]

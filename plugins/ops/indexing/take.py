@@ -26,6 +26,7 @@ from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector
 from ..common.scattering import scatter_add
+from ..common.sizes import empty
 from .batched_index import EVERYTHING, batched_index
 from .reads import gradients_together, take_kernel
 
@@ -146,7 +147,7 @@ op(
 
 def _indices(indices: Any, name: str, refusal: type[Exception] = IndexError) -> Any:
     array = as_tensor(indices)
-    if isinstance(indices, (list, tuple)) and array.shape is not None and 0 in array.shape:
+    if isinstance(indices, (list, tuple)) and empty(array.shape):
         array = array.astype(np.int64)  # a list of nothing
     if array.dtype.kind not in "iu":
         raise refusal(f"{name}: indices must be integers, got dtype {array.dtype}")
@@ -157,11 +158,11 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
     """Return indices that are in bounds, by the mode of :func:`take`."""
     if shape is not None:
         sizes = shape if axis is None else (shape[reduced_axes(axis, len(shape), "take")[0]],)
-    if shape is None or None in sizes:
-        raise ValueError(f"take: mode={mode!r} needs a known size in a trace, got shape {shape}")
+    if shape is None:
+        raise ValueError(f"take: mode={mode!r} needs a known rank in a trace")
     size = prod(sizes)
-    if size == 0:
-        if indices.shape is not None and 0 in indices.shape:
+    if (size == 0) is True:
+        if empty(indices.shape):
             return indices
         raise IndexError(f"take: there is nothing to take from, got shape {shape}")
     indices = indices.astype("int64")  # the size may be more than a narrow dtype holds

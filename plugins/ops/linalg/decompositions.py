@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, as_tensor, ops
+from ....core.extend import F, Tensor, TensorSpec, as_tensor, ops, provably_equal
 from ..common.batching import leading
 from ..common.op_builders import named, op
+from ..common.sizes import unlike
 from .eigenvalues import eigh, eigvalsh
 from .matmul import matmul
 from .matrices import (
@@ -122,12 +123,12 @@ def _qr_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, mode: str) -> li
     # Walter and Lehmann, "Algorithmic differentiation of linear algebra functions" (2010)
     (x,), (gq, gr), (q, r) = inputs, gs, outputs
     _, rows, columns = sizes_of_matrices(x, "qr")
-    if mode == "complete" and rows != columns:
+    if mode == "complete" and unlike(rows, columns):
         raise ValueError(
             f"qr: no gradient for the complete factors of matrices of shape {x.shape}, whose last "
             "columns are any basis; use mode='reduced'"
         )
-    if rows is not None and columns is not None and rows < columns:
+    if rows is not None and columns is not None and (rows < columns) is True:
         raise ValueError(
             f"qr: no gradient for matrices of shape {x.shape} in a trace that does not know that "
             "they are wider than high; give the function's input_signature their sizes"
@@ -201,8 +202,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     _, rows, columns = sizes_of_matrices(a, "qr")
     if mode == "r":
         return qr(a)[1]
-    if None not in (rows, columns) and rows < columns:
-        # the first columns give q; r is q's view of the others
+    if rows is not None and (rows >= columns) is not True:
+        # the first columns give q; r is q's view of the others, of which there may be none
         left, right = a[..., :rows], a[..., rows:]
         q, r = _qr(left, mode=mode)
         return QRResult(q, ops["concatenate"](r, matmul(conjugate_transpose(q), right), axis=-1))
@@ -244,8 +245,7 @@ def _unit(s: Any) -> Any:
 
 def _may_be_wider(u: Any, vh: Any) -> bool:
     """Return whether one of the square factors may have more vectors than singular values."""
-    sizes = {None if x.shape is None else x.shape[-1] for x in (u, vh)}
-    return len(sizes) > 1 or None in sizes
+    return u.shape is None or vh.shape is None or not provably_equal(u.shape[-1], vh.shape[-1])
 
 
 def _skew(x: Any) -> Any:

@@ -6,10 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, TensorSpec, as_tensor, beside, ops
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    TensorSpec,
+    as_tensor,
+    beside,
+    is_open,
+    ops,
+    smallest,
+)
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
+from ..common.ranks import known_rank
+from ..common.sizes import at_least, unlike
 from .decompositions import svdvals, svdvals_kernel
 from .matmul import matmul
 from .matrices import (
@@ -51,6 +63,11 @@ def _pinv_rule(g: Any, x: Any, out: Any) -> Any:
     rows = rows - F.matmul(x, F.matmul(out, rows))
     columns = columns - F.matmul(F.matmul(columns, out), x)
     return rows + columns - direct
+
+
+def as_real(n: Any) -> Any:
+    """Return a bound as a Python float; in a trace it may be made of sizes."""
+    return n if n is None or is_open(n) else float(n)
 
 
 def _pinv_spec(x: TensorSpec, rcond: float) -> tuple[Any, Any]:
@@ -117,7 +134,7 @@ def pinv(
     share = rtol if rcond is None else rcond
     a = hermitian_part(a, "pinv") if hermitian else as_inexact(a)
     sizes_of_matrices(a, "pinv")
-    return _pinv(a, rcond=1e-15 if share is None else float(share))
+    return _pinv(a, rcond=1e-15 if share is None else as_real(share))
 
 
 def _rank_kernel(xp: Any, x: Any, *, tol: float | None, rtol: float | None) -> Any:
@@ -189,8 +206,8 @@ def matrix_rank(
         return ops["sum"](ops["cast"](above, dtype="int64"), axis=-1)
     return _matrix_rank(
         A,
-        tol=None if tol is None else float(tol),
-        rtol=None if rtol is None else float(rtol),
+        tol=as_real(tol),
+        rtol=as_real(rtol),
     )
 
 
@@ -243,20 +260,25 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
     """
     a, b = as_inexact(a), as_tensor(b)
     _, rows, columns = sizes_of_matrices(a, "lstsq")
-    if None in (rows, columns):
-        raise ValueError(f"lstsq: the sizes of a must be known in a trace, got shape {a.shape}")
+    known_rank(a, "lstsq")
     vector = b.ndim == 1
     sides = ops["expand_dims"](b, axis=-1) if vector else b
-    if sides.ndim < 2 or sides.shape[-2] not in (rows, None):
+    if sides.ndim < 2 or unlike(sides.shape[-2], rows):
         raise np.linalg.LinAlgError(
             f"lstsq: matrices of shape {a.shape} do not fit b of shape {b.shape}"
         )
-    share = max(rows, columns) * np.finfo(a.dtype).eps if rcond is None else rcond
-    x = matmul(_pinv(a, rcond=float(share)), sides)
-    if rows > columns:
+    share = as_real(rcond)
+    if share is None:
+        share = at_least(rows, columns) * float(np.finfo(a.dtype).eps)
+    x = matmul(_pinv(a, rcond=share), sides)
+    more = rows > columns
+    if more is False:
+        residuals = as_tensor(np.zeros(0, real_of(x.dtype)))
+    else:
         off = ops["abs"](sides - matmul(a, x))
         residuals = ops["sum"](off * off, axis=-2, keepdims=False)
-    else:
-        residuals = as_tensor(np.zeros(0, real_of(x.dtype)))
+        if more is not True:  # a trace does not know: none of them, or all
+            known = smallest(at_least(0, rows - columns), 1)
+            residuals = residuals[: residuals.shape[0] * known]
     rank = ops["cast"](matrix_rank(a, rtol=share), dtype="int32")  # LAPACK's integers, in NumPy
     return (ops["squeeze"](x, axis=-1) if vector else x), residuals, rank, svdvals(a)

@@ -27,7 +27,8 @@ from ....core.extend import (
 )
 from ..common.batching import aligned, leading, together
 from ..common.op_builders import named, op
-from ..common.ranks import as_columns, like_columns
+from ..common.ranks import as_columns, known_rank, like_columns
+from ..common.sizes import unlike
 from .matrices import adjoint, inexact, sizes_of_matrices, square_shape, transposed
 
 __all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
@@ -45,7 +46,7 @@ def _solve_spec(a: TensorSpec, b: TensorSpec) -> tuple[Any, Any]:
     shape = square_shape(a, "solve")
     if shape is None or b.shape is None:
         return None, dtype
-    if len(b.shape) < 2 or (shape[-1] != b.shape[-2] and None not in (shape[-1], b.shape[-2])):
+    if len(b.shape) < 2 or unlike(shape[-1], b.shape[-2]):
         raise ValueError(f"solve: matrices of shape {shape} do not fit sides of shape {b.shape}")
     batch = broadcast_shapes(shape[:-2], b.shape[:-2], op="solve") or ()
     return (*batch, *b.shape[-2:]), dtype
@@ -194,7 +195,7 @@ def _solve_triangular_spec(
     batch, rows, columns = sizes_of_matrices(b, "solve_triangular")
     if shape is None or batch is None:
         return None, dtype
-    if shape[-1] != rows and None not in (shape[-1], rows):
+    if unlike(shape[-1], rows):
         raise ValueError(
             f"solve_triangular: matrices of shape {shape} do not fit sides of shape {b.shape}"
         )
@@ -263,9 +264,8 @@ def solve_triangular(a: Any, b: Any, lower: bool = False, unit_diagonal: bool = 
 # -- equations between tensors ---------------------------------------------------------------------
 
 
-def _known_shape(x: Any, name: str) -> tuple[int, ...]:
-    if x.shape is None or None in x.shape:
-        raise ValueError(f"{name}: sizes must be known, got shape {x.shape}")
+def _shape_of(x: Any, name: str) -> tuple[Any, ...]:
+    known_rank(x, name)
     return tuple(x.shape)
 
 
@@ -276,7 +276,7 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of known shape, whose first ``ind`` axes have as many elements as the others.
+        A tensor whose first ``ind`` axes have as many elements as the others.
     ind
         How many axes the map's results have; 2 by default.
 
@@ -289,7 +289,7 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     Raises
     ------
     ValueError
-        If ``ind`` is below 1, or a size is unknown in a trace.
+        If ``ind`` is below 1.
     numpy.linalg.LinAlgError
         If the tensor is no square map, or singular.
 
@@ -302,9 +302,9 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     if count < 1:
         raise ValueError(f"tensorinv: ind must be at least 1, got {ind}")
     x = as_tensor(x)
-    shape = _known_shape(x, "tensorinv")
+    shape = _shape_of(x, "tensorinv")
     rows, columns = shape[:count], shape[count:]
-    if prod(rows) != prod(columns):
+    if unlike(prod(rows), prod(columns)):
         raise np.linalg.LinAlgError(
             f"tensorinv: the first {count} axes of shape {shape} must have as many elements as the "
             "others"
@@ -320,7 +320,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     Parameters
     ----------
     a
-        The coefficients, a tensor of known shape ``b.shape + x.shape``.
+        The coefficients, a tensor of shape ``b.shape + x.shape``.
     b
         The right-hand side.
     axes
@@ -348,9 +348,9 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     if axes is not None:
         last = tuple(operator.index(n) for n in axes)
         a = ops["transpose"](a, axes=(*(n for n in range(a.ndim) if n not in last), *last))
-    shape, size = _known_shape(a, "tensorsolve"), prod(_known_shape(b, "tensorsolve"))
+    shape, size = _shape_of(a, "tensorsolve"), prod(_shape_of(b, "tensorsolve"))
     unknowns = shape[b.ndim :]
-    if prod(unknowns) != size or prod(shape) != size * size:
+    if unlike(prod(unknowns), size) or unlike(prod(shape), size * size):
         raise np.linalg.LinAlgError(
             f"tensorsolve: coefficients of shape {shape} need as many unknowns as equations, "
             f"got b of shape {b.shape}"

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, as_tensor, ops
+from ....core.extend import F, TensorSpec, as_tensor, known_size, ops, smallest
+from ..common.sizes import unlike
 
 __all__ = [
     "adjoint",
@@ -92,10 +93,8 @@ def real_of(dtype: Any) -> Any:
 def square_shape(x: TensorSpec, name: str) -> Any:
     """Return the shape of square matrices; raise if they are not."""
     shape = x.shape
-    if shape is not None:
-        fits = len(shape) > 1 and (shape[-1] == shape[-2] or None in shape[-2:])
-        if not fits:
-            raise np.linalg.LinAlgError(f"{name}: square matrices are needed, got shape {shape}")
+    if shape is not None and (len(shape) < 2 or unlike(*shape[-2:])):
+        raise np.linalg.LinAlgError(f"{name}: square matrices are needed, got shape {shape}")
     return shape
 
 
@@ -110,7 +109,10 @@ def sizes_of_matrices(x: TensorSpec, name: str) -> tuple[Any, Any, Any]:
 
 def smaller_size(rows: Any, columns: Any) -> Any:
     """Return the smaller of two sizes, None if one is unknown."""
-    return None if None in (rows, columns) else min(rows, columns)
+    if rows is None or columns is None:
+        return None
+    both_known = known_size(rows) and known_size(columns)
+    return min(rows, columns) if both_known else smallest(rows, columns)
 
 
 def with_sizes(batch: Any, *sizes: Any) -> Any:

@@ -13,6 +13,7 @@ from ..common.batching import along
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
+from ..common.sizes import empty, never_empty
 from .matrices import as_inexact, real_of
 
 __all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
@@ -101,10 +102,11 @@ def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
 
 def _largest(sizes: Any, axis: Any, keepdims: Any, extreme: str = "max") -> Any:
     """Return the largest (or smallest) of numbers that are not negative, 0 of none."""
-    if sizes.shape is not None and 0 in sizes.shape:
+    if sizes.shape is not None:
         axes = reduced_axes(axis, len(sizes.shape), "norm")
-        if 0 in [sizes.shape[i] for i in axes]:
+        if empty([sizes.shape[i] for i in axes]):
             return ops["sum"](sizes, axis=axis, keepdims=keepdims)
+        sizes = never_empty(sizes, axes)
     return ops[extreme](sizes, axis=axis, keepdims=keepdims)
 
 
@@ -114,11 +116,11 @@ def _without_noise(values: Any, x: Any) -> Any:
     There the sum of them has a kink, and its gradient is the least of all subgradients. Rounded
     values would give any other, and second derivatives of the size of their reciprocals.
     """
-    if values.shape is not None and 0 in values.shape:
+    if empty(values.shape):
         return values
     fixed = ops["stop_gradient"](values)
     sizes = [ops["size_over"](ops["real"](x), axis=axis) for axis in (-2, -1)]
-    noise = ops["max"](fixed, axis=-1, keepdims=True) * float(np.finfo(values.dtype).eps)
+    noise = _largest(fixed, -1, True) * float(np.finfo(values.dtype).eps)
     return ops["where"](fixed > noise * ops["maximum"](*sizes), values, fixed)
 
 
@@ -315,7 +317,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
     2.0
     """
     x = as_inexact(x)
-    if x.shape is not None and (len(x.shape) < 2 or 0 in x.shape[-2:]):
+    if x.shape is not None and (len(x.shape) < 2 or empty(x.shape[-2:])):
         raise np.linalg.LinAlgError(f"cond: matrices with elements are needed, got {x.shape}")
     if p in (None, 2, -2):
         s = ops["svdvals"](x)

@@ -10,7 +10,8 @@ import numpy as np
 from ....core.extend import F, Op, Tensor, among, as_tensor, beside, ops
 from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
+from ..common.ranks import differ, known_rank
+from ..common.sizes import ensured, unlike
 from .matmul import matmul
 from .tensordot import tensordot
 
@@ -118,7 +119,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     (3+0j)
     """
     x, y = (ops["reshape"](t, shape=(-1,)) for t in among((a, b)))
-    if x.shape != y.shape and None not in (*x.shape, *y.shape):
+    if differ(x.shape, y.shape):
         raise ValueError(f"vdot: a has {x.shape[0]} elements, b has {y.shape[0]}")
     return matmul(ops["conj"](x) if x.dtype.kind == "c" else x, y)
 
@@ -157,8 +158,9 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     if along >= 0 and len(ranks) > 1:  # the same number means another axis of each
         x1, x2 = (ops["moveaxis"](x, source=(along,), destination=(-1,)) for x in (x1, x2))
         along = -1
-    if sizes[0] != sizes[1] and None not in sizes:
-        raise ValueError(f"vecdot: the sizes of axis {axis} differ: {sizes[0]} and {sizes[1]}")
+    if None not in ranks:
+        words = f"vecdot: the sizes of axis {axis} differ: {sizes[0]} and {sizes[1]}"
+        x1 = ensured(x1, sizes[0] == sizes[1], words)
     left = ops["conj"](x1) if x1.dtype.kind == "c" else x1
     products = ops["multiply"](left, x2)
     total = ops["sum"](products, axis=along, keepdims=False)
@@ -166,13 +168,12 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     return total if total.dtype == products.dtype else total.astype(products.dtype)
 
 
-def _size_along(x: Any, axis: Any) -> int | None:
+def _size_along(x: Any, axis: Any) -> Any:
     if x.shape is None:
         return None
     if not x.shape:
         raise ValueError("vecdot: vectors are needed, got shape ()")
-    size: int | None = x.shape[reduced_axes(axis, len(x.shape), "vecdot")[0]]
-    return size
+    return x.shape[reduced_axes(axis, len(x.shape), "vecdot")[0]]
 
 
 @named
@@ -246,7 +247,7 @@ def _merged_shape(shape: Any) -> Any:
     if shape is None:
         return None
     pairs = zip(shape[::2], shape[1::2], strict=True)
-    return tuple(None if None in pair else pair[0] * pair[1] for pair in pairs)
+    return tuple(None if n is None or m is None else n * m for n, m in pairs)
 
 
 def _merge_pairs_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -307,7 +308,7 @@ def cross(
     for name, x, along in (("a", a, axisa), ("b", b, axisb)):
         if x.shape is not None:
             (place,) = reduced_axes(as_axis(along, "cross"), len(x.shape), "cross")
-            if x.shape[place] not in (2, 3, None):
+            if unlike(x.shape[place], 2) and unlike(x.shape[place], 3):
                 raise ValueError(
                     f"cross: vectors must have 3 elements, got shape {x.shape} for {name} "
                     f"with axis {along}"
@@ -476,19 +477,19 @@ def _cuts(sizes: list[Any]) -> dict[tuple[int, int], int]:
     """Return where to cut each chain ``i..j``; matrix i is ``(sizes[i], sizes[i + 1])``."""
     count = len(sizes) - 1
     cuts: dict[tuple[int, int], int] = {}
-    work = dict.fromkeys(((i, i) for i in range(count)), 0)
+    work: dict[tuple[int, int], Any] = dict.fromkeys(((i, i) for i in range(count)), 0)
     for length in range(1, count):
         for i in range(count - length):
             j = i + length
-            if None in sizes:
-                cuts[i, j] = j - 1
-                continue
             costs = [
                 work[i, k] + work[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
                 for k in range(i, j)
             ]
-            work[i, j] = min(costs)
-            cuts[i, j] = i + costs.index(min(costs))
+            # in a trace nobody may know which is the least: then from the left
+            least = (k for k, cost in enumerate(costs) if all((cost <= c) is True for c in costs))
+            place = next(least, len(costs) - 1)
+            work[i, j] = costs[place]
+            cuts[i, j] = i + place
     return cuts
 
 

@@ -15,6 +15,7 @@ from ....core.extend import NONDIFF, F, Op, Shared, Tensor, among, rank_of
 from ..common.axes import as_axis, reduced_axes
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
+from ..common.sizes import unlike
 from ..shapes.joining import common_dtype
 from .einsum import unused_label
 from .matmul import adjoint_spec
@@ -33,7 +34,7 @@ def _contracted(x: Any, y: Any, axes: Pairs) -> Pairs:
     if len(result[0]) != len(result[1]):
         raise ValueError(f"tensordot: axes {axes} do not come in pairs")
     for i, j in zip(*result, strict=True):
-        if x[i] != y[j] and None not in (x[i], y[j]):
+        if unlike(x[i], y[j]):
             raise ValueError(f"tensordot: shapes {x} and {y} differ on axes {i} and {j}")
     return result  # type: ignore[return-value]
 

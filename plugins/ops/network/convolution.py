@@ -25,6 +25,7 @@ from ....core.extend import (
 from ..common.batching import merged, split_first
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
+from ..common.sizes import unlike
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
 from .channels import apart, as_channels, as_examples, side_by_side, with_examples
@@ -148,12 +149,12 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
             f"{name}: images of shape {x} and filters of shape {w} must have as many axes: "
             "(batch, spatial axes, channels) and (spatial axes, input channels, output channels)"
         )
-    if None not in (x[-1], w[-2]) and x[-1] != w[-2] * groups:
+    if w[-2] is not None and unlike(x[-1], w[-2] * groups):
         raise ValueError(
             f"{name}: images of shape {x} have {x[-1]} channels, filters of shape {w} in {groups} "
             f"groups need {w[-2] * groups}"
         )
-    if w[-1] is not None and w[-1] % groups:
+    if w[-1] is not None and unlike(w[-1] % groups, 0):
         raise ValueError(f"{name}: {w[-1]} filters do not divide into {groups} groups")
     return (x[0], *window_counts(x[1:-1], w[:-2], settings), w[-1])
 
@@ -496,7 +497,5 @@ def depthwise_conv(
     w, settings = prepared("depthwise_conv", filters, None, strides, padding, dilations)
     shape: Any = w.shape
     *window, channels, multiplier = shape
-    if None in shape:
-        raise ValueError(f"depthwise_conv: the filters' sizes must be known, got shape {shape}")
     w = ops["reshape"](w, shape=(*window, 1, channels * multiplier))
     return _conv(x, w, **settings, groups=channels)

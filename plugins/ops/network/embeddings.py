@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, Tensor, as_batched, as_dtype, as_tensor, default_dtype
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    as_batched,
+    as_dtype,
+    as_size,
+    as_tensor,
+    default_dtype,
+)
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
+from ..common.sizes import unlike
 from ..indexing.batched_index import example_numbers
 from ..indexing.take import take
 
@@ -70,8 +79,8 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
     if indices.dtype.kind not in "iu":
         raise TypeError(f"one_hot: indices must be integers, got dtype {indices.dtype}")
     wanted = default_dtype() if dtype is None else as_dtype(dtype)
-    count = operator.index(depth)
-    if count < 0:
+    count = as_size(depth, "one_hot")
+    if (count < 0) is True:
         raise ValueError(f"one_hot: depth must be at least 0, got {depth}")
     return _one_hot(indices, depth=count, dtype=wanted.name)
 
@@ -116,8 +125,7 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
 def _segment_shape(x: Any, ids: Any, num: int) -> Any:
     if x is None or ids is None:
         return None
-    fits = len(ids) == 1 and len(x) >= 1 and (ids[0] == x[0] or None in (ids[0], x[0]))
-    if not fits:
+    if len(ids) != 1 or not x or unlike(ids[0], x[0]):
         raise ValueError(
             "segment_sum: segment_ids have one axis, as long as the first axis of data, "
             f"got shapes {ids} and {x}"
@@ -146,8 +154,6 @@ def _segment_sum_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[s
         return F.swapaxes(op.raw(rows, ids, **params), axis1=0, axis2=1)
     x = x if bx else as_batched(x, ids)
     size, num = ids.shape[0], params["num"]
-    if None in (size, *ids.shape, *x.shape):
-        raise TraceError("segment_sum: vmap over segment_ids needs known sizes in a trace")
     first = F.expand_dims(F.multiply(example_numbers(ids), num), axis=1)
     apart = F.reshape(F.add(ids, first), shape=(size * x.shape[1],))
     rows = F.reshape(x, shape=(size * x.shape[1], *x.shape[2:]))
@@ -204,4 +210,4 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     if num_segments is None:
         values = np.asarray(ids.numpy())
         num_segments = int(values.max()) + 1 if values.size else 0
-    return _segment_sum(data, ids, num=operator.index(num_segments))
+    return _segment_sum(data, ids, num=as_size(num_segments, "segment_sum"))

@@ -14,6 +14,8 @@ from ....core.extend import F, Op, Tensor, as_tensor, ops
 from ..common.axes import one_axis, reduced_axes
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
+from ..common.ranks import differ
+from ..common.sizes import ensured_alike
 
 __all__ = [
     "binary_cross_entropy",
@@ -27,16 +29,13 @@ __all__ = [
 
 
 def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:
-    """Return two tensors of one shape, as far as a trace knows."""
+    """Return two tensors of one shape; where a trace does not know it, each run asks."""
     labels, other = as_tensor(labels), as_tensor(other)
-    known = labels.shape is not None and other.shape is not None
-    if known and (
-        len(labels.shape) != len(other.shape)
-        or any(n != m and None not in (n, m) for n, m in zip(labels.shape, other.shape))
-    ):
-        raise ValueError(
-            f"{name}: labels and {called} must have one shape, got {labels.shape} and {other.shape}"
-        )
+    words = f"{name}: labels and {called} must have one shape, got {labels.shape} and {other.shape}"
+    if differ(labels.shape, other.shape):
+        raise ValueError(words)
+    if labels.shape is not None and other.shape is not None:
+        labels = ensured_alike(labels, other.shape, words)
     return labels, other
 
 

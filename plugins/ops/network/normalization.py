@@ -20,6 +20,8 @@ from ..common.batching import leading
 from ..common.gradients import as_like
 from ..common.kernels import reals
 from ..common.op_builders import named, op
+from ..common.ranks import differ
+from ..common.sizes import agreed, unlike
 
 __all__ = ["batch_normalization", "group_normalization", "layer_normalization"]
 
@@ -149,12 +151,12 @@ def _channels(x: TensorSpec, gamma: TensorSpec, axis: int) -> Any:
         return gamma.shape
     (along,) = reduced_axes(axis, len(x.shape), "batch_norm_training")
     size = x.shape[along]
-    if gamma.shape is not None and gamma.shape != (size,) and None not in (*gamma.shape, size):
+    if differ(gamma.shape, (size,)):
         raise ValueError(
             f"batch_norm_training: gamma of shape {gamma.shape} does not fit axis {axis} of x, "
             f"of shape {x.shape}"
         )
-    return gamma.shape if size is None else (size,)
+    return (size if gamma.shape is None else agreed(size, *gamma.shape),)
 
 
 def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsilon: float) -> Any:
@@ -311,7 +313,7 @@ def _in_groups(shape: Any, groups: int) -> Any:
     if shape is None:
         return None
     channels = shape[-1] if shape else 1
-    if channels is not None and channels % groups:
+    if channels is not None and unlike(channels % groups, 0):
         raise ValueError(
             f"group_normalization: {channels} channels of shape {shape} do not divide into "
             f"{groups} groups"

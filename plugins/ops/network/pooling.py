@@ -15,6 +15,7 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
 from ..common.batching import merged, split_first, together
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
+from ..common.sizes import empty
 from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
 __all__ = ["avg_pool", "avg_pool1d", "avg_pool2d", "max_pool", "max_pool1d", "max_pool2d"]
@@ -32,6 +33,8 @@ def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Paddi
             f"{name}: windows of {len(window)} axes do not fit images of shape {x}: "
             "(batch, spatial axes, channels)"
         )
+    if empty(window):
+        raise ValueError(f"{name}: windows must be positive integers, got {window}")
     settings = {"strides": strides, "padding": padding, "dilations": (1,) * len(window)}
     return (x[0], *window_counts(x[1:-1], window, settings), x[-1])
 

@@ -12,6 +12,8 @@ from ..common.batching import along, leading
 from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
+from ..common.ranks import differ
+from ..common.sizes import agreed
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
 
@@ -25,15 +27,12 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
         )
     if logits is None or labels is None:
         return labels
-    fits = len(labels) == len(logits) - 1 and all(
-        n == m or n is None or m is None for n, m in zip(labels, logits, strict=False)
-    )
-    if not fits:
+    if differ(labels, logits[:-1]):
         raise ValueError(
             "sparse_softmax_cross_entropy: labels have one axis less than logits, "
             f"got labels of shape {labels} and logits of shape {logits}"
         )
-    return labels
+    return tuple(map(agreed, labels, logits[:-1]))
 
 
 def check_labels(xp: Any, logits: Any, labels: Any) -> None:
@@ -144,15 +143,14 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Ten
 def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
     if logits is None or labels is None:
         return None
-    if len(labels) != len(logits) or any(
-        n != m and None not in (n, m) for n, m in zip(labels, logits, strict=True)
-    ):
+    if differ(labels, logits):
         raise ValueError(
             "softmax_cross_entropy: labels and logits must have one shape, "
             f"got labels of shape {labels} and logits of shape {logits}"
         )
     (along,) = reduced_axes(axis, len(logits), "softmax_cross_entropy")
-    return (*logits[:along], *logits[along + 1 :])
+    shape = tuple(map(agreed, logits, labels))
+    return (*shape[:along], *shape[along + 1 :])
 
 
 def dense_kernel(xp: Any, logits: Any, labels: Any, *, axis: int = -1) -> Any:

@@ -9,6 +9,7 @@ from ....core.extend import F, Op, Tensor, as_batched
 from ..common.batching import merged, split_first
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
+from ..common.sizes import at_least, unlike
 from ..shapes.joining import common_dtype
 from .channels import apart, side_by_side, with_examples
 from .convolution import conv_settings, filters_gradient, images_of, prepared
@@ -19,16 +20,16 @@ __all__ = ["conv1d_transpose", "conv2d_transpose", "conv_transpose"]
 
 def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return the spatial sizes of images of which a convolution has the given ones."""
-    result: list[int | None] = []
+    result: list[Any] = []
     for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
         stride, dilation, padding = (settings[x] for x in ("strides", "dilations", "padding"))
-        if n is None or k is None:
+        if n is None or (k is None and padding != "same"):
             result.append(None)
         elif padding == "same":
             result.append(n * stride[i])
         else:
             around = 0 if padding == "valid" else sum(padding[i])
-            result.append(max((n - 1) * stride[i] + (k - 1) * dilation[i] + 1 - around, 0))
+            result.append(at_least(0, (n - 1) * stride[i] + (k - 1) * dilation[i] + 1 - around))
     return tuple(result)
 
 
@@ -41,7 +42,7 @@ def transpose_shape(x: Any, w: Any, settings: dict[str, Any]) -> Any:
         )
     if x is None or w is None:
         return None
-    if len(x) != len(w) or (x[-1] != w[-1] and None not in (x[-1], w[-1])):
+    if len(x) != len(w) or unlike(x[-1], w[-1]):
         raise ValueError(
             f"conv_transpose: images of shape {x} do not fit filters of shape {w}: "
             "(batch, spatial axes, input channels) and "

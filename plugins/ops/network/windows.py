@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_tensor
+from ....core.extend import as_size, as_tensor, is_open
+from ..common.sizes import at_least
 
 __all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
 
@@ -92,15 +92,18 @@ def _pads(
 
 def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return how many windows there are along each axis, None where it is unknown."""
-    result: list[int | None] = []
+    result: list[Any] = []
+    padding = settings["padding"]
     for i, (n, k) in enumerate(zip(sizes, kernel, strict=True)):
-        if n is None or k is None:
-            result.append(None)
-            continue
-        padding = settings["padding"]
-        one = padding if isinstance(padding, str) else (padding[i],)
         stride, dilation = settings["strides"][i], settings["dilations"][i]
-        result += Windows((n,), (k,), (stride,), one, (dilation,)).out
+        if n is None or (k is None and padding != "same"):
+            result.append(None)
+        elif padding == "same":
+            result.append((n + stride - 1) // stride)
+        else:
+            around = 0 if padding == "valid" else sum(padding[i])
+            last = (n + around - (k - 1) * dilation - 1) // stride
+            result.append(at_least(0, last + 1))
     return tuple(result)
 
 
@@ -110,11 +113,11 @@ def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[st
 def per_axis(value: Any, count: int, what: str, name: str) -> Sizes:
     """Return one positive number per spatial axis, from one number or a sequence of them."""
     try:
-        given = tuple(map(operator.index, value)) if np.ndim(value) else (operator.index(value),)
+        given = tuple(as_size(n, name) for n in (value if np.ndim(value) else [value]))
     except TypeError:
         raise TypeError(f"{name}: {what} must be integers, got {value!r}") from None
     given = given * count if len(given) == 1 else given
-    if len(given) != count or any(n < 1 for n in given):
+    if len(given) != count or any((n < 1) is True for n in given):
         raise ValueError(f"{name}: {what} must be {count} positive integers, got {value!r}")
     return given
 
@@ -126,9 +129,12 @@ def as_padding(padding: Any, count: int, name: str) -> Padding:
             return padding.lower()
     else:
         given = np.asarray(padding)
-        if given.dtype.kind in "iu" and given.shape in ((), (2,), (count, 2)) and given.min() >= 0:
+        integers = given.dtype.kind in "iu" or any(map(is_open, given.flat))
+        if integers and given.shape in ((), (2,), (count, 2)):
             pairs = np.broadcast_to(given, (count, 2))
-            return tuple((int(a), int(b)) for a, b in pairs)
+            widths = tuple((as_size(a, name), as_size(b, name)) for a, b in pairs)
+            if not any((n < 0) is True for pair in widths for n in pair):
+                return widths
     raise ValueError(
         f"{name}: padding must be 'same', 'valid', a number, or {count} pairs (before, after), "
         f"got {padding!r}"

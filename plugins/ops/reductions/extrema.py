@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, is_open, ops
 from ..common.axes import Axis, axis_over, optional_axis, reduced_axes, reduced_shape
 from ..common.batching import flattened
 from ..common.op_builders import named
+from ..common.sizes import empty, never_empty
 from .builder import reduction, same_dtype
 from .options import chosen, kept_by, start_of
 
@@ -46,12 +47,20 @@ def _bounded_extreme(name: str, x: Any, axis: Any, keepdims: bool, initial: Any,
         raise ValueError(f"{name}: where= needs initial=, for lines in which nothing counts")
     bound = start_of(initial, x, name)
     x = chosen(x, kept_by(x, where, name), bound)
+    sizes: list[Any] = []
     if x.shape is not None:
         left = reduced_shape(x.shape, along, keepdims, name)
-        if 0 in [x.shape[i] for i in reduced_axes(along, len(x.shape), name)]:
+        axes = reduced_axes(along, len(x.shape), name)
+        sizes = [x.shape[i] for i in axes]
+        if empty(sizes):
             return ops["broadcast_to"](bound, shape=left)
+        x = never_empty(x, axes)
     found = ops[name](x, axis=along, keepdims=keepdims)
-    return ops[f"{name}imum"](found, bound)
+    found = ops[f"{name}imum"](found, bound)
+    for size in sizes:
+        if is_open(size > 0):
+            found = ops["where"](size > 0, found, bound)
+    return found
 
 
 def max(

@@ -9,6 +9,7 @@ import numpy as np
 from ....core.extend import as_dtype, as_tensor, beside, broadcast_shapes, ops
 from ..common.axes import Axis
 from ..common.dtypes import inexact, real_of
+from ..common.ranks import differ
 
 __all__ = [
     "averaged",
@@ -39,7 +40,7 @@ def kept_by(x: Any, where: Any, name: str) -> Any:
     where = beside(where, x)
     where = where if where.dtype.kind == "b" else where != 0
     joined = broadcast_shapes(x.shape, where.shape, op=name)
-    if joined is not None and None not in joined and joined != x.shape:
+    if differ(joined, x.shape):
         raise ValueError(
             f"{name}: where of shape {where.shape} does not broadcast to shape {x.shape}"
         )

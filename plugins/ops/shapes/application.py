@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import Operators, Tensor, as_tensor, beside, ops
+from ....core.extend import (
+    Operators,
+    Tensor,
+    as_tensor,
+    beside,
+    is_open,
+    known_size,
+    ops,
+    vmap,
+)
 from ..common.axes import axis_of
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named
-from ..common.ranks import known_rank
+from ..common.ranks import differ, known_rank
 from .joining import stack
 from .splitting import unstack
 from .transposition import moveaxis
@@ -33,7 +43,7 @@ def apply_along_axis(
     axis
         The axis along which the vectors are.
     x
-        A tensor of known shape, with at least one axis.
+        A tensor with at least one axis.
     args, kwargs
         What else ``func1d`` takes.
 
@@ -45,14 +55,14 @@ def apply_along_axis(
     Raises
     ------
     ValueError
-        If a size is unknown, there are no vectors, or results differ in shape.
+        If there are no vectors, or results differ in shape.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
     Notes
     -----
-    The function is called once per vector; :func:`gradtape.vmap` is quicker where it is made of
-    ops that know batches.
+    The function is called once per vector; :func:`gradtape.vmap`, which a trace takes that does not
+    know how many there are, is quicker where it is made of ops that know batches.
 
     Examples
     --------
@@ -62,24 +72,35 @@ def apply_along_axis(
     x = as_tensor(x)
     along = axis_of(x, axis, "apply_along_axis") % x.ndim
     around = (*x.shape[:along], *x.shape[along + 1 :])
-    if None in around:
-        raise ValueError(
-            f"apply_along_axis: how many vectors there are is unknown in this trace, of shape "
-            f"{x.shape}; give the argument's TensorSpec its sizes, or use gradtape.vmap"
-        )
+    lines = moveaxis(x, along, -1)
+    if any(map(is_open, around)):
+        return _along_open_axes(lambda line: func1d(line, *args, **kwargs), lines, along)
     if 0 in around:
         raise ValueError(f"apply_along_axis: there are no vectors in the shape {x.shape}")
-    lines = moveaxis(x, along, -1)
     results = [as_tensor(func1d(lines[place], *args, **kwargs)) for place in np.ndindex(around)]
     rank = known_rank(results[0], "apply_along_axis")
-    if None not in results[0].shape:
+    if all(map(known_size, results[0].shape)):
         joined = ops["reshape"](stack(results), shape=(*around, *results[0].shape))
     else:  # a trace does not know how much the function gives
         for size in around[::-1]:
             results = [stack(results[i : i + size]) for i in range(0, len(results), size)]
         joined = results[0]
-    last = tuple(range(len(around), len(around) + rank))
+    return _placed(joined, len(around), along, rank)
+
+
+def _placed(joined: Any, first: int, along: int, rank: int) -> Any:
+    """Return results, whose axes begin at ``first``, with them from ``along`` on."""
+    last = tuple(range(first, first + rank))
     return moveaxis(joined, last, tuple(range(along, along + rank))) if rank else joined
+
+
+def _along_open_axes(fn: Callable[[Any], Any], lines: Any, along: int) -> Any:
+    """Apply a function to all vectors at once, where a trace does not know how many there are."""
+    *around, size = lines.shape
+    results = as_tensor(vmap(fn)(ops["reshape"](lines, shape=(prod(around), size))))
+    rank = known_rank(results, "apply_along_axis") - 1
+    joined = ops["reshape"](results, shape=(*around, *results.shape[1:]))
+    return _placed(joined, len(around), along, rank)
 
 
 @named
@@ -121,7 +142,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     x = as_tensor(x)
     conditions = [beside(condition, x) for condition in _conditions(condlist, x)]
     shapes = [condition.shape for condition in conditions]
-    if None not in shapes and len(set(map(len, shapes))) > 1:
+    if all(shape is not None for shape in shapes) and len(set(map(len, shapes))) > 1:
         raise ValueError(f"piecewise: conditions have one shape, got {shapes}")
     masks = [_mask(condition, x) for condition in conditions]
     if len(funclist) == len(masks) + 1:
@@ -142,7 +163,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             result = ops["cast_like"](ops["where"](_across(mask, x), beside(made, x), result), x)
             continue
         picked = x[mask]
-        if picked.shape is not None and picked.shape[0] == 0:
+        if picked.shape is not None and (picked.shape[0] == 0) is True:
             continue
         values = ops["cast_like"](beside(made(picked, *args, **kw), x), x)
         result = result.at[mask].set(values)
@@ -160,9 +181,8 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
 
 def _mask(mask: Any, x: Any) -> Any:
     shape = mask.shape
-    if None not in (shape, x.shape):
-        known = zip(shape, x.shape, strict=False)
-        if len(shape) > x.ndim or any(n != m and None not in (n, m) for n, m in known):
+    if shape is not None and x.shape is not None:
+        if differ(shape, x.shape[: len(shape)]):
             raise IndexError(
                 f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
             )
@@ -171,6 +191,6 @@ def _mask(mask: Any, x: Any) -> Any:
 
 def _across(mask: Any, x: Any) -> Any:
     """Return a mask of the leading axes of ``x`` with the rest as axes of size 1."""
-    if None in (mask.shape, x.shape) or mask.ndim in (0, x.ndim):
+    if mask.shape is None or x.shape is None or mask.ndim in (0, x.ndim):
         return mask
     return ops["expand_dims"](mask, axis=tuple(range(mask.ndim, x.ndim)))

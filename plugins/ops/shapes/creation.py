@@ -15,6 +15,7 @@ from ....core.extend import (
     UnaryOp,
     as_dtype,
     as_shape,
+    as_size,
     as_tensor,
     default_dtype,
     is_open,
@@ -22,12 +23,19 @@ from ....core.extend import (
     row_of,
 )
 from ..common.op_builders import named, op, same_spec
+from .made import made, open_among
 
 __all__ = ["eye", "full", "full_like", "identity", "ones", "ones_like", "zeros", "zeros_like"]
 
 
 def number_dtype(dtype: Any) -> np.dtype[Any]:
     return default_dtype() if dtype is None else as_dtype(dtype)
+
+
+def matrix_of(maker: str, n: Any, m: Any, k: Any, dtype: Any) -> Tensor:
+    """Return a matrix of sizes that are open, made as NumPy makes one."""
+    sizes = (as_size(x, maker) for x in (n, n if m is None else m, k))
+    return made(maker, *sizes, dtype=number_dtype(dtype))
 
 
 def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
@@ -163,6 +171,8 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
+    if open_among(n, m, k):
+        return matrix_of("eye", n, m, k, dtype)
     return as_tensor(np.eye(n, m, k, dtype=number_dtype(dtype)))
 
 

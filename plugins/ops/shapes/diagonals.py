@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,22 @@ from ....core.extend import (
     Shared,
     Tensor,
     TensorSpec,
+    as_size,
     as_tensor,
     beside,
     check_held,
+    largest,
     ops,
     rank_of,
     row_of,
-    unsure,
+    smallest,
 )
 from ..common.batching import leading, together
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from .creation import number_dtype
+from .creation import matrix_of, number_dtype
+from .made import filled_places, made, open_among
+from .ranges import arange
 
 __all__ = ["diag", "diagflat", "diagonal", "fill_diagonal", "tri", "tril", "triu"]
 
@@ -54,7 +57,8 @@ def _diagonal_spec(x: TensorSpec, *, offset: int) -> tuple[Any, Any]:
     rows, columns = x.shape[-2:]
     if rows is None or columns is None:
         return (*x.shape[:-2], None), x.dtype
-    return (*x.shape[:-2], max(0, min(rows + min(offset, 0), columns - max(offset, 0)))), x.dtype
+    count = smallest(rows + smallest(offset, 0), columns - largest(offset, 0))
+    return (*x.shape[:-2], largest(count, 0)), x.dtype
 
 
 def _diagonal_adjoint(xp: Any, g: Any, like: Any, *, offset: int = 0) -> Any:
@@ -150,7 +154,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """
     if (axis1, axis2) != (-2, -1):
         x = ops["moveaxis"](x, source=(axis1, axis2), destination=(-2, -1))
-    return _diagonal(x, offset=operator.index(offset))
+    return _diagonal(x, offset=as_size(offset, "diagonal"))
 
 
 @named
@@ -182,9 +186,9 @@ def diag(v: Any, k: int = 0) -> Tensor:
     """
     v = as_tensor(v)
     if known_rank(v, "diag") == 1:
-        return _diag(v, k=operator.index(k))
+        return _diag(v, k=as_size(k, "diag"))
     if v.ndim == 2:
-        return _diagonal(v, offset=operator.index(k))
+        return _diagonal(v, offset=as_size(k, "diag"))
     raise ValueError(f"diag: a vector or matrix is needed, got shape {v.shape}")
 
 
@@ -239,8 +243,7 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     Raises
     ------
     ValueError
-        If ``x`` has one axis or none, more than two of other sizes, a trace does not know them, or
-        ``val`` is empty.
+        If ``x`` has one axis or none, or more than two of other sizes, or ``val`` is empty.
 
     Examples
     --------
@@ -248,24 +251,26 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     [[5.0, 1.0, 1.0], [1.0, 5.0, 1.0]]
     """
     x = as_tensor(x)
-    if unsure(x.shape):
-        raise ValueError(f"fill_diagonal: the sizes must be known, the shape is {x.shape}")
-    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+    rank = known_rank(x, "fill_diagonal")
+    if rank < 2 or (rank > 2 and any((n == x.shape[0]) is False for n in x.shape)):
         raise ValueError(
             "fill_diagonal: a matrix is needed, or more than two axes of one size, got shape "
             f"{x.shape}"
         )
-    places = np.zeros(x.shape, np.int64)
-    np.fill_diagonal(places, 1, wrap)
-    (places,) = places.ravel().nonzero()
     check_held(val, x.dtype, "fill_diagonal")
     value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
-    if value.shape == (0,):
+    (size,) = value.shape
+    if (size == 0) is True:
         raise ValueError("fill_diagonal: there is no element in val")
-    if value.shape != (1,):
-        if unsure(value.shape):
-            raise ValueError(f"fill_diagonal: the sizes of val must be known, got {val.shape}")
-        value = ops["take"](value, beside(np.arange(len(places)) % value.shape[0], x), axis=0)
+    if open_among(*x.shape):
+        places: Any = made("diagonal", x.shape, bool(wrap))
+    else:
+        places = filled_places(x.shape, wrap)
+    if (size == 1) is not True:
+        numbers = arange(places.shape[0]) if open_among(size, *places.shape) else (
+            np.arange(len(places))
+        )
+        value = ops["take"](value, beside(numbers % size, x), axis=0)
     flat = ops["reshape"](x, shape=(-1,)).at[beside(places, x)].set(value)
     return ops["reshape"](flat, shape=x.shape)
 
@@ -300,6 +305,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.tri(3, dtype="int64").tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
+    if open_among(N, M, k):
+        return matrix_of("tri", N, M, k, dtype)
     return as_tensor(np.tri(N, M, k, dtype=number_dtype(dtype)))
 
 
@@ -367,7 +374,7 @@ def tril(x: Any, k: int = 0) -> Tensor:
     >>> gt.tril(gt.ones((3, 3))).tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
-    return ops["tril"](x, k=operator.index(k))
+    return ops["tril"](x, k=as_size(k, "tril"))
 
 
 @named
@@ -397,4 +404,4 @@ def triu(x: Any, k: int = 0) -> Tensor:
     >>> gt.triu(gt.ones((2, 3)), k=1).tolist()
     [[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]
     """
-    return ops["triu"](x, k=operator.index(k))
+    return ops["triu"](x, k=as_size(k, "triu"))

@@ -6,38 +6,38 @@ Where elements go is worked out by NumPy itself, on their numbers; one op then p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.extend import Tensor, as_shape, as_tensor, beside, ops
+from ....core.extend import Tensor, as_shape, as_tensor, beside, is_open, ops
 from ..common.axes import axis_of
 from ..common.op_builders import named
+from ..common.ranks import known_rank
 from .joining import concatenate
+from .made import as_sizes, index_of, made, open_among
+from .ranges import arange
 from .transposition import moveaxis
 
 __all__ = ["append", "delete", "insert", "resize", "trim_zeros"]
 
 
-def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, int]:
-    """Return ``x`` (flattened without an axis), the axis from 0, and its size, which is known."""
+def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, Any]:
+    """Return ``x`` (flattened without an axis), the axis from 0, and its size."""
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
-    along = axis_of(x, axis, name) % x.ndim
-    size = x.shape[along]
-    if size is None:
-        raise ValueError(
-            f"{name}: the size of axis {axis} is unknown in this trace, got shape {x.shape}; give "
-            "the function's input_signature a known size"
-        )
-    return x, along, size
+    along = axis_of(x, axis, name) % known_rank(x, name)
+    return x, along, x.shape[along]
 
 
 def _on_host(obj: Any, name: str) -> Any:
     """Return an index of known value as NumPy takes it."""
     if isinstance(obj, (slice, int)):
         return obj
+    if open_among(obj):
+        return as_sizes(obj, name)
     index = np.asarray(obj)
     if not index.size:
         return index.astype(np.intp)
@@ -52,10 +52,14 @@ def _cut(x: Any, along: int, end: int, start: int) -> list[Any]:
     return [x[(*before, slice(None, end))], x[(*before, slice(start, None))]]
 
 
-def _count(index: Any, size: int) -> int:
+def _count(index: Any, size: Any) -> Any:
     """Return how many places an index has."""
     if isinstance(index, slice):
+        if open_among(size, index.start, index.stop, index.step):
+            return arange(size)[index].shape[0]
         return len(range(*index.indices(size)))
+    if isinstance(index, tuple) or is_open(index):
+        return len(index) if isinstance(index, tuple) else 1
     if np.ndim(index) == 0:
         return 1
     return int(np.count_nonzero(index)) if index.dtype.kind == "b" else len(index)
@@ -126,7 +130,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
         Which to leave out: an integer, a slice, a vector of integers or of booleans, of known
         value.
     axis
-        The axis; its size must be known. Without it, ``x`` is flattened.
+        The axis. Without it, ``x`` is flattened.
 
     Returns
     -------
@@ -147,11 +151,20 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     """
     x, along, size = _lines(as_tensor(x), axis, "delete")
     index = _on_host(obj, "delete")
+    if _open_places(size, index):
+        return ops["take"](x, made("deleted", size, index_of(index)), axis=along)
     if type(index) is int and -size <= index < size:
         index %= size
         return ops["concatenate"](*_cut(x, along, index, index + 1), axis=along)
     kept = _placed(lambda: np.delete(np.arange(size), index), "delete")
     return ops["take"](x, beside(kept, x), axis=along)
+
+
+def _open_places(size: Any, index: Any) -> bool:
+    """Return whether the places of an axis that an index names are open."""
+    if isinstance(index, slice):
+        index = (index.start, index.stop, index.step)
+    return open_among(size, index)
 
 
 @named
@@ -169,7 +182,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         What to put in: it broadcasts to one entry per index, or for a single integer to any number
         of entries. It takes the dtype of ``x``; gradients reach it.
     axis
-        The axis; its size must be known. Without it, ``x`` is flattened.
+        The axis. Without it, ``x`` is flattened.
 
     Returns
     -------
@@ -195,10 +208,10 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     if new.ndim < x.ndim:
         new = ops["expand_dims"](new, axis=tuple(range(x.ndim - new.ndim)))
     index = _on_host(obj, "insert")
-    if not isinstance(index, slice) and np.ndim(index) == 0:
+    if not isinstance(index, slice) and (is_open(index) or np.ndim(index) == 0):
         new = moveaxis(new, 0, along)  # as NumPy: for one place, the first axis counts the entries
     # an index of one place takes any number of entries
-    one = not isinstance(index, slice) and np.size(index) == 1
+    one = not isinstance(index, slice) and (is_open(index) or np.size(index) == 1)
     count = new.shape[along] if one else _count(index, size)
     shape = tuple(count if i == along else n for i, n in enumerate(x.shape))
     try:
@@ -208,6 +221,9 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
             f"insert: values of shape {new.shape} do not fit {count} entries along axis {along} "
             f"of shape {x.shape}"
         ) from None
+    if _open_places(size, index) or is_open(count):
+        order: Any = made("inserted", size, index_of(index), count)
+        return ops["take"](ops["concatenate"](x, new, axis=along), order, axis=along)
     if type(index) is int and -size <= index <= size:
         index += size if index < 0 else 0
         before, after = _cut(x, along, index, index)
@@ -225,7 +241,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     Parameters
     ----------
     x
-        A tensor of any dtype and known shape; one without elements gives zeros.
+        A tensor of any shape and dtype; one without elements gives zeros.
     new_shape
         One size or a sequence of them.
 
@@ -247,10 +263,14 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     [[1, 2], [3, 1]]
     """
     shape = as_shape(new_shape, "resize")
-    if min(shape, default=0) < 0:
+    if any((n < 0) is True for n in shape):
         raise ValueError(f"resize: sizes must be at least 0, got {shape}")
     flat, _, size = _lines(as_tensor(x), None, "resize")
-    wanted = int(np.prod(shape))
+    wanted = prod(shape)
+    if open_among(size, wanted):
+        # of no elements there is one more, a zero
+        more = ops["concatenate"](flat, ops["cast_like"](as_tensor([0]), flat), axis=0)
+        return ops["reshape"](ops["take"](more, made("cycled", size, wanted), axis=0), shape=shape)
     if not size:
         return ops["broadcast_to"](ops["cast_like"](ops["sum"](flat, axis=None), flat), shape=shape)
     if wanted > size:

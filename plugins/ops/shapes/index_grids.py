@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_dtype, as_shape, as_tensor, beside, ops, unsure
+from ....core.extend import Tensor, as_dtype, as_shape, as_size, as_tensor, beside, ops
 from ..common.op_builders import named
+from ..common.ranks import known_rank
+from .made import fixed, made, open_among
+from .ranges import arange
 
 __all__ = [
     "diag_indices",
@@ -62,6 +65,10 @@ def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool 
     [(2, 1), (1, 3)]
     """
     sizes, dtype = as_shape(dimensions, "indices"), as_dtype(dtype)
+    if open_among(*sizes):
+        if not sparse:
+            return made("indices", sizes, dtype=dtype)
+        return ix_(*(arange(n, dtype=dtype) for n in sizes))
     if sparse:
         return _tensors(np.indices(sizes, dtype, sparse=True))
     return as_tensor(np.indices(sizes, dtype))
@@ -95,7 +102,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     >>> rows.tolist(), columns.tolist()
     ([0, 1, 1], [0, 0, 1])
     """
-    return _tensors(np.tril_indices(n, k, m))
+    return _triangle("tril_indices", n, k, m)
 
 
 @named
@@ -126,25 +133,24 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     >>> x[gt.triu_indices(2)].tolist()
     [1.0, 2.0, 4.0]
     """
-    return _tensors(np.triu_indices(n, k, m))
+    return _triangle("triu_indices", n, k, m)
 
 
-def _matrix_shape(x: Any, name: str) -> tuple[int, ...]:
-    shape = _known_shape(x, name)
-    if len(shape) != 2:
-        raise ValueError(f"{name}: a matrix is needed, got shape {shape}")
-    return shape
+def _triangle(name: str, n: Any, k: Any, m: Any, like: Any = None) -> tuple[Tensor, ...]:
+    """Return the indices of a triangle, where ``like`` is."""
+    if open_among(n, k, m):
+        n, k, m = (as_size(x, name) for x in (n, k, n if m is None else m))
+        return tuple(ops["unstack"](made(name, n, k, m), axis=0, num=2))
+    found = getattr(np, name)(n, k, m)
+    return _tensors(found) if like is None else _beside_all(found, like)
 
 
-def _known_shape(x: Any, name: str) -> tuple[int, ...]:
-    shape = as_tensor(x).shape
-    if unsure(shape):
-        raise ValueError(
-            f"{name}: the sizes must be known, and this trace knows the shape {shape}; give the "
-            "TensorSpec its sizes"
-        )
-    known: tuple[int, ...] = shape
-    return known
+def _matrix_shape(x: Any, name: str) -> tuple[Any, Any]:
+    x = as_tensor(x)
+    if known_rank(x, name) != 2:
+        raise ValueError(f"{name}: a matrix is needed, got shape {x.shape}")
+    n, m = x.shape
+    return n, m
 
 
 @named
@@ -165,7 +171,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     Raises
     ------
     ValueError
-        If ``x`` is no matrix, or a trace does not know its sizes.
+        If ``x`` is no matrix.
 
     Examples
     --------
@@ -174,7 +180,7 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     [1.0, 3.0, 4.0]
     """
     n, m = _matrix_shape(x, "tril_indices_from")
-    return _beside_all(np.tril_indices(n, k, m), x)
+    return _triangle("tril_indices", n, k, m, x)
 
 
 @named
@@ -195,7 +201,7 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     Raises
     ------
     ValueError
-        If ``x`` is no matrix, or a trace does not know its sizes.
+        If ``x`` is no matrix.
 
     Examples
     --------
@@ -204,7 +210,7 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     [2.0]
     """
     n, m = _matrix_shape(x, "triu_indices_from")
-    return _beside_all(np.triu_indices(n, k, m), x)
+    return _triangle("triu_indices", n, k, m, x)
 
 
 @named
@@ -233,6 +239,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     >>> x[gt.diag_indices(2)].tolist()
     [1.0, 4.0]
     """
+    ndim = fixed(ndim, "diag_indices", "ndim")
+    if open_among(n):
+        return (arange(n),) * ndim
     return _tensors(np.diag_indices(n, ndim))
 
 
@@ -252,7 +261,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
     Raises
     ------
     ValueError
-        If ``x`` has fewer axes, their sizes differ, or a trace does not know them.
+        If ``x`` has fewer axes, or their sizes differ.
 
     Examples
     --------
@@ -260,12 +269,15 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
     >>> x[gt.diag_indices_from(x)].tolist()
     [1.0, 4.0]
     """
-    sizes = _known_shape(x, "diag_indices_from")
-    if len(sizes) < 2 or len(set(sizes)) > 1:
+    rank = known_rank(as_tensor(x), "diag_indices_from")
+    sizes = as_tensor(x).shape
+    if rank < 2 or any((n == sizes[0]) is False for n in sizes):
         raise ValueError(
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
         )
-    return _beside_all(np.diag_indices(sizes[0], len(sizes)), x)
+    if open_among(*sizes):
+        return (made("alike", sizes),) * rank
+    return _beside_all(np.diag_indices(sizes[0], rank), x)
 
 
 @named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ....core.extend import (
     among,
     as_tensor,
     beside,
-    broadcast_shapes,
+    known_size,
     ops,
     rank_of,
 )
@@ -48,14 +48,21 @@ def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
     sizes: list[int | None] = []
     for i, column in enumerate(zip(*shapes, strict=True)):
         if i == along:
-            whole = len(shapes) == len(arrays) and None not in column
+            whole = len(shapes) == len(arrays) and all(n is not None for n in column)
             sizes.append(sum(column) if whole else None)
             continue
-        known = {n for n in column if n is not None}
-        if len(known) > 1:
+        size, same = _one_size(column)
+        if not same:
             raise ValueError(f"concatenate: shapes {described} differ off axis {along}")
-        sizes.append(known.pop() if known else None)
+        sizes.append(size)
     return tuple(sizes), dtype
+
+
+def _one_size(sizes: Iterable[Any]) -> tuple[Any, bool]:
+    """Return the size that arrays have in common, a known one if any, and whether it may be one."""
+    given = [n for n in sizes if n is not None]
+    size = next(filter(known_size, given), given[0] if given else None)
+    return size, not any((n == size) is False for n in given)
 
 
 def _split_like(xp: Any, x: Any, *likes: Any, axis: int) -> tuple[Any, ...]:
@@ -153,12 +160,9 @@ def _stack_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
         return None, dtype
     first = known[0]
     for shape in known[1:]:
-        same = len(shape) == len(first) and all(
-            n == m or n is None or m is None for n, m in zip(shape, first, strict=True)
-        )
-        if not same:
+        if len(shape) != len(first) or not all(_one_size(p)[1] for p in zip(shape, first)):
             raise ValueError(f"stack: arrays must have one shape, got {first} and {shape}")
-    sizes = list(broadcast_shapes(*known, op="stack") or ())
+    sizes = [_one_size(column)[0] for column in zip(*known, strict=True)]
     (along,) = reduced_axes(axis, len(first) + 1, "stack")
     return (*sizes[:along], len(arrays), *sizes[along:]), dtype
 

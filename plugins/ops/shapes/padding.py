@@ -9,7 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, check_held, ops, public, rank_of
+from ....core.errors import TraceError
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    as_tensor,
+    check_held,
+    is_open,
+    known_size,
+    largest,
+    ops,
+    public,
+    rank_of,
+)
 from ..common.axes import part_of, reduced_axes
 from ..common.batching import shape_only, together
 from ..common.dtypes import inexact
@@ -17,6 +31,7 @@ from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.scattering import scatter_add
+from .made import as_sizes, open_among
 from .ranges import even_steps
 
 __all__ = ["pad"]
@@ -62,6 +77,8 @@ def _padded_spec(sign: int) -> Callable[..., tuple[Any, Any]]:
 
 def _pad_kernel(xp: Any, x: Any, *, pad_width: Widths, value: Any = 0) -> Any:
     widths = _widths(pad_width, x.ndim)
+    if any(a < 0 or b < 0 for a, b in widths):  # of sizes that a trace did not know
+        raise ValueError(f"pad: pad_width must be at least 0, got {pad_width}")
     out = xp.full(
         tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype
     )
@@ -206,7 +223,7 @@ def _only(axis: int, width: tuple[int, int], rank: int) -> Widths:
 def _ramped(x: Any, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
     parts = [x]
     for side, (count, end) in enumerate(zip(width, ends, strict=True)):
-        if not count:
+        if _nothing(count):
             continue
         edge = part_of(x, axis, slice(0, 1) if side == 0 else slice(-1, None))
         edge = ops["cast"](edge, dtype=inexact(x.dtype).name)
@@ -224,12 +241,13 @@ def _with_statistics(
 ) -> Any:
     parts = [x]
     for side, (count, length) in enumerate(zip(width, lengths, strict=True)):
-        if not count:
+        if _nothing(count):
             continue
         size = x.shape[axis]
         near = x
-        if length is not None and (size is None or length < size):
-            cut = slice(None, length) if side == 0 else slice(-length, None)
+        if length is not None and (length < size) is not False:
+            start = -length if known_size(length) else largest(size - length, 0)
+            cut = slice(None, length) if side == 0 else slice(start, None)
             near = x[(*(slice(None),) * axis, cut)]
         value = _statistic(near, axis, mode)
         value = ops["repeat"](value, repeats=count, axis=axis)
@@ -257,7 +275,7 @@ def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
     """Pad each side of each axis with a value of its own; later axes take the corners."""
     for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
         for side, (count, value) in enumerate(zip(width, pair, strict=True)):
-            if count:
+            if not _nothing(count):
                 one_side = (count, 0) if side == 0 else (0, count)
                 x = _pad(x, pad_width=_only(axis, one_side, len(widths)), value=value)
     return x
@@ -266,11 +284,12 @@ def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
 def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> Any:
     """Pad an axis with its mirror image, turned upside down around the value at each edge."""
     size = x.shape[axis]
-    if not any(width):
+    if all(map(_nothing, width)):
         return x
-    if size is None:
-        raise ValueError(
-            f"pad: reflect_type='odd' needs a known size in a trace, got shape {x.shape}"
+    if open_among(size, width):
+        raise TraceError(
+            f"pad: reflect_type='odd' needs a known size and width in a trace, got {width} for "
+            f"shape {x.shape}"
         )
     if size == 0:
         raise ValueError(f"pad: the empty axis {axis} of shape {x.shape} cannot be extended")
@@ -378,10 +397,10 @@ def pad(
     lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
     ends = _number_pairs(end_values, "end_values")
     for axis, width in enumerate(_widths(widths, rank)):
-        if x.shape[axis] == 0 and any(width):
-            raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
-        if not any(width):
+        if all(map(_nothing, width)):
             continue
+        if (x.shape[axis] == 0) is True:
+            raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
         if mode == "linear_ramp":
             check_held(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
             x = _ramped(x, axis, width, _widths(ends, rank)[axis])
@@ -402,6 +421,11 @@ def _by_axis(given: dict[Any, Any], x: Any) -> Any:
 
 def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
     """Return what a user gave per axis and side as pairs: one for all axes, or one for each."""
+    if open_among(given):
+        pairs = _nested_pairs(as_sizes(given, "pad"), argument)
+        if any((n < least) is True for pair in pairs for n in pair):
+            raise ValueError(f"pad: {argument} must be at least {least}, got {given!r}")
+        return pairs
     array = np.asarray(given)
     if array.dtype.kind not in "iu":
         raise TypeError(f"pad: {argument} must hold integers, got {given!r}")
@@ -415,11 +439,31 @@ def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
     return tuple((operator.index(a), operator.index(b)) for a, b in _two_columns(array))
 
 
+def _nested_pairs(given: Any, argument: str) -> Any:
+    """Return one number, a pair or several pairs, some numbers of which are open, as pairs."""
+    if not isinstance(given, tuple):
+        return ((given, given),)
+    rows = given if any(isinstance(item, tuple) for item in given) else (given,)
+    if not all(isinstance(row, tuple) and len(row) in (1, 2) for row in rows):
+        raise ValueError(
+            f"pad: {argument} must be one number, a pair (before, after), or a pair per axis, got "
+            f"{given!r}"
+        )
+    return tuple((row[0], row[-1]) for row in rows)
+
+
+def _nothing(count: Any) -> bool:
+    """Return whether a width is known to be 0."""
+    return known_size(count) and not count
+
+
 def _two_columns(array: Any) -> Any:
     return np.broadcast_to(array, (1 if array.ndim < 2 else len(array), 2))
 
 
 def _number_pairs(given: Any, argument: str) -> Any:
+    if is_open(given):
+        return ((given, given),)
     array = np.asarray(given)
     columns = array.shape[-1] if array.ndim else 1
     if array.dtype.kind not in "biufc" or array.ndim > 2 or columns not in (1, 2):

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from ....core.extend import (
     Operators,
+    Size,
     Tensor,
     as_dtype,
+    as_size,
     as_tensor,
     beside,
     default_dtype,
     host_array,
+    is_open,
     is_transformed,
+    largest,
     ops,
 )
 from ..common.dtypes import SCALARS, inexact, real_of
@@ -23,6 +26,7 @@ from ..common.op_builders import named
 from ..common.ranks import known_rank
 from .broadcasting import broadcast_arrays
 from .creation import number_dtype
+from .made import made, open_among
 from .transposition import moveaxis
 
 __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
@@ -67,10 +71,39 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
         raise TypeError("arange: start is a number, got None")
     step = 1 if step is None else step
     bounds = (0, start, step) if stop is None else (start, stop, step)
+    if open_among(*bounds):
+        return _made_open("arange", bounds, dtype)
     if dtype is None:
         # Python integers are weak, the step by default too
         dtype = np.result_type(*(x if type(x) is int else host_array(x) for x in bounds))
     return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
+
+
+def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
+    """Return numbers made of some that are open; the dtype is what known ones would give."""
+    known = {"arange": arange, "linspace": linspace, "logspace": logspace, "geomspace": geomspace}
+    numbers = [_number(x, name) for x in given]
+    result = known[name](*map(_stand_in, given), dtype=dtype).dtype
+    if name != "arange":  # what NumPy computes in and what the result is are two dtypes
+        numbers.append(None if dtype is None else as_dtype(dtype).name)
+    return made(name, *numbers, dtype=result)
+
+
+def _stand_in(x: Any) -> Any:
+    """Return 1 in the place of a number, of its type or dtype."""
+    if isinstance(x, (Operators, np.ndarray, np.generic)):
+        return np.ones((), x.dtype)
+    if is_open(x):
+        return 1 if isinstance(x, Size) else 1.0
+    return x if isinstance(x, bool) else type(x)(1)
+
+
+def _number(x: Any, name: str) -> Any:
+    """Return a number as a parameter; an integer that a trace computes as an open size."""
+    if isinstance(x, Operators):
+        whole = open_among(x) and x.dtype.kind in "iu"
+        return as_size(x, name) if whole else x.numpy().item()
+    return x.item() if isinstance(x, (np.ndarray, np.generic)) else x
 
 
 @overload
@@ -149,12 +182,14 @@ def linspace(
     0.25
     """
     if retstep or axis != 0:
-        made = _finished(linspace(start, stop, num, endpoint, dtype), None, axis)
-        return (made, _step(start, stop, num - 1 if endpoint else num)) if retstep else made
+        whole = _finished(linspace(start, stop, num, endpoint, dtype), None, axis)
+        return (whole, _step(start, stop, num - 1 if endpoint else num)) if retstep else whole
     count = _count(num, "linspace")
-    if not isinstance(start, Operators) and not isinstance(stop, Operators):
-        made = np.linspace(start, stop, count, endpoint, dtype=dtype)
-        return _made(made, dtype, start, stop)
+    if open_among(start, stop, count) and _plain(start, stop):
+        return _made_open("linspace", (start, stop, count, bool(endpoint)), dtype)
+    if _on_host(count, start, stop):
+        array = np.linspace(start, stop, count, endpoint, dtype=dtype)
+        return _made(array, dtype, start, stop)
     kind = None if dtype is None else as_dtype(dtype)
     _check_real(kind, start, stop)
     result = even_steps(*_ends(start, stop), count, endpoint)
@@ -169,11 +204,26 @@ def _check_real(kind: Any, *bounds: Any) -> None:
         raise TypeError(f"linspace: a complex number is no {kind}; take its real part")
 
 
-def _count(num: Any, name: str) -> int:
-    count = operator.index(num)
-    if count < 0:
+def _count(num: Any, name: str) -> Any:
+    count = as_size(num, name)
+    if (count < 0) is True:
         raise ValueError(f"{name}: num must be at least 0, got {num}")
     return count
+
+
+def _plain(*values: Any) -> bool:
+    """Return whether values are numbers, or integers that a trace computes as such."""
+    return all(is_open(x) or isinstance(x, SCALARS) for x in values)
+
+
+def _on_host(count: Any, *values: Any) -> bool:
+    """Return whether all is known to NumPy."""
+    return not is_open(count) and not any(isinstance(x, Operators) or is_open(x) for x in values)
+
+
+def _gaps(count: Any, endpoint: bool) -> Any:
+    """Return how many distances lie between numbers, 1 at least."""
+    return largest(count - 1 if endpoint else count, 1)
 
 
 def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
@@ -186,7 +236,9 @@ def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
 
 def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
     """Return two ends, one a tensor or both, in the floating or complex dtype they meet in."""
-    tensor = as_tensor(start if isinstance(start, Operators) else stop)
+    tensor = as_tensor(stop if isinstance(stop, Operators) and not (
+        isinstance(start, Operators)
+    ) else start)
     start, stop = beside(start, tensor), beside(stop, tensor)
     kind = inexact(np.result_type(start.dtype, stop.dtype, *dtypes)).name
     return _in_dtype(start, kind), _in_dtype(stop, kind)
@@ -196,17 +248,21 @@ def _in_dtype(x: Any, kind: str) -> Any:
     return x if x.dtype.name == kind else ops["cast"](x, dtype=kind)
 
 
-def even_steps(start: Any, stop: Any, count: int, endpoint: bool) -> Any:
+def even_steps(start: Any, stop: Any, count: Any, endpoint: bool) -> Any:
     """Return evenly spaced numbers along a new first axis, the last one exactly."""
     kind = start.dtype.name
     if kind == "float16":  # in which the distance may be infinite
         start, stop = (ops["cast"](x, dtype="float32") for x in (start, stop))
     way = stop - start
-    step = way / max(count - 1 if endpoint else count, 1)
-    result = start + _numbered(np.arange(count), way) * step
-    if endpoint and count > 1:
-        result = _with_row(result, count - 1, stop)
+    step = way / _gaps(count, endpoint)
+    result = start + _numbered(_counted(count), way) * step
+    if endpoint and (count > 1) is not False:
+        result = _with_row(result, count, _gaps(count, True), stop)
     return _in_dtype(result, kind)
+
+
+def _counted(count: Any) -> Any:
+    return arange(count) if is_open(count) else np.arange(count)
 
 
 def _numbered(numbers: Any, like: Any) -> Any:
@@ -215,21 +271,34 @@ def _numbered(numbers: Any, like: Any) -> Any:
     return beside(numbers.astype(real_of(like.dtype)).reshape(-1, *ones), like)
 
 
-def _with_row(result: Any, row: int, values: Any) -> Any:
-    here = np.arange(result.shape[0]) == row
-    return ops["where"](
-        beside(here.reshape(-1, *[1] * (len(result.shape) - 1)), result), values, result
-    )
+def _with_row(result: Any, count: Any, row: Any, values: Any) -> Any:
+    """Return the numbers with others in one row, if there is such a row."""
+    here = _counted(count) == row
+    ones = [1] * (len(result.shape) - 1)
+    return ops["where"](beside(here.reshape(-1, *ones), result), values, result)
 
 
-def _step(start: Any, stop: Any, gaps: int) -> Tensor:
+def _step(start: Any, stop: Any, gaps: Any) -> Tensor:
     """Return the distance between numbers, ``gaps`` of which lie between two bounds."""
+    if is_open(gaps) or is_open(start) or is_open(stop):
+        return _open_step(start, stop, gaps)
     if not isinstance(start, Operators) and not isinstance(stop, Operators):
         way = np.multiply(stop, 1.0) - np.multiply(start, 1.0)  # unsigned ones would wrap
         kind = np.result_type(number_dtype(None), way.dtype if way.dtype.kind == "c" else "f2")
         return as_tensor((way / gaps if gaps > 0 else way * np.nan).astype(kind))
     first, last = _ends(start, stop)
     return ops["multiply"](last - first, 1.0 / gaps if gaps > 0 else float("nan"))
+
+
+def _open_step(start: Any, stop: Any, gaps: Any) -> Tensor:
+    kind = None
+    if _plain(start, stop):
+        kind = linspace(_stand_in(start), _stand_in(stop), 2).dtype.name
+        start, stop = (as_tensor(x, np.result_type(kind, np.float64)) for x in (start, stop))
+    first, last = _ends(start, stop)
+    share = ops["where"](gaps > 0, as_tensor(1.0 / largest(gaps, 1), "float64"), float("nan"))
+    step = (last - first) * _in_dtype(share, real_of(last.dtype).name)
+    return step if kind is None else _in_dtype(step, kind)
 
 
 def _finished(result: Any, dtype: Any, axis: int) -> Any:
@@ -284,10 +353,13 @@ def logspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     count = _count(num, "logspace")
-    if not any(isinstance(x, Operators) for x in (start, stop, base)):
-        made = np.logspace(start, stop, count, endpoint, base, dtype, axis)
-        return _made(made, dtype, start, stop, base)
-    if not isinstance(start, Operators) and not isinstance(stop, Operators):
+    if open_among(start, stop, count, base) and _plain(start, stop, base):
+        result = _made_open("logspace", (start, stop, count, bool(endpoint), base), dtype)
+        return _finished(result, None, axis)
+    if _on_host(count, start, stop, base):
+        array = np.logspace(start, stop, count, endpoint, base, dtype, axis)
+        return _made(array, dtype, start, stop, base)
+    if _on_host(0, start, stop):
         base = as_tensor(base)
         start = beside(np.asarray(start, inexact(np.result_type(base.dtype, start))), base)
     start, stop = _ends(start, stop)
@@ -346,23 +418,28 @@ def geomspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     count = _count(num, "geomspace")
-    if not isinstance(start, Operators) and not isinstance(stop, Operators):
-        made = np.geomspace(start, stop, count, endpoint, dtype, axis)
-        return _made(made, dtype, start, stop)
+    if open_among(start, stop, count) and _plain(start, stop):
+        result = _made_open("geomspace", (start, stop, count, bool(endpoint)), dtype)
+        return _finished(result, None, axis)
+    if _on_host(count, start, stop):
+        array = np.geomspace(start, stop, count, endpoint, dtype, axis)
+        return _made(array, dtype, start, stop)
     start, stop = _ends(start, stop, *([] if dtype is None else [as_dtype(dtype)]))
     for end in (start, stop):
         if not is_transformed(end.array) and bool((end == 0).any()):
             raise ValueError("geomspace: a geometric progression has no number 0")
     if start.dtype.kind == "c":
         ratio = stop / start
-        shares = np.arange(count) / max(count - 1 if endpoint else count, 1)
+        shares = _counted(count) / _gaps(count, endpoint)
         return _finished(start * ratio ** _numbered(shares, ratio), dtype, axis)
     kind, sign = start.dtype.name, ops["sign"](start)
     first, last = (ops["log10"](ops["cast"](x / sign, dtype="float64")) for x in (start, stop))
     result = ops["cast"](ops["power"](10.0, even_steps(first, last, count, endpoint)), dtype=kind)
-    result = _with_row(result * sign, 0, start) if count else result * sign
-    if endpoint and count > 1:
-        result = _with_row(result, count - 1, stop)
+    result = result * sign if not is_open(count) and not count else (
+        _with_row(result * sign, count, 0, start)
+    )
+    if endpoint and (count > 1) is not False:
+        result = _with_row(result, count, _gaps(count, True), stop)
     return _finished(result, dtype, axis)
 
 

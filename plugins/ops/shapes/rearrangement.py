@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from ..common.axes import as_axis, reduced_axes
 from ..common.batching import along, batch_axes
 from ..common.op_builders import named, op, same_shape
 from ..common.ranks import needs_axes
+from .made import as_sizes, fixed, open_among
 from .transposition import swapaxes
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
@@ -147,7 +147,7 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     if len(plane) != 2:
         raise ValueError(f"rot90: two axes are needed, got {plane}")
     first, second = plane if x.shape is None else reduced_axes(plane, len(x.shape), "rot90")
-    turns = operator.index(k) % 4
+    turns = fixed(k, "rot90", "the number of right angles") % 4
     if turns == 0:
         return x
     if turns == 2:
@@ -223,4 +223,11 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     >>> gt.roll(gt.arange(5), 2).tolist()
     [3, 4, 0, 1, 2]
     """
-    return _roll(x, shift=as_axis(shift, "roll"), axis=as_axis(axis, "roll"))
+    return _roll(x, shift=_shift(shift), axis=as_axis(axis, "roll"))
+
+
+def _shift(shift: Any) -> Any:
+    """Return how far to shift as a parameter; in a trace it may be open."""
+    if open_among(shift):
+        return as_sizes(shift, "roll")
+    return as_axis(shift, "roll")

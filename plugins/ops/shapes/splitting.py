@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
-import numpy as np
-
-from ....core.extend import F, Tensor, TensorSpec, as_shape, as_tensor
+from ....core.extend import (
+    F,
+    Tensor,
+    TensorSpec,
+    as_shape,
+    as_tensor,
+    is_open,
+    known_size,
+    largest,
+    smallest,
+)
 from ..common.axes import axis_number, axis_of, one_axis
 from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
+from .made import fixed, in_order
 
 __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 
@@ -36,7 +45,7 @@ def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any
 def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
     """Return where the parts begin and end; indices past the end leave empty parts."""
     if isinstance(sections, tuple):
-        return [0, *(min(n, size) for n in sections), size]
+        return [0, *(min(n, size) for n in in_order(sections, size)), size]
     if size % sections:
         raise ValueError(f"split: size {size} does not divide into {sections} equal parts")
     return list(range(0, size + 1, size // sections)) if size else [0] * (sections + 1)
@@ -49,12 +58,30 @@ def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, A
         return [(None, x.dtype)] * count
     along = axis_number(x.shape, axis, "split")
     size = x.shape[along]
-    if size is None:
-        parts: list[int | None] = [None] * count
-    else:
-        cuts = _cuts(size, sections)
-        parts = [b - a for a, b in pairwise(cuts)]
+    parts = _part_sizes(size, sections, count)
     return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
+
+
+def _part_sizes(size: Any, sections: Any, count: int) -> list[Any]:
+    """Return the sizes of parts, None where they are unknown."""
+    if size is None:
+        return [None] * count
+    if not isinstance(sections, tuple):
+        if not is_open(size):
+            _cuts(size, sections)
+        return [size // count] * count if count else []
+    if not any(map(is_open, (size, *sections))):
+        return [b - a for a, b in pairwise(_cuts(size, sections))]
+    cuts = [0, *(_place(n, size) for n in sections), size]
+    return [None if a is None or b is None else b - a for a, b in pairwise(cuts)]
+
+
+def _place(cut: Any, size: Any) -> Any:
+    """Return where a cut is from the start of an axis; None if its sign is unknown."""
+    negative = cut < 0
+    if is_open(negative):
+        return None
+    return largest(cut + size, 0) if negative else smallest(cut, size)
 
 
 _split = op(
@@ -105,30 +132,36 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     [[0], [1, 2, 3], [4, 5]]
     """
     sections: Any = as_shape(indices_or_sections, "split")
-    if np.ndim(indices_or_sections) == 0:
-        (sections,) = sections
+    if not _several(indices_or_sections):
+        sections = fixed(*sections, "split", "the number of parts")
         if sections < 1:
             raise ValueError(f"split: the number of parts must be at least 1, got {sections}")
     axis = one_axis(axis, "split")
     if isinstance(sections, tuple):
         x = as_tensor(x)
         sections = _from_start(sections, x, axis)
-        if list(sections) != sorted(sections):
+        if any((a > b) is True for a, b in pairwise(sections)):
             raise ValueError(f"split: indices must ascend, got {indices_or_sections}")
     return list(_split(x, sections=sections, axis=axis))
 
 
+def _several(given: Any) -> bool:
+    """Return whether places to cut are given, and not a number of parts."""
+    return isinstance(given, (list, tuple)) or bool(getattr(given, "ndim", 0))
+
+
 def _from_start(cuts: tuple[int, ...], x: Any, axis: int) -> tuple[int, ...]:
     """Return where to cut, counted from the start of an axis."""
-    if all(n >= 0 for n in cuts):
-        return cuts
-    size = None if x.shape is None else x.shape[axis_number(x.shape, axis, "split")]
-    if size is None:
-        raise ValueError(
-            f"split: indices {cuts} count from the end, and the size of axis {axis} is unknown in "
-            "this trace; give the function's input_signature that size"
-        )
+    if all((n >= 0) is True for n in cuts) or x.shape is None:
+        return cuts  # of an unknown rank, each run counts
+    size = x.shape[axis_number(x.shape, axis, "split")]
+    if is_open(size) or any(map(is_open, cuts)):
+        return tuple(n if is_open(n < 0) else _from_end(n, size) for n in cuts)
     return tuple(n if n >= 0 else max(n + size, 0) for n in cuts)
+
+
+def _from_end(cut: Any, size: Any) -> Any:
+    return largest(cut + size, 0) if cut < 0 else cut
 
 
 @named
@@ -142,7 +175,7 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     indices_or_sections
         The number of parts, the first of which are the larger; or where to cut.
     axis
-        The axis to cut; for a number of parts its size must be known in a trace.
+        The axis to cut; the first by default.
 
     Returns
     -------
@@ -162,20 +195,50 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     [[0, 1, 2], [3, 4]]
     """
     x = as_tensor(x)
-    if np.ndim(indices_or_sections):
+    if _several(indices_or_sections):
         return split(x, indices_or_sections, axis)
-    (count,) = as_shape(indices_or_sections, "array_split")
+    count = fixed(indices_or_sections, "array_split", "the number of parts")
     if count < 1:
         raise ValueError(f"array_split: the number of parts must be at least 1, got {count}")
     along = axis_of(x, axis, "array_split")
     size = None if x.shape is None else x.shape[along]
-    if size is None:
-        raise ValueError(
-            f"array_split: the size of axis {axis} is unknown in this trace; pass where to cut"
-        )
+    if not known_size(size):
+        return list(_array_split(x, count=count, axis=along))
     least, larger = divmod(size, count)
     cuts = [least * i + min(i, larger) for i in range(1, count)]
     return split(x, cuts, axis)
+
+
+def _array_split_kernel(xp: Any, x: Any, *, count: int, axis: int) -> tuple[Any, ...]:
+    sizes = _nearly_equal(x.shape[axis_number(x.shape, axis, "array_split")], count)
+    return _split_kernel(xp, x, sections=tuple(accumulate(sizes[:-1])), axis=axis)
+
+
+def _nearly_equal(size: Any, count: int) -> list[Any]:
+    """Return the sizes of parts of which the first may be larger by one."""
+    return [(size + count - 1 - i) // count for i in range(count)]
+
+
+def _array_split_spec(x: TensorSpec, *, count: int, axis: int) -> list[tuple[Any, Any]]:
+    _checked_count(count, "array_split")
+    if x.shape is None:
+        return [(None, x.dtype)] * count
+    along = axis_number(x.shape, axis, "array_split")
+    size = x.shape[along]
+    parts = [None] * count if size is None else _nearly_equal(size, count)
+    return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
+
+
+_array_split = op(
+    "array_split",
+    _array_split_kernel,
+    vjp=lambda gs, inputs, outputs, needed, count, axis: [F.concatenate(*gs, axis=axis)],
+    shapes_only=("x", "out"),
+    infer=_array_split_spec,
+    batch=along("axis"),
+    jvp="linear",
+    doc="Cut an array of any size along an axis into parts whose sizes may differ by one.",
+)
 
 
 @named
@@ -281,7 +344,7 @@ def _unstack_spec(x: TensorSpec, *, axis: int, num: int) -> list[tuple[Any, Any]
     if x.shape is None:
         return [(None, x.dtype)] * num
     along = axis_number(x.shape, axis, "unstack")
-    if x.shape[along] not in (num, None):
+    if x.shape[along] is not None and (x.shape[along] == num) is False:
         raise ValueError(f"unstack: axis {axis} of shape {x.shape} does not have size {num}")
     return [((*x.shape[:along], *x.shape[along + 1 :]), x.dtype)] * num
 
@@ -333,6 +396,10 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
     axis = one_axis(axis, "unstack")
     if num is None:
         num = None if x.shape is None else x.shape[axis_number(x.shape, axis, "unstack")]
-        if num is None:
-            raise ValueError(f"unstack: the size of axis {axis} is unknown in this trace; pass num")
+        if not known_size(num):
+            raise ValueError(
+                f"unstack: the size of axis {axis} is unknown in this trace; pass num, or compute "
+                "with the tensor itself (gradtape.scan goes along its first axis)"
+            )
+    num = fixed(num, "unstack", "the number of tensors")
     return list(_unstack(x, axis=axis, num=num)) if num else []

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_shape, as_tensor, beside, ops, rank_of
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    as_shape,
+    as_size,
+    as_tensor,
+    beside,
+    is_open,
+    ops,
+    rank_of,
+)
 from ..common.axes import as_axis, reduced_axes
 from ..common.batching import aligned, batch_axes, together
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector
+from .made import as_sizes, made, open_among
 
 __all__ = ["repeat", "tile"]
 
@@ -29,7 +41,7 @@ def _tile_spec(x: Any, *, reps: tuple[int, ...]) -> tuple[Any, Any]:
         return None, x.dtype
     times, sizes = _tiling(x.shape, reps)
     # a file may say anything: a size times a tuple would be a tuple of that size
-    times = [operator.index(t) for t in times]
+    times = [as_size(t, "tile") for t in times]
     return tuple(None if n is None else n * t for t, n in zip(times, sizes, strict=True)), x.dtype
 
 
@@ -111,15 +123,19 @@ def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
 
 
 def _repeat_spec(x: Any, *, repeats: int, axis: int | None) -> tuple[Any, Any]:
-    repeats = operator.index(repeats)  # a size times a tuple would be a tuple of that size
+    repeats = as_size(repeats, "repeat")  # a size times a tuple would be a tuple of that size
     if x.shape is None:
         return (None if axis is not None else (None,)), x.dtype
     if axis is None:
-        return (None if None in x.shape else prod(x.shape) * repeats,), x.dtype
+        return (None if _missing(x.shape) else prod(x.shape) * repeats,), x.dtype
     (along,) = reduced_axes(axis, len(x.shape), "repeat")
     sizes = list(x.shape)
     sizes[along] = None if sizes[along] is None else sizes[along] * repeats
     return tuple(sizes), x.dtype
+
+
+def _missing(shape: Any) -> bool:
+    return any(n is None for n in shape)
 
 
 def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> Any:
@@ -216,7 +232,14 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
     [2, 2, 2]
     """
     along = as_axis(axis, "repeat")
-    counts = np.asarray(repeats)
+    if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
+        (repeats,) = repeats
+    if open_among(repeats):
+        x, counts = as_tensor(x), as_sizes(repeats, "repeat")
+        if isinstance(counts, tuple):
+            return _repeat_each(x, counts, along)
+        return _repeat(x if along is None else as_vector(x), repeats=counts, axis=along)
+    counts: Any = np.asarray(repeats)
     counts = counts if counts.size else counts.astype(np.int64)  # a list of nothing
     if counts.dtype.kind not in "iu" or counts.ndim > 1:
         raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
@@ -226,11 +249,21 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
         x = as_vector(as_tensor(x))
     if counts.size == 1:
         return _repeat(x, repeats=int(counts.reshape(())), axis=along)
-    x = as_tensor(x)
-    if along is None:
-        x, along = ops["reshape"](x, shape=(-1,)), 0
+    return _repeat_each(as_tensor(x), counts, along)
+
+
+def _repeat_each(x: Any, counts: Any, axis: Any) -> Tensor:
+    """Repeat each entry as often as its own count says."""
+    if axis is None:
+        x, axis = ops["reshape"](x, shape=(-1,)), 0
+    count = len(counts)
     if x.shape is not None:
-        size = x.shape[reduced_axes(along, len(x.shape), "repeat")[0]]
-        if size not in (counts.size, None):
-            raise ValueError(f"repeat: {counts.size} repeats do not fit an axis of size {size}")
-    return ops["take"](x, beside(np.repeat(np.arange(counts.size), counts), x), axis=along)
+        (along,) = reduced_axes(axis, len(x.shape), "repeat")
+        size = x.shape[along]
+        if (size == count) is False:
+            raise ValueError(f"repeat: {count} repeats do not fit an axis of size {size}")
+        if is_open(size):  # each run refuses another size
+            x = ops["reshape"](x, shape=(*x.shape[:along], count, *x.shape[along + 1 :]))
+    known = not isinstance(counts, tuple)
+    places = np.repeat(np.arange(count), counts) if known else made("repeated", counts)
+    return ops["take"](x, beside(places, x), axis=axis)

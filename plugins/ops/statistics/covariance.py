@@ -10,7 +10,8 @@ from ....core.extend import Tensor, as_dtype, as_tensor, beside, is_transformed,
 from ..common.axes import as_axis, reduced_axes
 from ..common.dtypes import as_floating, real_of
 from ..common.op_builders import named
-from ..common.ranks import known_rank, with_axes
+from ..common.ranks import differ, known_rank, with_axes
+from ..common.sizes import ensured_alike, unlike
 from ..linalg.matmul import matmul
 
 __all__ = ["average", "corrcoef", "cov"]
@@ -81,28 +82,22 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
         return weights
     known_rank(x, "average")
     known_rank(weights, "average")
-    if _may_be(weights.shape, x.shape):
-        return weights
+    if not differ(weights.shape, x.shape):
+        words = f"average: weights of shape {weights.shape} do not fit shape {x.shape}"
+        return ensured_alike(weights, x.shape, words)
     if axis is None:
         raise TypeError(
             f"average: weights of shape {weights.shape} for shape {x.shape} need an axis"
         )
     axes = reduced_axes(axis, x.ndim, "average")
     want = tuple(x.shape[i] for i in axes)
-    if not _may_be(weights.shape, want):
-        raise ValueError(
-            f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
-        )
+    words = f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
+    if differ(weights.shape, want):
+        raise ValueError(words)
+    weights = ensured_alike(weights, want, words)
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     others = tuple(i for i in range(x.ndim) if i not in axes)
     return ops["expand_dims"](ops["transpose"](weights, axes=order), axis=others)
-
-
-def _may_be(shape: Any, other: Any) -> bool:
-    """Return whether two shapes are one, as far as their sizes are known."""
-    return len(shape) == len(other) and all(
-        n == m or None in (n, m) for n, m in zip(shape, other, strict=True)
-    )
 
 
 @named
@@ -177,13 +172,14 @@ def cov(
     else:
         wide = _floating(dtype, m, y)
     x = _rows(m, wide, turned=not rowvar)
-    if x.shape is not None and x.shape[0] == 0:
+    if x.shape is not None and (x.shape[0] == 0) is True:
         return beside(np.zeros((0, 0)), x)
     if y is not None:
         # NumPy leaves one row as it is
         rows = _rows(y, wide, turned=False)
-        one = rows.shape is not None and rows.shape[0] == 1
-        x = ops["concatenate"](x, rows if rowvar or one else _rows(y, wide, True), axis=0)
+        if not rowvar and not (rows.shape is not None and rows.shape[0] == 1):
+            rows = _rows(y, wide, turned=True)
+        x = ops["concatenate"](x, rows, axis=0)
     weights = _observation_weights(x, fweights, aweights)
     if weights is None:
         centred = other = x - ops["mean"](x, axis=1, keepdims=True)
@@ -243,7 +239,7 @@ def _check_size(x: Any, weights: Any, name: str) -> None:
     shape = weights.shape
     if shape is None or len(shape) == 1:
         count = None if x.shape is None else x.shape[1]
-        if shape is not None and None not in (shape[0], count) and shape[0] != count:
+        if shape is not None and unlike(shape[0], count):
             raise RuntimeError(f"cov: {count} observations need as many {name}, got shape {shape}")
         return
     error = RuntimeError if shape else IndexError  # as in NumPy

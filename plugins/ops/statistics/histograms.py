@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, beside, is_transformed, ops, row_of
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    as_size,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+    row_of,
+)
 from ..common.batching import refused
 from ..common.dtypes import as_floating
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import differ
+from ..common.sizes import empty
 from ..indexing.sorting import searchsorted
 from ..shapes.ranges import even_steps
 
@@ -65,8 +75,6 @@ def _weighted_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str,
         return refused(_SIZE)(op, xs, batched, params)
     numbers, weights = xs
     (size,) = op.raw(numbers, row_of(weights), **params).shape
-    if size is None:
-        raise TraceError("bincount_weighted: vmap needs to know the number of bins in a trace")
     wide = F.cast(F.swapaxes(weights, axis1=0, axis2=1), dtype="float64")
     return F.swapaxes(F.segment_sum(wide, numbers, num=size), axis1=0, axis2=1)
 
@@ -130,8 +138,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     >>> gt.bincount(gt.constant([0, 2, 2]), weights=gt.constant([0.5, 1.0, 2.0])).tolist()
     [0.5, 0.0, 3.0]
     """
-    least = operator.index(minlength)
-    if least < 0:
+    least = as_size(minlength, "bincount")
+    if (least < 0) is True:
         raise ValueError(f"bincount: minlength must be at least 0, got {minlength}")
     x = as_tensor(np.zeros(0, np.int64) if isinstance(x, list) and not x else x)
     if weights is None:
@@ -152,8 +160,8 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
         if not is_transformed(edges.array) and bool((edges[1:] < edges[:-1]).any()):
             raise ValueError(f"histogram: bins must increase, got {bins!r}")
         return edges
-    count = operator.index(bins)
-    if count < 1:
+    count = as_size(bins, "histogram")
+    if (count < 1) is True:
         raise ValueError(f"histogram: at least one bin is needed, got {bins}")
     edges = even_steps(*_outer_edges(x, span), count + 1, True)
     edges = ops["cast_like"](edges, x) if x.dtype.kind == "f" else edges
@@ -164,7 +172,7 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
 
 def _outer_edges(x: Any, span: Any) -> tuple[Any, Any]:
     """Return the first and the last edge, of the values if no range is given."""
-    if span is None and x.shape != (0,):
+    if span is None and not empty(x.shape):
         low, high = as_floating(ops["min"](x, axis=None)), as_floating(ops["max"](x, axis=None))
         if not is_transformed(low.array) and not bool(ops["isfinite"](high - low).all()):
             raise ValueError(f"histogram: values from {low.item()} to {high.item()} need a range")
@@ -280,10 +288,10 @@ def histogram(
         weights = ops["reshape"](weights, shape=(-1,))
     flat = _flat(x)
     edges = given = _edges(flat, bins, range)
-    if edges.shape is None or edges.shape[0] is None:
+    if edges.shape is None:
         raise ValueError(f"histogram: the number of bins must be known, got shape {edges.shape}")
     count = edges.shape[0] - 1
-    if count < 1:
+    if (count < 1) is True:
         counts = np.intp if weights is None else weights.dtype
         empty = np.zeros(0, np.float64 if density else counts)
         return beside(empty, flat), given

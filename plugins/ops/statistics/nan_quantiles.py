@@ -10,6 +10,7 @@ from ....core.extend import Tensor, beside, ops
 from ..common.axes import Axis, as_axis
 from ..common.op_builders import named
 from ..common.ranks import known_rank
+from ..common.sizes import empty
 from ..indexing.sorting import sort
 from ..indexing.take import take_along_axis
 from .quantiles import (
@@ -75,7 +76,7 @@ def _nan_quantiles(
     x: Any, q: Fractions, axis: Axis, keepdims: bool, name: str, method: str = "linear"
 ) -> Any:
     x = checked(x, method, name)
-    if x.shape is not None and 0 in x.shape:
+    if empty(x.shape):
         return _of_nothing(ops["mean"](x, axis=axis, keepdims=keepdims), q)
     if x.dtype.kind not in "fc":
         return quantiles(x, q, axis, keepdims, name, method)

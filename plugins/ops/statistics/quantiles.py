@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, ops
+from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, known_size, ops
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import shape_only
 from ..common.blending import blended
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
+from ..common.sizes import empty
 from ..indexing.sorting import sort
 from ..shapes.reshaping import flatten_last
 
@@ -169,7 +170,7 @@ def _picked(lines: Any, q: Fractions, method: str, halves: bool) -> Any:
     """Return quantiles of sorted lines: elements, or what is between two of them."""
     size = None if lines.shape is None else lines.shape[-1]
     share: Any
-    if size is None:
+    if not known_size(size):
         place = _rank(lines, method=method, **q.parameters())
         lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
         share = place - ops["floor"](place)
@@ -241,7 +242,7 @@ def quantiles(x: Any, q: Fractions, axis: Axis, keepdims: bool, name: str, metho
     x = checked(x, method, name)
     halves = "median" in name
     lines, axis = as_lines(x, axis, name)
-    if lines.shape is not None and lines.shape[-1] == 0:
+    if lines.shape is not None and empty(lines.shape[-1:]):
         if not halves:
             raise IndexError(f"{name}: there are no elements, got shape {x.shape}")
         return ops["mean"](x, axis=axis, keepdims=keepdims)  # nan, as for a mean
