@@ -9,7 +9,8 @@ import numpy as np
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
-from ..base.table import F, ops
+from ..base.sizes import known_size
+from ..base.table import F, ops, public
 from ..base.unknown import user_line
 from ..batches.batched import Batched, running_level, whole_shape
 from ..batches.boundary import in_trace, leave
@@ -22,7 +23,14 @@ from .outer import batching
 if TYPE_CHECKING:
     from .tape import GradientTape
 
-__all__ = ["batch_jacobian", "check_examples", "jacobian", "pull_rows", "rows_beside"]
+__all__ = [
+    "batch_jacobian",
+    "check_examples",
+    "identity_rows",
+    "jacobian",
+    "pull_rows",
+    "rows_beside",
+]
 
 #: How many bytes the gradients on their way back may take, by estimate, if nobody says otherwise.
 MEMORY_BUDGET = 2**30
@@ -45,16 +53,15 @@ def jacobian(
     if not vectorized:
         at_once = 1
     blocks: list[list[Tensor | None]] = []
-    for start in range(0, count, at_once) if count else [0]:
-        stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, *shape)
-        keep = stop < count
-        if stop - start == 1:  # one row needs no batch
-            seed = Tensor(rows_beside(rows[0], target))
-            found = tape._backward([target], [seed], ids, keep)
+    for start, stop in _chunks(count, at_once) or [(0, 0)]:
+        keep = (stop == count) is False
+        if known_size(stop) and stop - start == 1:  # one row needs no batch
+            row = np.eye(1, count, start, target.dtype).reshape(shape)
+            found = tape._backward([target], [Tensor(rows_beside(row, target))], ids, keep)
             blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
         else:
-            blocks.append(pull_rows(tape, target, rows_beside(rows, target), ids, keep))
+            rows = identity_rows(target, shape, start, stop)
+            blocks.append(pull_rows(tape, target, rows, ids, keep))
     results: list[Tensor | None] = []
     for source, *parts in zip(sources, *blocks, strict=True):
         present = [part for part in parts if part is not None]
@@ -75,15 +82,13 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
                 f"for what belongs to one, got shape {x.shape}; use gradient where each example "
                 "has one number"
             )
-    batch, *inner = target.shape or ()
+    batch = (target.shape or ())[0]
     also = (source.shape or ())[0]
-    if None not in (batch, also) and batch != also:
+    if (batch == also) is False:
         raise ValueError(
             "batch_jacobian: target and source must have the same number of examples, "
             f"got shapes {target.shape} and {source.shape}"
         )
-    if None in inner:
-        raise TraceError(f"batch_jacobian: the shape of one target is unknown: {target.shape}")
     if check and is_differentiable(target.dtype):
         _check_independent(tape, target, source)
 
@@ -97,13 +102,12 @@ def batch_jacobian(
     count = prod(inner)
     at_once = parallel_iterations or _rows_that_fit(tape, target, [source])
     blocks = []
-    for start in range(0, count, at_once) if is_differentiable(target.dtype) else []:
-        stop = min(start + at_once, count)
-        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
+    for start, stop in _chunks(count, at_once) if is_differentiable(target.dtype) else []:
+        rows = identity_rows(target, (1, *inner), start, stop)
         with running_level() as level:
-            seeds = Batched(in_trace(rows_beside(rows, target)), level)
+            seeds = Batched(in_trace(rows), level)
             seed = F.broadcast_like(seeds, target.array)
-            (found,) = _pull_seed(tape, target, seed, level, [source.id], stop < count)
+            (found,) = _pull_seed(tape, target, seed, level, [source.id], (stop == count) is False)
         if found is None:
             break
         blocks.append(found)
@@ -120,8 +124,27 @@ def batch_jacobian(
     turned = ops["moveaxis"](rows_, source=(0,), destination=(1,))
     if len(inner) == 1:
         return turned
-    shape = (batch, *inner, *given)
-    return _reshape_with_unknowns(turned, shape, "batch_jacobian")
+    result: Tensor = ops["reshape"](turned, shape=(batch, *inner, *given))
+    return result
+
+
+def _chunks(count: Any, at_once: int) -> list[tuple[int, Any]]:
+    """Return where the rows that go back together begin and end; all do if they are uncounted."""
+    if not known_size(count):
+        return [(0, count)]
+    starts = range(0, count, at_once)
+    return [(start, count if start + at_once >= count else start + at_once) for start in starts]
+
+
+def identity_rows(target: Tensor, shape: tuple[Any, ...], start: int = 0, stop: Any = None) -> Any:
+    """Return rows of the identity, each in ``shape``, as an array where the target is."""
+    count = prod(shape)
+    if not known_size(count):
+        rows = public("eye")(count, dtype=target.dtype)
+        return ops["reshape"](rows, shape=(count, *shape)).array
+    stop = count if stop is None else stop
+    host = np.eye(stop - start, count, start, target.dtype)
+    return rows_beside(host.reshape(stop - start, *shape), target)
 
 
 def pull_rows(
@@ -169,14 +192,14 @@ def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
     return owner.asarray(rows, dtype=dtype, device=owner.device(array))
 
 
-def _known(target: Tensor, name: str) -> tuple[int, ...]:
+def _known(target: Tensor, name: str) -> tuple[Any, ...]:
     shape = target.shape
-    if shape is None or None in shape:
+    if shape is None:
         raise TraceError(
-            f"{user_line()}: {name}: the number of targets is unknown in this trace (shape "
-            f"{shape}); give the TensorSpec its sizes"
+            f"{user_line()}: {name}: the rank of a target is unknown in this trace; give the "
+            "TensorSpec a shape, with None for unknown sizes"
         )
-    return shape
+    return tuple(shape)
 
 
 def _rows_that_fit(tape: GradientTape, target: Tensor, sources: list[Tensor]) -> int:
@@ -194,16 +217,7 @@ def _reshaped(rows: Tensor, shape: tuple[int, ...], source: Tensor, name: str) -
         return rows
     if source.shape is None:
         raise TraceError(f"{name}: the rank of a source is unknown in this trace")
-    return _reshape_with_unknowns(rows, (*shape, *source.shape), name)
-
-
-def _reshape_with_unknowns(x: Tensor, shape: tuple[Any, ...], name: str) -> Tensor:
-    if shape.count(None) > 1:
-        raise TraceError(f"{name}: more than one size of {shape} is unknown in this trace")
-    sizes = tuple(-1 if n is None else n for n in shape)
-    if -1 in sizes and 0 in sizes:
-        raise TraceError(f"{name}: the result of shape {shape} is empty in a trace")
-    result: Tensor = ops["reshape"](x, shape=sizes)
+    result: Tensor = ops["reshape"](rows, shape=(*shape, *source.shape))
     return result
 
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..base.table import ops
+from ..base.sizes import known_size
+from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
 from ..tape.broken import check_strict
-from ..tape.jacobian import pull_rows, rows_beside
+from ..tape.jacobian import identity_rows, pull_rows, rows_beside
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -145,8 +146,7 @@ def jacfwd(
         result = aux = None
         for source in call.sources:
             shape = sizes_of(source, "jacfwd")
-            basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
-            tangents = Tensor(rows_beside(basis, _handle(source)))
+            tangents = Tensor(identity_rows(_handle(source), shape))
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
@@ -184,8 +184,7 @@ def _columns_last(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     moved = ops["moveaxis"](x, source=(0,), destination=(-1,))
     if len(shape) == 1:
         return moved
-    sizes = [-1 if n is None else n for n in x.shape[1:]]
-    result: Tensor = ops["reshape"](moved, shape=(*sizes, *shape))
+    result: Tensor = ops["reshape"](moved, shape=(*x.shape[1:], *shape))
     return result
 
 
@@ -268,7 +267,7 @@ def jacobian(
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
             raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
         n = prod(sizes_of(source, "jacobian"))
-        if not isinstance(result, Tensor) or prod(sizes_of(result, "jacobian")) != n:
+        if not isinstance(result, Tensor) or (prod(sizes_of(result, "jacobian")) == n) is False:
             raise ValueError(
                 f"jacobian: with structure={structure!r} the result must have as many elements as "
                 f"the argument, {n}; got {getattr(result, 'shape', result)}"
@@ -283,24 +282,32 @@ def jacobian(
     return wrapper
 
 
-def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int) -> Tensor:
+def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int) -> Tensor:
     """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not meet."""
     count = 2 * width + 1
-    seeds = np.zeros((count, n))
-    seeds[np.arange(n) % count, np.arange(n)] = 1
-    rows = rows_beside(seeds.reshape(count, *(target.shape or ())), target)
+    # NumPy's, or a tensor where a run tells how many there are: all that follows is for both
+    columns: Any = np.arange(n) if known_size(n) else public("arange")(n)
+    seeds = columns % count == np.arange(count)[:, None]
+    rows = _beside(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
     if found is None:
-        return Tensor(rows_beside(np.zeros((count, n)), _handle(source)))
-    place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
+        return Tensor(_beside(0 * seeds, _handle(source)))
+    place = columns + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
     picked = ops["take_along_axis"](
         ops["reshape"](found, shape=(count, n)),
-        Tensor(rows_beside(place % count, target, np.int64)),
+        Tensor(_beside(place % count, target, np.int64)),
         axis=0,
     )
-    inside = Tensor(rows_beside((place >= 0) & (place < n), target, np.bool_))
+    inside = Tensor(_beside((place >= 0) & (place < n), target, np.bool_))
     result: Tensor = ops["where"](inside, picked, 0.0)
     return result
+
+
+def _beside(values: Any, target: Tensor, dtype: Any = None) -> Any:
+    """Return NumPy's or a trace's values as an array where the target is."""
+    if isinstance(values, Tensor):
+        return values.astype(dtype or target.dtype).array
+    return rows_beside(values, target, dtype)
 
 
 def _check_structure(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like
@@ -54,7 +56,7 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     leaves = [as_tensor(leaf) for leaf in leaves_of(tree)]
     shapes = [sizes_of(leaf, "flatten") for leaf in leaves]
     dtypes = [leaf.dtype for leaf in leaves]
-    ends = [int(n) for n in np.cumsum([prod(shape) for shape in shapes])]
+    ends = list(accumulate(prod(shape) for shape in shapes))
     total = ends[-1] if ends else 0
     if leaves:
         flat = [ops["reshape"](leaf, shape=(-1,)) for leaf in leaves]
@@ -64,7 +66,7 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
 
     def unflatten(values: Any) -> Any:
         values = as_tensor(values)
-        if values.shape not in ((total,), (None,), None):
+        if not TensorSpec((total,)).admits(values.shape):
             raise ValueError(
                 f"unflatten: the vector must have shape ({total},), got shape {values.shape}"
             )

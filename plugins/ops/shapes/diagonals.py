@@ -267,8 +267,8 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     else:
         places = filled_places(x.shape, wrap)
     if (size == 1) is not True:
-        numbers = arange(places.shape[0]) if open_among(size, *places.shape) else (
-            np.arange(len(places))
+        numbers = (
+            arange(places.shape[0]) if open_among(size, *places.shape) else (np.arange(len(places)))
         )
         value = ops["take"](value, beside(numbers % size, x), axis=0)
     flat = ops["reshape"](x, shape=(-1,)).at[beside(places, x)].set(value)

@@ -236,9 +236,9 @@ def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
 
 def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
     """Return two ends, one a tensor or both, in the floating or complex dtype they meet in."""
-    tensor = as_tensor(stop if isinstance(stop, Operators) and not (
-        isinstance(start, Operators)
-    ) else start)
+    tensor = as_tensor(
+        stop if isinstance(stop, Operators) and not (isinstance(start, Operators)) else start
+    )
     start, stop = beside(start, tensor), beside(stop, tensor)
     kind = inexact(np.result_type(start.dtype, stop.dtype, *dtypes)).name
     return _in_dtype(start, kind), _in_dtype(stop, kind)
@@ -435,8 +435,10 @@ def geomspace(
     kind, sign = start.dtype.name, ops["sign"](start)
     first, last = (ops["log10"](ops["cast"](x / sign, dtype="float64")) for x in (start, stop))
     result = ops["cast"](ops["power"](10.0, even_steps(first, last, count, endpoint)), dtype=kind)
-    result = result * sign if not is_open(count) and not count else (
-        _with_row(result * sign, count, 0, start)
+    result = (
+        result * sign
+        if not is_open(count) and not count
+        else (_with_row(result * sign, count, 0, start))
     )
     if endpoint and (count > 1) is not False:
         result = _with_row(result, count, _gaps(count, True), stop)
