@@ -234,12 +234,12 @@ def test_what_is_wrong_is_said() -> None:
     with pytest.raises(TypeError, match="target must be Tensors or Variables"):
         tape.jacobian([y], "x")
 
-    @gt.function(input_signature=[gt.TensorSpec([None])])
+    @gt.function(input_signature=[gt.TensorSpec(None)])
     def unknown(x: gt.Tensor) -> gt.Tensor:
         with gt.GradientTape() as tape:
             tape.watch(x)
             y = x * x
         return tape.jacobian(y, x)
 
-    with pytest.raises(TypeError, match="the number of targets is unknown in this trace"):
+    with pytest.raises(TypeError, match="the rank of a target is unknown in this trace"):
         unknown(gt.ones(3))

@@ -324,7 +324,7 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
     sizes = [n for n in (length, *sizes) if n is not None]
     for n, m in itertools.combinations(sizes, 2):
         if (n == m) is False:
-            raise ValueError(f"scan: the lengths differ: {n} and {m}")
+            raise ValueError(f"scan: the lengths differ: {m} and {n}")
     return next(filter(known_size, sizes), sizes[-1] if sizes else None)
 
 
