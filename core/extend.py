@@ -47,6 +47,7 @@ from .base.spec import (
 )
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
+from .base.unknown import line_of, user_line
 from .batches.batched import (
     Batched,
     Shared,
@@ -73,6 +74,7 @@ from .module import (
     freeze,
     frozen_variables,
     is_frozen,
+    keeping_calls,
     saved_classes,
     snake_case,
 )
@@ -190,9 +192,11 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
+    "keeping_calls",
     "key_for_examples",
     "known_size",
     "largest",
+    "line_of",
     "loop_limit",
     "lowered",
     "map_structure",
@@ -216,6 +220,7 @@ __all__ = [
     "trace_branch",
     "tracing_into",
     "unsure",
+    "user_line",
     "vmap",
 ]
 

@@ -6,6 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -21,9 +22,17 @@ from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable, exclusive
 
-__all__ = ["Module", "freeze", "frozen_variables", "is_frozen", "saved_classes"]
+__all__ = [
+    "Module",
+    "freeze",
+    "frozen_variables",
+    "is_frozen",
+    "keeping_calls",
+    "saved_classes",
+]
 
 _CALLS = "_gradtape_calls"
+_OUTPUT = "_gradtape_output"
 _TRAINABLE = "_gradtape_trainable"
 _FROZEN = "_gradtape_frozen"
 # Types of attributes that hold nothing to track.
@@ -263,7 +272,7 @@ class Module:
         for path, module in shown:
             held = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
             count = sum(v.size for v in held)
-            shape = vars(module).get("_gradtape_output")
+            shape = vars(module).get(_OUTPUT)
             output = "-" if shape is None else str(_batch(shape)).replace("None", "?")
             frozen = ", frozen" if is_frozen(module) else ""
             rows.append((f"{path} ({type(module).__name__}{frozen})", output, f"{count:,}"))
@@ -320,6 +329,30 @@ def frozen_variables(module: Module) -> tuple[Variable, ...]:
 def is_frozen(module: Module) -> bool:
     """Return whether a module was set not to train."""
     return not vars(module).get(_TRAINABLE, True)
+
+
+@contextmanager
+def keeping_calls(modules: Iterable[Module]) -> Iterator[None]:
+    """Let modules forget the calls of a block: for whoever runs them on inputs of his own.
+
+    Parameters
+    ----------
+    modules
+        The modules.
+
+    Yields
+    ------
+    None
+        Past calls and output shapes are those of before afterwards.
+    """
+    before = [(vars(x), dict(vars(x).get(_CALLS, {})), vars(x).get(_OUTPUT)) for x in modules]
+    try:
+        yield
+    finally:
+        for state, calls, shape in before:
+            for key, value in ((_CALLS, calls), (_OUTPUT, shape)):
+                if value or key in state:
+                    state[key] = value
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
@@ -419,7 +452,7 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         result = call(self, *args, **kwargs)
         state = vars(self)
-        state["_gradtape_output"] = _lasting(getattr(result, "shape", None))
+        state[_OUTPUT] = _lasting(getattr(result, "shape", None))
         calls = state.setdefault(_CALLS, {})
         key = tuple(_signature_of(x) for x in args)
         if kwargs:

@@ -19,6 +19,7 @@ from ..core.extend import (
     as_tensor,
     backend,
     backend_of,
+    blunt,
     calling_in,
     current_backend,
     current_device,
@@ -182,7 +183,7 @@ class Layer(Module):
                 floats = [x.dtype for x in leaves if x.dtype.kind == "f"]
                 state["_gradtape_dtype"] = floats[0].name if floats else None
                 with init_scope(), backend(_place(leaves)):
-                    self.build(map_structure(lambda x: x.shape, inputs))
+                    self.build(map_structure(lambda x: blunt(x.shape), inputs))
             except BaseException:
                 for attribute in set(state) - before:
                     del state[attribute]

@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,59 +29,52 @@ from ..core.extend import (
     is_differentiable,
     loop_limit,
     ops,
-    pack_like,
 )
 from ..core.extend import (
     backend as select_backend,
 )
+from .samples import filled_in
 
-__all__ = ["evaluate", "frozen_state", "packed", "sample_inputs", "unpacked", "why"]
+__all__ = [
+    "Evaluation",
+    "evaluate",
+    "frozen_state",
+    "packed",
+    "unpacked",
+    "why",
+]
 
 # The folders in front of the name of a Python file.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
-# Sizes that stand for unknown ones; shapes that stand for unknown rank.
-_UNKNOWN_SIZE = 3
-_UNKNOWN_RANK: tuple[tuple[int, ...], ...] = ((), (3,), (2, 3))
 # Random inputs may never meet the condition that ends a loop.
 _MOST_STEPS = 10_000
 # Of a larger array, only some elements are stored.
 _MOST_ELEMENTS = 2**14
 
 
-def sample_inputs(concrete: ConcreteFunction, seed: int) -> Iterator[list[np.ndarray[Any, Any]]]:
-    """Yield sets of inputs for a concrete function: one, or one per rank if ranks are unknown."""
-    ranks = _UNKNOWN_RANK if any(spec.shape is None for spec in concrete.specs) else ((),)
-    for i, rank in enumerate(ranks):
-        random = np.random.default_rng([seed, i])
-        yield [_sample(spec, rank, random) for spec in concrete.specs]
-
-
-def _sample(
-    spec: TensorSpec, rank: tuple[int, ...], random: np.random.Generator
-) -> np.ndarray[Any, Any]:
-    shape = (
-        rank if spec.shape is None else tuple(_UNKNOWN_SIZE if n is None else n for n in spec.shape)
-    )
-    kind = spec.dtype.kind
-    value: Any
-    if kind == "f":
-        value = random.standard_normal(shape)
-    elif kind == "c":
-        value = random.standard_normal(shape) + 1j * random.standard_normal(shape)
-    else:
-        value = random.integers(0, 2, shape)
-    return np.asarray(value).astype(spec.dtype)
-
-
 @contextmanager
-def frozen_state(variables: Sequence[Variable]) -> Iterator[None]:
-    """Give all variables back the values that they had, whatever a block does to them."""
+def frozen_state(variables: Sequence[Variable]) -> Iterator[list[tuple[Variable, Any]]]:
+    """Give all variables back the values that they had, whatever a block does to them.
+
+    The block is given the variables with those values.
+    """
     before = [(variable, variable.array) for variable in variables]
     try:
-        yield
+        yield before
     finally:
         for variable, array in before:
             variable.set_array(array)
+
+
+class Evaluation(NamedTuple):
+    """What a function gave, by name; what it left variables with; why there are no more gradients.
+
+    ``changed`` are those of the variables that it assigned.
+    """
+
+    values: dict[str, np.ndarray[Any, Any]]
+    changed: dict[str, np.ndarray[Any, Any]]
+    problem: Exception | None
 
 
 def evaluate(
@@ -90,16 +83,29 @@ def evaluate(
     inputs: Sequence[np.ndarray[Any, Any]],
     variables: Sequence[Variable],
     names: dict[int, str],
-) -> dict[str, np.ndarray[Any, Any]]:
+    order: int = 2,
+) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
     The gradient is that of a weighted sum of the floating outputs, the second one that of a
-    weighted sum of the first; weights are fixed by position, so that nothing cancels.
+    weighted sum of the first; weights are fixed by position, so that nothing cancels. There are
+    gradients up to ``order``. Variables are as they were afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
-        with init_scope(), _beside(variables), frozen_state(variables), np.errstate(all="ignore"):
-            return _evaluated(run, concrete, inputs, variables, names)
+        with (
+            init_scope(),
+            _beside(variables),
+            frozen_state(variables) as before,
+            np.errstate(all="ignore"),
+        ):
+            values, problem = _evaluated(run, concrete, inputs, variables, names, order)
+            changed = {
+                f"variable {names[id(v)]} afterwards": _thinned(v)
+                for v, array in before
+                if v.array is not array
+            }
+            return Evaluation(values, changed, problem)
     finally:
         loop_limit.reset(limited)
 
@@ -110,13 +116,10 @@ def _evaluated(
     inputs: Sequence[np.ndarray[Any, Any]],
     variables: Sequence[Variable],
     names: dict[int, str],
-) -> dict[str, np.ndarray[Any, Any]]:
+    order: int,
+) -> tuple[dict[str, np.ndarray[Any, Any]], Exception | None]:
     tensors = [constant(array) for array in inputs]
-    iterator = iter(tensors)
-    args, kwargs = pack_like(
-        concrete.arguments,
-        [next(iterator) if isinstance(x, TensorSpec) else x for x in flatten(concrete.arguments)],
-    )
+    args, kwargs = filled_in(concrete, tensors)
     sources: dict[str, Any] = {
         f"input {i}": x for i, x in enumerate(tensors) if is_differentiable(x.dtype)
     }
@@ -124,21 +127,31 @@ def _evaluated(
     for variable in variables:
         if variable.trainable and is_differentiable(variable.dtype) and id(variable) in used:
             sources[f"variable {names[id(variable)]}"] = variable
-    with GradientTape() as outer:
-        outer.watch(list(sources.values()))
+    outer = GradientTape() if order > 1 else None
+    with nullcontext() if outer is None else outer:
+        if outer is not None:
+            outer.watch(list(sources.values()))
         with GradientTape() as inner:
             inner.watch(list(sources.values()))
             returned = run(*args, **kwargs)
             outputs = [x for x in flatten(returned) if isinstance(x, (Tensor, Variable))]
             target = _weighted_sum(outputs)
-        first = {} if target is None else inner.gradient(target, sources)
+        result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
+        try:
+            first = {} if target is None else inner.gradient(target, sources)
+        except Exception as error:  # a function need not have gradients
+            return result, error
         present = {k: g for k, g in first.items() if g is not None}
+        result |= {f"gradient of {k}": _thinned(g) for k, g in present.items()}
         target = _weighted_sum(list(present.values()))
-    second = {} if target is None else outer.gradient(target, sources)
-    result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
-    result |= {f"gradient of {k}": _thinned(g) for k, g in present.items()}
+    if outer is None or target is None:
+        return result, None
+    try:
+        second = outer.gradient(target, sources)
+    except Exception as error:
+        return result, error
     result |= {f"second gradient of {k}": _thinned(g) for k, g in second.items() if g is not None}
-    return result
+    return result, None
 
 
 def packed(arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:

@@ -96,12 +96,12 @@ class GraphWriter:
             "name": concrete.name,
             "arguments": self._tree(concrete.arguments, concrete.name),
             "results": self._tree(concrete.results, concrete.name),
-            "graph": self.graph(concrete.graph),
+            "graph": self.graph(concrete.graph, concrete.specs),
         }
 
     def _tree(self, tree: Any, name: str) -> Any:
         if isinstance(tree, TensorSpec):
-            return {"spec": spec_record(tree.shape, tree.dtype, tree.name)}
+            return {"spec": spec_record(tree.dims, tree.dtype, tree.name)}
         if isinstance(tree, Output):
             return {"output": tree.index}
         if isinstance(tree, tuple):  # a namedtuple comes back as a tuple: its class is code
@@ -112,8 +112,13 @@ class GraphWriter:
             return {"dict": {key: self._tree(item, name) for key, item in tree.items()}}
         return encode(tree, f"function {name!r}: an argument or result")
 
-    def graph(self, graph: Graph) -> dict[str, Any]:
-        """Return a graph as JSON; values are numbered: inputs, constants, then outputs of nodes."""
+    def graph(self, graph: Graph, specs: Sequence[TensorSpec] = ()) -> dict[str, Any]:
+        """Return a graph as JSON; values are numbered: inputs, constants, then outputs of nodes.
+
+        ``specs`` are those of a function's arguments, its inputs, of which sizes may have names.
+        """
+        shapes = [x.dims for x in specs] or [x.shape for x in graph.inputs]
+        inputs = zip(shapes, graph.inputs, strict=True)
         number: dict[Symbol, int] = {}
         for symbol in (*graph.inputs, *graph.constants):
             number[symbol] = len(number)
@@ -131,7 +136,7 @@ class GraphWriter:
                 number[symbol] = len(number)
         return {
             "name": graph.name,
-            "inputs": [spec_record(x.shape, x.dtype, x.name) for x in graph.inputs],
+            "inputs": [spec_record(shape, x.dtype, x.name) for shape, x in inputs],
             "constants": constants,
             "nodes": nodes,
             "outputs": [number[symbol] for symbol in graph.outputs],
@@ -184,12 +189,16 @@ class GraphWriter:
         }
 
 
-def spec_record(shape: Shape, dtype: Any, name: str | None = None) -> dict[str, Any]:
-    """Return a shape and dtype (and a name) as JSON."""
+def spec_record(shape: Sequence[Any] | None, dtype: Any, name: str | None = None) -> dict[str, Any]:
+    """Return a shape, in which sizes may have names, and a dtype (and a name) as JSON."""
+    names = [n if type(n) is str else None for n in shape or ()]
+    sizes = [None if type(n) is str else n for n in shape or ()]
     result: dict[str, Any] = {
-        "shape": None if shape is None else list(blunt(shape)),
+        "shape": None if shape is None else list(blunt(sizes)),
         "dtype": np.dtype(dtype).name,
     }
+    if any(names):
+        result["names"] = names
     if name is not None:
         result["name"] = name
     return result
@@ -261,8 +270,8 @@ class GraphReader:
                 f"{where}: 'arguments' is no pair of positional and keyword arguments"
             )
         concrete = ConcreteFunction(name, graph, arguments, results)
-        declared = [(spec.shape, spec.dtype) for spec in concrete.specs]
-        if declared != [(blunt(x.shape), x.dtype) for x in graph.inputs]:
+        inputs = take(record["graph"], "inputs", list, where)
+        if concrete.specs != [read_spec(x, where) for x in inputs]:
             raise DamagedFile(f"{where}: the arguments do not fit the graph's inputs")
         return concrete
 
@@ -477,13 +486,29 @@ def _without_witnesses(
 
 
 def read_spec(record: Any, where: str) -> TensorSpec:
-    """Return a shape and dtype (and a name) from JSON."""
+    """Return a shape and dtype (and names) from JSON."""
     dtype = check_dtype(take(record, "dtype", str, where), where)
     shape = check_shape(record.get("shape"), where)
     name = record.get("name")
     if name is not None and (type(name) is not str or len(name) > 1024):
         raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
-    return TensorSpec(shape, dtype, name)
+    try:
+        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, name)
+    except ValueError as error:
+        raise DamagedFile(f"{where}: {error}") from None
+
+
+def _with_names(shape: Any, names: Any, where: str) -> Any:
+    """Return a shape with names in the place of those sizes that have one."""
+    if names is None:
+        return shape
+    fits = type(names) is list and shape is not None and len(names) == len(shape)
+    if not fits or any(
+        name is not None and (type(name) is not str or size is not None)
+        for name, size in zip(names, shape, strict=True)
+    ):
+        raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
+    return [size if name is None else name for name, size in zip(names, shape, strict=True)]
 
 
 def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:

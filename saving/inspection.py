@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.extend import describe, registry
 from .errors import DamagedFile
+from .graphs import read_spec
 from .reader import Contents, open_contents
 from .safe import SafeFile
 from .schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
@@ -157,7 +158,8 @@ def _function_lines(contents: Contents) -> list[str]:
         owners.setdefault(_number(number), []).append(f"signatures.{name}")
     for number, record in enumerate(contents.functions):
         own = take(record, "name", str, "function")
-        lines.append("  " + ", ".join(owners.get(number, [own])))
+        sizes = " (saved for the sizes seen)" if record.get("sizes") == "seen" else ""
+        lines.append("  " + ", ".join(owners.get(number, [own])) + sizes)
         names = [
             take(item, "name", str, "parameter")
             for item in take(record, "parameters", list, "function")
@@ -215,8 +217,7 @@ def _shown(item: Any) -> str:
         return repr(item)[:80]
     tag, content = tagged(item, "arguments")
     if tag == "spec":
-        dtype = check_dtype(take(content, "dtype", str, "arguments"), "arguments")
-        return describe(check_shape(content.get("shape"), "arguments"), dtype)
+        return str(read_spec(content, "arguments"))
     if tag == "tuple" and type(content) is list:
         return f"({', '.join(_shown(x) for x in content)})"
     if tag == "dict" and type(content) is dict:

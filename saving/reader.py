@@ -248,7 +248,8 @@ def _function(contents: Contents, reader: GraphReader, record: Any, index: int) 
     for trace in take(record, "traces", list, where):
         path = take(trace, "dataset", str, where)
         concrete.append(reader.function(parse(contents.text(path)), f"{where} ({path})"))
-    return RestoredFunction(name, signature, concrete)
+    sizes = take(record, "sizes", str, where) if "sizes" in record else ""
+    return RestoredFunction(name, signature, concrete, sizes)
 
 
 def _module(record: Any, function: Any, where: str) -> Module:

@@ -14,7 +14,7 @@ from .errors import DamagedFile, SaveError, UnsafeFile
 
 FORMAT = "gradtape"
 #: Written into every file: a reader takes any minor of its major version.
-VERSION = (1, 1)
+VERSION = (1, 2)
 
 # A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
 SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
+from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.errors import TraceError
 from ..core.extend import (
     ConcreteFunction,
     Function,
@@ -16,24 +18,80 @@ from ..core.extend import (
     Shape,
     TensorSpec,
     flatten,
+    line_of,
     pack_like,
     structure,
+    unsure,
 )
 from .errors import SaveError
+from .samples import Shapes
 
-__all__ = ["SavedFunction", "functions_of", "trace_call", "trace_callable"]
+__all__ = [
+    "Met",
+    "NeedsSizes",
+    "SavedFunction",
+    "functions_of",
+    "trace_call",
+    "trace_callable",
+    "with_traces",
+]
+
+
+class NeedsSizes(SaveError):
+    """A function can be traced for the sizes that it was called with, and not for open ones."""
+
+
+class Met(NamedTuple):
+    """What a module has met before it is saved: its past calls, and the shape of its last result.
+
+    Whoever traces or runs a module calls those inside it, which then remember that.
+    """
+
+    calls: list[Any]
+    output: Shape
+
+    @classmethod
+    def by(cls, module: Module) -> Met:
+        """Return what a module has met up to now."""
+        return cls(module.call_signatures(), vars(module).get("_gradtape_output"))
 
 
 class SavedFunction(NamedTuple):
     """A function as it goes into a file.
 
-    ``original`` is what to compare the traces with: the Python code where there is any.
+    Attributes
+    ----------
+    where
+        What it is called in messages.
+    original
+        What to compare the traces with: the Python code where there is any.
+    sizes
+        For which sizes saving has traced it, ``"open"`` or ``"seen"``; empty if its signature or
+        its calls say so.
+    seen
+        Per trace, the shapes of the tensors of past calls, the smallest first.
     """
 
     name: str
+    where: str
     signature: inspect.Signature
     concrete: list[ConcreteFunction]
     original: Any
+    sizes: str = ""
+    seen: Sequence[Sequence[Shapes]] = ()
+
+    def seen_by(self, i: int) -> Sequence[Shapes]:
+        """Return the shapes of the tensors of past calls that trace ``i`` is for."""
+        return self.seen[i] if self.seen else ()
+
+    @property
+    def python(self) -> Any:
+        """The Python code itself, which makes no traces; None if it is gone."""
+        if isinstance(self.original, RestoredFunction):
+            return None
+        if isinstance(self.original, Function):
+            return self.original.python_function
+        return self.original
 
 
 def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[str]]:
@@ -41,38 +99,94 @@ def functions_of(module: Module, where: str) -> tuple[list[SavedFunction], list[
 
     The rest has no trace: it has no ``input_signature`` and was never called.
     """
-    found, untraced = [], []
-    for name, function in module.functions().items():
-        if isinstance(function, Function) and function.input_signature is not None:
-            _guarded(f"{where}.{name}", function.get_concrete_function)
-        # a trace in which a call around told layers to train is not what these arguments mean
-        concrete = [x for x in function.concrete_functions if not x.while_training]
-        if concrete:
-            found.append(SavedFunction(name, function.signature, concrete, function))
-        else:
-            untraced.append(name)
-    return found, untraced
+    functions = module.functions()
+    saved = {name: with_traces(name, f"{where}.{name}", f) for name, f in functions.items()}
+    return [x for x in saved.values() if x], [name for name, x in saved.items() if not x]
 
 
-def trace_call(module: Module, where: str) -> SavedFunction | None:
-    """Trace ``__call__`` for the calls that the module has seen, with an unknown batch size.
+def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
+    """Return a decorated (or restored) function with all its traces; None if it has none."""
+    if isinstance(function, Function) and function.input_signature is not None:
+        try:
+            function.get_concrete_function()
+        except Exception as error:
+            raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+    # a trace in which a call around told layers to train is not what these arguments mean
+    concrete = [x for x in function.concrete_functions if not x.while_training]
+    if not concrete:
+        return None
+    sizes = function.sizes if isinstance(function, RestoredFunction) else ""
+    seen = _called_with(concrete)
+    return SavedFunction(name, where, function.signature, concrete, function, sizes, seen)
 
-    If it takes ``training``, it is traced with ``training=True`` and ``False``.
+
+def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
+    """Return, for each trace of a function, shapes of calls that have a trace of their own."""
+    found = []
+    for general in concrete:
+        fitting: list[Any] = []
+        for exact in concrete:
+            pairs = zip(general.specs, exact.specs, strict=False)
+            if (
+                not any(unsure(spec.shape) for spec in exact.specs)
+                and structure(exact.arguments) == structure(general.arguments)
+                and all(a.dtype == b.dtype and a.admits(b.shape) for a, b in pairs)
+            ):
+                fitting.append(tuple(spec.shape for spec in exact.specs))
+        found.append(_telling(fitting))
+    return found
+
+
+def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
+    """Trace ``__call__`` for the calls that the module has met.
+
+    The size of the batch is open, and so is every other size in which they differ; with ``sizes``
+    ``"seen"`` there is a trace for each of the sizes. If it takes ``training``, it is traced with
+    ``training=True`` and ``False``.
+
+    Raises
+    ------
+    NeedsSizes
+        If it can be traced for the sizes seen, and not for open ones.
+    SaveError
+        If it cannot be traced at all.
     """
     restored = vars(module).get("__call__")
     if isinstance(restored, RestoredFunction):
         return None  # among module.functions()
     call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is wanted
-    seen = module.call_signatures()
-    if call is None or isinstance(call, Function) or not seen:
+    if call is None or isinstance(call, Function) or not met.calls:
         return None
     python_call = getattr(call, "__wrapped__", call)
     original = python_call.__get__(module)
     signature = inspect.signature(original)
-    variants: dict[Any, tuple[Any, Any]] = {}
+    function = Function(original, name="__call__")
+    concrete: list[ConcreteFunction] = []
+    seen: list[list[Shapes]] = []
+    for args, kwargs, shapes in _variants(signature, met.calls, sizes):
+        general = (args, kwargs)
+        if sizes == "open":
+            general = pack_like(general, [_batched(leaf) for leaf in flatten(general)])
+        try:
+            traced = function.get_concrete_function(*general[0], **general[1])
+        except Exception as error:
+            if sizes == "open":
+                _needs_sizes(where, error, function, (args, kwargs), shapes)
+            raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+        concrete.append(traced)
+        seen.append(shapes)
+    return SavedFunction("__call__", where, signature, concrete, original, sizes, seen)
+
+
+def _variants(
+    signature: inspect.Signature, calls: Sequence[Any], sizes: str
+) -> list[tuple[Any, Any, list[Shapes]]]:
+    """Return the arguments to trace a call for, each with the shapes that it was seen with."""
     takes_training = "training" in signature.parameters
     others = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for args, kwargs in seen:
+    variants: dict[Any, Any] = {}
+    seen: dict[Any, list[Shapes]] = {}
+    for args, kwargs in calls:
         if not takes_training and not others:  # a layer to which it makes no difference
             kwargs = {name: x for name, x in kwargs.items() if name != "training"}
         bound = signature.bind(*args, **kwargs)
@@ -86,22 +200,27 @@ def trace_call(module: Module, where: str) -> SavedFunction | None:
             if takes_training:
                 bound.arguments["training"] = choice
             tree = (bound.args, bound.kwargs)
-            key = (structure(tree), *(_kind(leaf) for leaf in flatten(tree)))
+            leaves = flatten(tree)
+            key = (structure(tree), *(_kind(leaf, sizes) for leaf in leaves))
             known = variants.get(key)
             variants[key] = tree if known is None else _merged(known, tree)
-    function = Function(original, name="__call__")
-    concrete = []
-    for args, kwargs in variants.values():
-        general = pack_like((args, kwargs), [_batched(leaf) for leaf in flatten((args, kwargs))])
-        try:
-            traced = function.get_concrete_function(*general[0], **general[1])
-        except Exception:  # not for every batch size, then: for the one that was seen
-            traced = _guarded(where, function.get_concrete_function, *args, **kwargs)
-        concrete.append(traced)
-    return SavedFunction("__call__", signature, concrete, original)
+            shapes: Any = tuple(x.shape for x in leaves if isinstance(x, TensorSpec))
+            if not any(map(unsure, shapes)) and shapes not in seen.setdefault(key, []):
+                seen[key].append(shapes)
+    return [(*tree, _telling(seen.get(key, []))) for key, tree in variants.items()]
 
 
-def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
+def _telling(seen: list[Shapes]) -> list[Shapes]:
+    """Return the smallest call, and the smallest whose sizes beside the batch are others."""
+    ordered = sorted(seen, key=lambda shapes: sum(map(prod, shapes)))
+    inner = [[shape[1:] for shape in shapes] for shapes in ordered]
+    others = [x for x, rest in zip(ordered, inner, strict=True) if rest != inner[0]]
+    return [*ordered[:1], *others[:1]]
+
+
+def trace_callable(
+    function: Any, module: Module, met: Met, where: str, sizes: str
+) -> SavedFunction:
     """Trace a callable of a layer's configuration, for any shape if it can be.
 
     What it is given depends on the layer's variables and on its input: it is traced for the common
@@ -109,14 +228,14 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
     step, say) only if it takes nothing else.
     """
     if isinstance(function, RestoredFunction):
-        return SavedFunction(
-            function.name, function.signature, function.concrete_functions, function
-        )
-    seen = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
+        sizes = function.sizes
+        traces = function.concrete_functions
+        return SavedFunction(function.name, where, function.signature, traces, function, sizes)
+    seen = [x for x in flatten(met.calls) if isinstance(x, TensorSpec)]
     dtypes: set[np.dtype[Any]] = {np.dtype("float32"), np.dtype("float64")}
     held = [v.dtype for v in module.variables] + [x.dtype for x in seen]
     dtypes |= {dtype for dtype in held if dtype.kind in "fc"}
-    shapes = dict.fromkeys([vars(module).get("_gradtape_output"), *(x.shape for x in seen)])
+    shapes = dict.fromkeys([met.output, *(x.shape for x in seen)])
     shapes.pop(None, None)
     traced = function if isinstance(function, Function) else Function(function)
     concrete: list[ConcreteFunction] = []
@@ -130,30 +249,68 @@ def trace_callable(function: Any, module: Module, where: str) -> SavedFunction:
             reason = error
             # not for every rank, then: for what the layer took and gave, one of which it gets
             for shape in shapes:
-                with contextlib.suppress(Exception):
-                    spec = _batched(TensorSpec(shape, dtype))
-                    concrete.append(traced.get_concrete_function(spec))
+                spec = TensorSpec(shape, dtype)
+                try:
+                    found = traced.get_concrete_function(
+                        spec if sizes == "seen" else _batched(spec)
+                    )
+                except Exception as other:
+                    reason = other
+                else:
+                    concrete += [found] if found not in concrete else []
     if not concrete:
+        hint = "call the layer once before saving it"
+        if shapes and reason is not None:
+            spec = TensorSpec(None)
+            _needs_sizes(where, reason, traced, ((spec,), {}), [(x,) for x in shapes])
+            hint = "write it with gradtape's ops"
         raise SaveError(
-            f"{where}: {function!r} cannot be traced for a tensor of unknown rank ({reason}); "
-            "call the layer once before saving it"
+            f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
+            f"({_told(reason)}); {hint}"
         ) from reason
     name = getattr(function, "__name__", type(function).__name__)
-    return SavedFunction(name, traced.signature, concrete, function)
+    exact = any(spec.shape is not None for x in concrete for spec in x.specs)
+    return SavedFunction(
+        name, where, traced.signature, concrete, function, sizes if exact else "open"
+    )
 
 
-def _guarded(where: str, trace: Any, *args: Any, **kwargs: Any) -> Any:
+def _needs_sizes(
+    where: str,
+    reason: Exception,
+    function: Function[..., Any],
+    call: Any,
+    seen: Sequence[Sequence[Shape]],
+) -> None:
+    """Raise ``NeedsSizes`` if a function has no trace for open sizes, and one for those seen."""
+    if not seen:
+        return
+    shapes = iter(seen[0])
+    leaves = [
+        TensorSpec(next(shapes), x.dtype) if isinstance(x, TensorSpec) else x for x in flatten(call)
+    ]
+    args, kwargs = pack_like(call, leaves)
     try:
-        return trace(*args, **kwargs)
-    except SaveError:
-        raise
-    except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {error}") from error
+        function.get_concrete_function(*args, **kwargs)
+    except Exception:
+        return
+    shown = ", ".join(str(x) for x in leaves if isinstance(x, TensorSpec))
+    raise NeedsSizes(
+        f"{where} cannot be traced for open sizes: {_told(reason)}. Write it with sizes: "
+        "x.shape[0] computes with numbers and tensors in a trace; or save it for the sizes seen "
+        f'alone ({shown}): gradtape.save(..., sizes="seen")'
+    ) from reason
 
 
-def _kind(leaf: Any) -> Any:
+def _told(error: BaseException | None) -> str:
+    """Return what an error says, and the user's line that raised it."""
+    place = "" if error is None or isinstance(error, TraceError) else line_of(error)
+    return str(error).rstrip(".") + (f" ({place})" if place else "")
+
+
+def _kind(leaf: Any, sizes: str) -> Any:
     if isinstance(leaf, TensorSpec):
-        return ("tensor", leaf.dtype, leaf.ndim)
+        return ("tensor", leaf.dtype, leaf.ndim if sizes == "open" else leaf.shape)
     try:
         hash(leaf)
     except TypeError:

@@ -12,13 +12,9 @@ import numpy as np
 
 from ..core.extend import (
     ConcreteFunction,
-    RestoredFunction,
-    TensorSpec,
     Variable,
     current_backend,
-    flatten,
     init_scope,
-    pack_like,
 )
 from ..core.extend import (
     backend as select_backend,
@@ -26,6 +22,7 @@ from ..core.extend import (
 from .golden import evaluate, why
 from .reader import Built, Contents, build, open_contents, read_case
 from .safe import SafeFile
+from .samples import described
 from .schema import take, variable_label
 
 __all__ = ["Check", "Report", "verify"]
@@ -179,7 +176,8 @@ def verify(
                     report.skipped.append((label, reason))
                 for case in trace.get("golden", []):
                     inputs, expected = read_case(contents, case)
-                    check = Check(label, _sample(built.functions[number], concrete, inputs))
+                    signature = built.functions[number].signature
+                    check = Check(label, described(signature, concrete, inputs))
                     _run(check, inputs, expected, run, concrete, built.variables, names)
                     report.checks.append(check)
     return report
@@ -204,36 +202,6 @@ def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
     return [found[number] for number in sorted(found)]
 
 
-def _sample(
-    function: RestoredFunction, concrete: ConcreteFunction, arrays: Sequence[np.ndarray[Any, Any]]
-) -> str:
-    """Return what a function is run on, as ``x (3, 8), training=False``."""
-    shapes = iter(arrays)
-    leaves = [
-        _Shape(next(shapes).shape) if isinstance(leaf, TensorSpec) else leaf
-        for leaf in flatten(concrete.arguments)
-    ]
-    args, kwargs = pack_like(concrete.arguments, leaves)
-    try:
-        named = function.signature.bind(*args, **kwargs).arguments
-    except TypeError:  # the file's parameters do not fit its trace: it can be checked all the same
-        named = {f"{i}": value for i, value in enumerate(args)} | kwargs
-    return ", ".join(
-        f"{name} {value!r}" if isinstance(value, _Shape) else f"{name}={value!r}"
-        for name, value in named.items()
-    )
-
-
-class _Shape:
-    """A tensor's shape in the place of the tensor."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-
-    def __repr__(self) -> str:
-        return str(self.shape)
-
-
 def _run(
     check: Check,
     inputs: Sequence[np.ndarray[Any, Any]],
@@ -244,8 +212,12 @@ def _run(
     names: dict[int, str],
 ) -> None:
     """Run a function on a golden case and note in ``check`` how far it is off."""
+    order = 2 if any(_order(name) == "second gradient" for name in expected) else 1
     try:
-        values = evaluate(run, concrete, inputs, variables, names)
+        found = evaluate(run, concrete, inputs, variables, names, order)
+        if found.problem is not None:
+            raise found.problem
+        values = found.values
     except Exception as error:  # whatever it is, the file does not do what it did
         check.exact, check.problem = False, why(error)
         return
@@ -258,9 +230,9 @@ def _run(
         if got is None or got.shape != want.shape or got.dtype != want.dtype:
             problems.append(f"{name} is missing or has another shape or dtype")
             continue
-        order = _order(name)
-        off = _relative_error(got, want, scales[order])
-        check.errors[order] = max(check.errors.get(order, 0.0), off)
+        kind = _order(name)
+        off = _relative_error(got, want, scales[kind])
+        check.errors[kind] = max(check.errors.get(kind, 0.0), off)
         check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
         real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)
         tolerance = TOLERANCE.get(real_size, 0.0) if want.dtype.kind in "fc" else 0.0

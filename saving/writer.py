@@ -6,12 +6,13 @@ import contextlib
 import inspect
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import h5py
 import numpy as np
 
+from ..core.errors import EndlessLoop
 from ..core.extend import (
     ConcreteFunction,
     Function,
@@ -22,12 +23,15 @@ from ..core.extend import (
     frozen_variables,
     init_scope,
     is_frozen,
+    keeping_calls,
     registry,
 )
+from .compare import compared
 from .errors import SaveError
-from .golden import evaluate, packed, sample_inputs, why
+from .golden import packed, why
 from .graphs import GraphWriter, encode_signature, spec_record
 from .modules import LoadedModule, attributes_of, config_of, is_ordered, signatures_of
+from .samples import Shapes, sample_inputs
 from .schema import (
     FORMAT,
     IDENTIFIER,
@@ -41,7 +45,15 @@ from .schema import (
     text_digest,
     variable_label,
 )
-from .traces import SavedFunction, functions_of, trace_call, trace_callable
+from .traces import (
+    Met,
+    NeedsSizes,
+    SavedFunction,
+    functions_of,
+    trace_call,
+    trace_callable,
+    with_traces,
+)
 
 __all__ = ["save"]
 
@@ -53,6 +65,7 @@ def save(
     *,
     golden: bool = True,
     custom_gradients: bool = True,
+    sizes: str = "open",
 ) -> None:
     """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
 
@@ -60,6 +73,10 @@ def save(
     of a module that was called is traced for any batch size (with ``training`` on and off if it
     takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
     made it.
+
+    Before anything is written, every trace is compared with the Python code: outputs, gradients
+    and what becomes of variables, at batches of 1, 2 and 3 and at the size that was seen, with
+    random numbers for inputs. A call that the Python code itself refuses is left out.
 
     Parameters
     ----------
@@ -71,19 +88,27 @@ def save(
         Further functions by name, decorated with :func:`gradtape.function`; they come back in the
         ``signatures`` of the loaded module.
     golden
-        Store sample inputs with their outputs and first and second gradients, for
-        ``gradtape verify``. True by default.
+        Compare the traces with the Python code (the default), and store sample inputs with their
+        outputs and first and second gradients, for ``gradtape verify``. Without, nothing of that.
     custom_gradients
         Store custom gradients (the default). Without them a loaded function still gives its
         results, but asking for a gradient through one of them raises ``LookupError``, and there are
         no samples of it.
+    sizes
+        ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
+        ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
+        them. What is loaded then refuses every other size.
 
     Raises
     ------
     UntraceableGradient
         If a custom gradient cannot be traced; the message names the function and its line.
     SaveError
-        If something else cannot be saved. The file at ``path`` is then as it was.
+        If something else cannot be saved: among it, what cannot be traced for open sizes, and a
+        trace that differs from the Python code, with the line and both results. The file at
+        ``path`` is then as it was.
+    ValueError
+        If ``sizes`` is neither ``"open"`` nor ``"seen"``.
 
     Examples
     --------
@@ -102,8 +127,11 @@ def save(
             f"save: expected a gradtape.Module, got {type(module).__name__}; "
             "assign what you want to save to an attribute of a Module"
         )
-    with init_scope():  # what a surrounding tape or trace has no business with
-        contents = _Contents(module, signatures or {}, golden, custom_gradients)
+    if sizes not in ("open", "seen"):
+        raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
+    # what a surrounding tape or trace has no business with; and calls made here are nobody's
+    with init_scope(), keeping_calls((module, *module.submodules)):
+        contents = _Contents(module, signatures or {}, golden, custom_gradients, sizes)
     _write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
 
 
@@ -116,6 +144,7 @@ class _Contents:
         signatures: Mapping[str, Callable[..., Any]],
         golden: bool,
         custom_gradients: bool,
+        sizes: str,
     ) -> None:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self.texts: dict[str, str] = {}
@@ -125,6 +154,7 @@ class _Contents:
         self._places = {id(v): f"/variables/{path}" for path, v in module.named_variables.items()}
         self._labels = {key: variable_label(place) for key, place in self._places.items()}
         # numbers in the file, by identity
+        self._met = {id(item): Met.by(item) for item in self._modules}
         self._module_numbers = {id(item): i for i, item in enumerate(self._modules)}
         self._variable_numbers = {id(item): i for i, item in enumerate(self._variables)}
         self._function_numbers: dict[Any, int] = {}
@@ -133,6 +163,8 @@ class _Contents:
         self._graphs = GraphWriter(self._variable_number, self._add_constant, custom_gradients)
         self._functions: list[dict[str, Any]] = []
         self._golden = golden
+        self._sizes = sizes
+        self._root_is_called = False
         self._known = {cls: name for name, cls in registry().modules.items()}
         records = [self._module(i, item) for i, item in enumerate(self._modules)]
         if signatures and "signatures" in records[0]["attributes"]:
@@ -194,10 +226,12 @@ class _Contents:
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
         if known is None or index == 0:
             try:
-                call = trace_call(module, f"{where}.__call__")
+                call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
                 saved += [call] if call is not None else []
+                self._root_is_called |= call is not None and index == 0
             except SaveError as error:
-                if index == 0:
+                alone = isinstance(error, NeedsSizes) and not self._root_is_called
+                if index == 0 or alone:
                     raise
                 # the module above it is what will be called; say what is missing, and go on
                 untraced["__call__"] = why(error)
@@ -261,25 +295,24 @@ class _Contents:
         self._graphs.ops[op.name] = op
 
     def _callable(self, function: Any, module: Module, where: str) -> int:
-        return self._function(trace_callable(function, module, where))
+        return self._function(
+            trace_callable(function, module, self._met[id(module)], where, self._sizes)
+        )
 
     def _signature(self, name: str, function: Any) -> int:
         if not IDENTIFIER.match(name):
             raise SaveError(f"signatures: {name!r} is not an identifier")
         if isinstance(function, ConcreteFunction):
             function = RestoredFunction(name, _plain_signature(function), [function])
-        if isinstance(function, Function) and function.input_signature is not None:
-            function.get_concrete_function()
-        if (
-            not isinstance(function, (Function, RestoredFunction))
-            or not function.concrete_functions
-        ):
+        saved = None
+        if isinstance(function, (Function, RestoredFunction)):
+            saved = with_traces(name, f"signatures: {name!r}", function)
+        if saved is None:
             raise SaveError(
                 f"signatures: {name!r} must be a gradtape.function that has an input_signature or "
                 "has been called"
             )
-        concrete = [x for x in function.concrete_functions if not x.while_training]
-        return self._function(SavedFunction(name, function.signature, concrete, function))
+        return self._function(saved)
 
     def _function(self, function: SavedFunction) -> int:
         key = (id(function.original), *(repr(x.arguments) for x in function.concrete))
@@ -293,50 +326,60 @@ class _Contents:
             "parameters": encode_signature(function.signature),
             "traces": [],
         }
+        if function.sizes == "seen":
+            record["sizes"] = "seen"
         self._functions.append(record)
-        for concrete in function.concrete:
+        for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
             path = f"/functions/{n}"
             self.texts[path] = dump(self._graphs.function(concrete), f"function {function.name!r}")
             trace: dict[str, Any] = {"dataset": path}
-            if self._golden and not self._graphs.left_out:
-                self._add_golden(trace, n, function, concrete)
+            if self._golden:
+                self._compare(trace, n, function, concrete, function.seen_by(i))
             record["traces"].append(trace)
         return number
 
-    def _add_golden(
+    def _compare(
         self,
         trace: dict[str, Any],
         number: int,
         function: SavedFunction,
         concrete: ConcreteFunction,
+        seen: Sequence[Shapes],
     ) -> None:
-        cases = []
-        run = function.original
-        if isinstance(run, Function):  # the Python code itself: no trace is made for the samples
-            run = run.python_function
-        for i, inputs in enumerate(sample_inputs(concrete, number)):
-            names = self._labels
-            variables = self._variables
+        """Compare a trace with the Python code, and keep samples of what that gives."""
+        cases: list[dict[str, Any]] = []
+        for i, sample in enumerate(sample_inputs(concrete, number, seen)):
+            # the gradient of the gradient once, where it is
+            order = 1 if cases else 2
             try:
-                values = evaluate(run, concrete, inputs, variables, names)
+                found = compared(
+                    function, concrete, sample.inputs, self._variables, self._labels, order
+                )
+                if found.problem is not None:
+                    raise found.problem
+            except SaveError:
+                raise
             except Exception as error:  # the samples are ours, not the user's: not every one fits
                 trace.setdefault("not_sampled", why(error))
+                if isinstance(error, EndlessLoop):  # it takes long, and others would do the same
+                    break
                 continue
-            replayed = evaluate(concrete, concrete, inputs, variables, names)
-            _compare(function.name, values, replayed)
+            if self._graphs.left_out or not (sample.stored or (not cases and sample.is_small)):
+                continue
             base = f"/golden/{number}/{i}"
-            for dtype, flat in packed([*inputs, *values.values()]).items():
+            for dtype, flat in packed([*sample.inputs, *found.values.values()]).items():
                 self.datasets[f"{base}/{dtype}"] = flat
             cases.append(
                 {
                     "case": base,
-                    "inputs": [spec_record(x.shape, x.dtype) for x in inputs],
-                    "values": [spec_record(x.shape, x.dtype, k) for k, x in values.items()],
+                    "inputs": [spec_record(x.shape, x.dtype) for x in sample.inputs],
+                    "values": [spec_record(x.shape, x.dtype, k) for k, x in found.values.items()],
                 }
             )
         if cases:
             trace["golden"] = cases
+            trace.pop("not_sampled", None)
 
     # -- plugins -------------------------------------------------------------------------------
 
@@ -384,29 +427,6 @@ def _plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
             *(inspect.Parameter(name, named) for name in kwargs),
         ]
     )
-
-
-def _compare(
-    name: str, values: Mapping[str, np.ndarray[Any, Any]], replayed: Mapping[str, Any]
-) -> None:
-    """Refuse to save a trace that does not compute what the Python code computes."""
-    wrong = [key for key in values if key not in replayed]
-    for key, value in values.items():
-        if key in replayed:
-            tolerance = 1e-3 if value.dtype.itemsize <= 4 else 1e-6
-            finite = value[np.isfinite(value)]
-            scale = np.max(np.abs(finite), initial=1.0) if value.dtype.kind in "fc" else 1.0
-            if value.shape != replayed[key].shape or not np.allclose(
-                value, replayed[key], rtol=tolerance, atol=tolerance * scale, equal_nan=True
-            ):
-                wrong.append(key)
-    if wrong:
-        raise SaveError(
-            f"function {name!r}: the trace does not give the {', '.join(wrong)} of the Python "
-            "code; it may depend on something that is not an argument or a Variable (a global, "
-            "NumPy's random numbers, a branch on a value). Save with golden=False to store the "
-            "trace anyway."
-        )
 
 
 def _write(path: str, contents: _Contents) -> None:

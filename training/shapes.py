@@ -50,7 +50,7 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
 
 def admits(a: Any, b: Any) -> bool:
     """Return whether two shapes may be one, where a trace does not know all sizes."""
-    return len(a) == len(b) and all(m == n or None in (m, n) for m, n in zip(a, b))
+    return len(a) == len(b) and all(None in (m, n) or (m == n) is not False for m, n in zip(a, b))
 
 
 def check_shapes(name: str, a: Any, b: Any) -> None:
@@ -116,7 +116,7 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 def check_several(name: str, classes: int | None) -> None:
     """Raise if there is but one class: it would always be the right one."""
-    if classes == 1:
+    if (classes == 1) is True:
         raise ValueError(
             f"{name}: predictions of a single class are always right; for yes or no in one number "
             "use binary_crossentropy and binary_accuracy"

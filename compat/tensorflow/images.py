@@ -8,7 +8,7 @@ from typing import Any
 import gradtape
 
 from .names import adapts
-from .tensors import convert_to_tensor, plain, sizes
+from .tensors import convert_to_tensor, held_to, plain, sizes
 
 __all__ = [
     "avg_pool",
@@ -197,10 +197,9 @@ def conv2d_transpose(
         data_format,
         dilations,
     )
-    wanted = sizes(output_shape, "conv2d_transpose")
-    if not gradtape.TensorSpec(wanted, made.dtype).admits(made.shape):
-        raise ValueError(f"conv2d_transpose: output_shape={wanted}, but the result is {made.shape}")
-    return made
+    if made.shape is None:
+        return made
+    return held_to(made, sizes(output_shape, "conv2d_transpose"), "conv2d_transpose: output_shape")
 
 
 def _pooled(pool: Any, op: str, rank: int, x: Any, ksize: Any, strides: Any, *rest: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape
 
+from ...core.extend import as_size, largest
 from .argument_names import einsum
 from .math import l2_normalize
 from .names import adapts, lookup
@@ -333,10 +334,17 @@ def _one(k: Any) -> int:
 @adapts("tril", "triu")
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
     """Return matrices with zeros outside a band; a negative number keeps the whole triangle."""
-    x, lower, upper = convert_to_tensor(input), int(num_lower), int(num_upper)
-    if lower >= 0:
-        x = gradtape.triu(x, -lower)
-    return gradtape.tril(x, upper) if upper >= 0 else x
+    x = convert_to_tensor(input)
+    lower, upper = as_size(num_lower, "band_part"), as_size(num_upper, "band_part")
+    if (lower < 0) is not True:
+        x = gradtape.triu(x, -_kept(lower, x.shape[-2]))
+    return x if (upper < 0) is True else gradtape.tril(x, _kept(upper, x.shape[-1]))
+
+
+def _kept(count: Any, whole: Any) -> Any:
+    """Return how many diagonals beside the main one are kept: all, if the number is negative."""
+    # where only a run knows the sign, a negative one becomes at least the size
+    return count if (count < 0) is False else count + largest(-count, 0) * (whole + 1)
 
 
 # -- norms -----------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 
 import gradtape
 
+from ...core.extend import as_size, is_transformed
 from ...training.metrics import sparse_top_k_categorical_accuracy
 from ...training.shapes import ratio
 from .argument_names import (
@@ -27,7 +28,7 @@ from .argument_names import (
 )
 from .dtypes import as_dtype, cast, int32, int64
 from .names import adapts, lookup
-from .tensors import axes, convert_to_tensor
+from .tensors import axes, convert_to_tensor, held_to
 
 __all__ = [
     "TopK",
@@ -275,8 +276,8 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     total = convert_to_tensor(terms[0])
     for term in terms[1:]:
         term = convert_to_tensor(term)
-        if term.shape != total.shape and None not in (term.shape, total.shape):
-            raise ValueError(f"add_n: shapes {total.shape} and {term.shape} differ")
+        if None not in (term.shape, total.shape):
+            term = held_to(term, total.shape, "add_n")
         total = total + term
     return total
 
@@ -388,12 +389,13 @@ def top_k(
         If there are fewer than ``k`` elements.
     """
     x = convert_to_tensor(input)
-    k = operator.index(k)
-    size = x.shape[-1] if x.shape else None
-    if k < 0 or (size is not None and k > size):
+    k = as_size(k, "top_k")
+    if (k < 0) is True or (x.shape and (k > x.shape[-1]) is True):
         raise ValueError(f"top_k: k={k} of an input of shape {x.shape}")
     # a stable ascending sort of the reversed elements, read from its end, keeps ties in order
     order = gradtape.flip(gradtape.argsort(gradtape.flip(x, -1), -1), -1)[..., :k]
+    if x.shape:  # where a trace does not know that there are as many
+        order = held_to(order, (*x.shape[:-1], k), "top_k")
     last = gradtape.sum(gradtape.ones_like(x, dtype="int64"), axis=-1, keepdims=True) - 1
     indices = last - order
     return TopK(gradtape.take_along_axis(x, indices, -1), cast(indices, index_type))
@@ -457,7 +459,16 @@ def confusion_matrix(
 @adapts("nn.segment_sum")
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """Return the sums of rows with the same number, as many as the largest number and 1."""
-    return gradtape.nn.segment_sum(convert_to_tensor(data), convert_to_tensor(segment_ids))
+    data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
+    return gradtape.nn.segment_sum(data, ids, _count(ids))
+
+
+def _count(ids: Any) -> Any:
+    """Return how many segments there are, where a trace does not know the numbers."""
+    if not is_transformed(ids.array):
+        return None
+    least = gradtape.constant(np.full(1, -1, ids.dtype))  # of no rows there is no largest number
+    return as_size(gradtape.max(gradtape.concatenate([ids, least])) + 1, "segment_sum")
 
 
 @adapts("nn.segment_sum")
@@ -470,15 +481,15 @@ def unsorted_segment_sum(
     if ids.ndim != 1:  # numbers for more than the first axis: these become one
         data = gradtape.reshape(data, (-1, *data.shape[ids.ndim :]))
         ids = gradtape.reshape(ids, -1)
-    return gradtape.nn.segment_sum(data, ids, operator.index(num_segments))
+    return gradtape.nn.segment_sum(data, ids, as_size(num_segments, "unsorted_segment_sum"))
 
 
 @adapts("nn.segment_sum")
 def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
     """Return the means of rows with the same number; 0 for a number without rows."""
     data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
-    counts = gradtape.nn.segment_sum(gradtape.ones_like(data), ids)
-    return gradtape.nn.segment_sum(data, ids) / gradtape.maximum(counts, 1)
+    counts = segment_sum(gradtape.ones_like(data), ids)
+    return segment_sum(data, ids) / gradtape.maximum(counts, 1)
 
 
 __getattr__ = lookup(__name__)

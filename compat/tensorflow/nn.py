@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import gradtape
 
+from ...core.extend import as_size
 from .dtypes import cast
 from .images import (
     avg_pool,
@@ -205,7 +205,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
     first = data_format is not None and data_format.startswith("NC")
     shape = value.shape
     channels = None if shape is None else shape[1 if first else -1]
-    if bias.ndim != 1 or (channels is not None and bias.shape[0] not in (channels, None)):
+    if bias.ndim != 1 or (bias.shape[0] == channels) is False:
         raise ValueError(f"bias_add: bias of shape {bias.shape} for a value of shape {shape}")
     if first:
         bias = gradtape.reshape(bias, (-1,) + (1,) * (len(shape) - 2))
@@ -225,7 +225,7 @@ def dropout(
     if noise_shape is None:
         return gradtape.nn.dropout(x, rate, source)
     given = plain(noise_shape)
-    shape = [n if want is None else operator.index(want) for n, want in zip(x.shape, given)]
+    shape = [n if want is None else as_size(want, "dropout") for n, want in zip(x.shape, given)]
     chosen = gradtape.nn.dropout(gradtape.ones(shape, x.dtype), rate, source)
     return x * chosen
 

@@ -8,6 +8,7 @@ import numpy as np
 
 import gradtape
 
+from ...core.extend import active_graph, as_size
 from .dtypes import as_dtype, cast, float32, int64
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
@@ -26,7 +27,12 @@ __all__ = [
 
 def _source(seed: Any) -> Any:
     """Return what draws: the shared generator, or one made from a seed."""
-    return gradtape.random if seed is None else gradtape.random.Generator(seed)
+    if seed is None:
+        return gradtape.random
+    source = gradtape.random.Generator(seed)
+    if active_graph.get() is not None:
+        source.set_seed(seed)  # as part of the program: each run draws what the first one did
+    return source
 
 
 @adapts("random.normal")
@@ -74,7 +80,8 @@ def uniform(
         return _source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:
         raise ValueError(f"uniform: give maxval for numbers of dtype {dtype}")
-    return cast(_source(seed).randint(shape, int(minval), int(maxval)), dtype)
+    low, high = as_size(minval, "uniform"), as_size(maxval, "uniform")
+    return cast(_source(seed).randint(shape, low, high), dtype)
 
 
 @adapts("random.gamma")

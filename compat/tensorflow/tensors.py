@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -12,7 +12,17 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import is_transformed
+from ...core.errors import TraceError
+from ...core.extend import (
+    Size,
+    Symbol,
+    as_shape,
+    as_size,
+    blunt,
+    flatten,
+    known_size,
+    provably_equal,
+)
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
 
@@ -34,15 +44,17 @@ class TensorShape(tuple[Any, ...]):
     Parameters
     ----------
     dims
-        Sizes, None for one that is unknown.
+        Sizes, None for one that is unknown. Of a tensor's shape in a trace, a size that is open
+        stays what it is, an integer to compute with; :meth:`as_list` gives None for it.
     """
 
     def __new__(cls, dims: Any = ()) -> TensorShape:
         """Make one of a size or of a sequence of sizes."""
         if dims is None:
             raise ValueError("TensorShape: a shape of unknown rank is not supported")
-        sizes = (dims,) if hasattr(dims, "__index__") else dims
-        return super().__new__(cls, (None if n is None else operator.index(n) for n in sizes))
+        several = not (isinstance(dims, Size) or hasattr(dims, "__index__"))
+        sizes = dims if several else (dims,)
+        return super().__new__(cls, (None if n is None else _dimension(n) for n in sizes))
 
     @property
     def rank(self) -> int:
@@ -52,21 +64,53 @@ class TensorShape(tuple[Any, ...]):
     ndims = rank
 
     def as_list(self) -> list[int | None]:
-        """Return the sizes as a list."""
-        return list(self)
+        """Return the sizes as a list, None for one that is unknown or open."""
+        return list(blunt(self))
 
     def num_elements(self) -> int | None:
-        """Return the number of elements, None if a size is unknown."""
-        return None if None in self else int(np.prod(self))
+        """Return the number of elements, None if a size is unknown or open."""
+        return int(np.prod(self)) if self.is_fully_defined() else None
 
     def is_fully_defined(self) -> bool:
         """Return whether every size is known."""
-        return None not in self
+        return all(map(known_size, self))
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Return whether a tensor may have both shapes, as far as they are known."""
+        return other is None or gradtape.TensorSpec(self).admits(TensorShape(other))
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise ``ValueError`` if no tensor has both shapes."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"shapes {tuple(self)} and {tuple(TensorShape(other))} do not agree")
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise ``ValueError`` if the number of axes is another."""
+        if len(self) != rank:
+            raise ValueError(f"shape {tuple(self)} has {len(self)} axes, not {rank}")
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """Return the sizes of this shape and of another after them."""
+        return TensorShape((*self, *TensorShape(other)))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return TensorShape(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape(other).concatenate(self)
 
     def __repr__(self) -> str:
         return f"TensorShape({list(self)})"
 
     __str__ = tuple.__repr__
+
+
+def _dimension(n: Any) -> Any:
+    return n if isinstance(n, Size) else operator.index(n)
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -119,8 +163,14 @@ def is_tensor(x: Any) -> bool:
 @adapts("Tensor.numpy")
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """Return the value as a NumPy array, None where a trace does not know it."""
+    tensor = convert_to_tensor(tensor)
+    if isinstance(tensor.array, Symbol):
+        known = tensor.array.integers  # those of a shape
+        if known is None or not all(map(known_size, known.flat)):
+            return None
+        return known.astype(tensor.dtype)
     try:
-        return np.asarray(convert_to_tensor(tensor).numpy())
+        return np.asarray(tensor.numpy())
     except TypeError:
         return None
 
@@ -140,11 +190,11 @@ def _encoded(value: Any) -> bytes:
 def _is_made_of(kind: type, value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return len(value) > 0 and all(_is_made_of(kind, item) for item in value)
-    return type(value) is kind
+    return type(value) is kind or (kind is int and isinstance(value, Size))
 
 
 def _integer_dtype(value: Any) -> np.dtype[Any]:
-    array = np.asarray(value)
+    array = np.asarray([n for n in flatten(value) if known_size(n)] or [0])
     if array.dtype == object or array.size == 0:
         return int64
     return int32 if _INT32.min <= array.min() and array.max() <= _INT32.max else int64
@@ -154,33 +204,56 @@ def _integer_dtype(value: Any) -> np.dtype[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a tensor of integers (a shape, an axis, sizes) as Python's integers or lists."""
+    """Return a tensor of integers (a shape, an axis, sizes) as Python's integers or lists.
+
+    What a trace does not know of them are sizes that are open.
+    """
+    if isinstance(value, gradtape.Tensor) and type(value.array) is Symbol and value.shape != ():
+        value = list(gradtape.unstack(value))
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, gradtape.Tensor) and type(value.array) is Symbol:
+        return as_size(value, "size")
     if isinstance(value, (gradtape.Tensor, gradtape.Variable, np.ndarray, np.generic)):
         return np.asarray(value).tolist()
     return value
 
 
-def sizes(shape: Any, op: str) -> tuple[int, ...]:
-    """Return a shape, a tensor or a sequence of sizes (tensors too), as a tuple."""
-    parts = shape if isinstance(shape, (list, tuple)) else [shape]
-    if any(isinstance(n, gradtape.Tensor) and is_transformed(n.array) for n in parts):
-        raise TypeError(
-            f"{op}: a shape is a sequence of integers, and a size that is computed in a traced "
-            "function has no value yet; "
-            + (
-                "let -1 stand for it"
-                if op == "reshape"
-                else "make the result from what has that size (tf.zeros_like, tf.ones_like, "
-                "c + tf.zeros_like(x)), or trace with known sizes (docs/migration.md)"
-            )
+#: A shape, a tensor or a sequence of sizes (tensors too), as a tuple.
+sizes = as_shape
+
+
+def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
+    """Return a tensor of a shape that it must have; each run checks what a trace does not know.
+
+    Parameters
+    ----------
+    x
+        A tensor.
+    shape
+        Its sizes, None for any.
+    op
+        The name that begins the message.
+
+    Raises
+    ------
+    ValueError
+        If a size is another, or their number.
+    TraceError
+        If the rank is unknown in a trace.
+    """
+    if x.shape is None:
+        raise TraceError(
+            f"{op}: the rank of {x!r} is unknown in this trace; give its TensorSpec a shape"
         )
-    shape = plain(shape)
-    if hasattr(shape, "__index__"):
-        return (operator.index(shape),)
-    try:
-        return tuple(operator.index(n) for n in shape)
-    except TypeError:
-        raise TypeError(f"{op}: a shape is a sequence of integers, got {shape!r}") from None
+    wanted = tuple(n if want is None else want for want, n in zip(shape, x.shape, strict=False))
+    differs = [(want == n) is False for want, n in zip(wanted, x.shape, strict=False)]
+    if len(shape) != len(x.shape) or any(differs):
+        raise ValueError(f"{op}: expected shape {tuple(shape)}, got {x.shape}")
+    for axis, (want, n) in enumerate(zip(wanted, x.shape, strict=True)):
+        if not provably_equal(want, n):  # one axis at a time: none makes up for another
+            x = gradtape.reshape(x, (*wanted[: axis + 1], *x.shape[axis + 1 :]))
+    return x
 
 
 def axes(axis: Any) -> Any:
@@ -188,7 +261,7 @@ def axes(axis: Any) -> Any:
     if axis is None or type(axis) is int:
         return axis
     axis = plain(axis)
-    return tuple(operator.index(n) for n in axis) if isinstance(axis, (list, tuple)) else axis
+    return tuple(as_size(n, "axis") for n in axis) if isinstance(axis, list) else axis
 
 
 # -- variables -------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ import numpy as np
 from ..errors import TraceError
 from .context import active_graph
 from .dtypes import default_dtype
-from .table import ops
-from .unknown import user_line
+from .table import ops, public
+from .unknown import is_users_call, user_line
 
 __all__ = [
     "Compound",
@@ -90,12 +90,17 @@ class Open:
 
     def __index__(self) -> int:
         self._refuse(
-            "Python or NumPy (range, a list, int(), len(), an array)",
+            "Python or NumPy (range, a list, len(), an array)",
             "compute with gradtape's functions (gradtape.arange, zeros, tile; gradtape.scan or "
             "while_loop to repeat), or give its TensorSpec the size",
         )
 
-    __int__ = __index__
+    def __int__(self) -> int:
+        self._refuse(
+            "int()",
+            "a size is an integer as it is: write n, n // 2, or math.floor, math.ceil or round of "
+            "a number, or give its TensorSpec the size",
+        )
 
     def __float__(self) -> float:
         self._refuse(
@@ -110,6 +115,13 @@ class Open:
         return NotImplemented
 
     def __hash__(self) -> int:
+        # a table of numbers would not have it, and say so by its default, or by False
+        if is_users_call():
+            self._refuse(
+                "a dictionary or a set",
+                "compare it with the keys in gradtape.cond or where, or give its TensorSpec the "
+                "size",
+            )
         return hash((type(self), self.key))
 
     def __copy__(self) -> Any:
@@ -132,11 +144,18 @@ class Open:
                 return plain(*numbers)
         if any(hasattr(x, "array") for x in inputs):
             return NotImplemented  # a tensor's turn
-        convert = ops["copy"] if any(isinstance(x, np.ndarray) for x in inputs) else None
-        arrays = [
-            x if convert and not isinstance(x, np.ndarray) else ops["copy"](x) for x in inputs
+        # beside an array a number is weak, and stays what it is; alone it has NumPy's dtype
+        kinds: tuple[type, ...] = (np.ndarray, np.generic)
+        if not any(isinstance(x, kinds) for x in inputs):
+            kinds = (Open,)
+        as_tensor = public("as_tensor")
+        tensors = [
+            as_tensor(x, "float64" if isinstance(x, Number) else None)
+            if isinstance(x, kinds)
+            else x
+            for x in inputs
         ]
-        return getattr(ufunc, method)(*arrays, **kwargs)
+        return getattr(ufunc, method)(*tensors, **kwargs)
 
 
 def _as_number(value: Any) -> Any:
@@ -422,7 +441,7 @@ class Size(Open):
     __ceil__ = __trunc__ = __floor__
 
     def __round__(self, digits: int | None = None) -> Any:
-        return self if digits is None or digits >= 0 else NotImplemented
+        return self if digits is None or digits >= 0 else _rounded(self)
 
     def __repr__(self) -> str:
         ordered = sorted(self.terms.items(), key=lambda item: (-len(item[0]), item[1] < 0))
@@ -556,12 +575,16 @@ class Number(Open):
         return _atom(Compound("ceil", self))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return _atom(Compound("round", self)) if digits is None else NotImplemented
+        return _atom(Compound("round", self)) if digits is None else _rounded(self)
 
     def __repr__(self) -> str:
         if len(self.args) == 1:
             return f"{self.kind}({self.args[0]!r})"
         return f" {self.kind} ".join(map(_in_brackets, self.args))
+
+
+def _rounded(value: Open) -> NoReturn:
+    value._refuse("round() to a number of digits", "write gradtape.round(x * 100) / 100")
 
 
 def _number(kind: str) -> Callable[[Any, Any], Any]:
@@ -694,8 +717,8 @@ class Condition(Open):
 
     __hash__ = Open.__hash__
 
-    def __invert__(self) -> Any:
-        return ops["logical_not"](self)
+    def __invert__(self) -> NoReturn:
+        self._refuse("~ (which makes Python's True -2)", "write gradtape.logical_not")
 
     def __and__(self, other: Any) -> Any:
         return ops["logical_and"](self, other)

@@ -20,6 +20,7 @@ __all__ = [
     "blunt",
     "broadcast_shapes",
     "describe",
+    "differ",
     "same_shape",
     "unsure",
 ]
@@ -28,6 +29,9 @@ __all__ = [
 # unknown rank.
 Shape = tuple[Any, ...] | None
 
+# What files hold.
+_LONGEST_NAME = 1024
+
 
 class TensorSpec:
     """Describe a tensor's shape and dtype, for ``function(input_signature=...)``.
@@ -35,33 +39,53 @@ class TensorSpec:
     Parameters
     ----------
     shape
-        A sequence of sizes, ``None`` for an unknown size; or ``None`` for unknown rank.
+        A sequence of sizes: an integer, ``None`` for an unknown size, or a name for one that is
+        unknown but the same wherever a call's arguments have that name; or ``None`` for unknown
+        rank.
     dtype
         The dtype; the default dtype (``float32``) if not given.
     name
         The argument's name in printed graphs.
+
+    Attributes
+    ----------
+    shape
+        A tuple of sizes, ``None`` for an unknown size, named or not; or ``None`` for unknown rank.
+    names
+        The name of each size, ``None`` for one without; or ``None`` if no size has a name.
 
     Raises
     ------
     TypeError
         If the shape is no sequence, or no tensor can have the dtype.
     ValueError
-        If a size is negative or no integer.
+        If a size is negative or no integer, or its name is no Python identifier.
 
     Examples
     --------
     >>> gt.TensorSpec([None, 3])
     TensorSpec((None, 3), 'float32')
+    >>> spec = gt.TensorSpec(["batch", 3])
+    >>> spec, spec.shape, spec.names
+    (TensorSpec(('batch', 3), 'float32'), (None, 3), ('batch', None))
     """
 
-    __slots__ = ("dtype", "name", "shape")
+    __slots__ = ("dtype", "name", "names", "shape")
 
     def __init__(
-        self, shape: Sequence[int | None] | None, dtype: Any = None, name: str | None = None
+        self,
+        shape: Sequence[int | str | Size | None] | None,
+        dtype: Any = None,
+        name: str | None = None,
     ) -> None:
         if isinstance(shape, (int, str)):
             raise TypeError(f"TensorSpec: a shape is a sequence of sizes or None, got {shape!r}")
-        self.shape: Shape = None if shape is None else tuple(_dimension(n) for n in shape)
+        sizes = None if shape is None else tuple(shape)
+        self.names: tuple[str | None, ...] | None = None
+        if sizes is not None and any(isinstance(n, str) for n in sizes):
+            self.names = tuple(_size_name(n) if isinstance(n, str) else None for n in sizes)
+            sizes = tuple(None if isinstance(n, str) else n for n in sizes)
+        self.shape: Shape = None if sizes is None else tuple(_dimension(n) for n in sizes)
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name
 
@@ -70,7 +94,16 @@ class TensorSpec:
         """The number of axes, ``None`` if unknown."""
         return None if self.shape is None else len(self.shape)
 
-    def admits(self, shape: Sequence[int | None] | None) -> bool:
+    @property
+    def dims(self) -> tuple[Any, ...] | None:
+        """The shape as it was given: the name of a size that has one."""
+        if self.shape is None or self.names is None:
+            return self.shape
+        return tuple(
+            n if name is None else name for n, name in zip(self.shape, self.names, strict=True)
+        )
+
+    def admits(self, shape: Sequence[int | Size | None] | None) -> bool:
         """Return whether a tensor of ``shape`` fits, as far as a trace knows the shape.
 
         Parameters
@@ -87,13 +120,10 @@ class TensorSpec:
             return True
         if len(shape) != len(self.shape):
             return False
-        return all(
-            want is None or got is None or _may_be(want, got)
-            for want, got in zip(self.shape, shape, strict=True)
-        )
+        return not any(map(differ, self.shape, shape))
 
-    def _key(self) -> tuple[Shape, str]:
-        return (self.shape, self.dtype.name)
+    def _key(self) -> tuple[Any, str]:
+        return (self.dims, self.dtype.name)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TensorSpec) and self._key() == other._key()
@@ -103,10 +133,17 @@ class TensorSpec:
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f", name={self.name!r}"
-        return f"TensorSpec({self.shape}, {self.dtype.name!r}{name})"
+        return f"TensorSpec({self.dims}, {self.dtype.name!r}{name})"
 
     def __str__(self) -> str:
-        return describe(self.shape, self.dtype)
+        return describe(self.dims, self.dtype)
+
+
+def differ(n: Any, m: Any) -> bool:
+    """Return whether two sizes are not equal, as far as a trace knows them."""
+    if known_size(n) and known_size(m):
+        return bool(n != m)
+    return n is not None and m is not None and (n == m) is False
 
 
 def same_shape(a: Any, b: Any) -> bool:
@@ -127,6 +164,15 @@ def describe(shape: Shape, dtype: Any) -> str:
     if shape is None:
         return f"{dtype}[...]"
     return f"{dtype}[{', '.join('?' if n is None else str(n) for n in shape)}]"
+
+
+def _size_name(name: str) -> str:
+    if not name.isidentifier() or len(name) > _LONGEST_NAME:
+        raise ValueError(
+            "TensorSpec: the name of a size is a Python identifier of at most "
+            f"{_LONGEST_NAME} characters, got {name[:80]!r}"
+        )
+    return name
 
 
 def blunt(shape: Any) -> Any:
@@ -230,8 +276,26 @@ def as_size(n: Any, name: str) -> Any:
         raise TypeError(f"{name}: expected an integer, got {n!r}") from None
 
 
+def _listed(shape: Any, name: str) -> Any:
+    """Return the sizes of a shape in a sequence: those in a vector too, a traced one included."""
+    if isinstance(shape, (tuple, list)):
+        return shape
+    array = getattr(shape, "array", shape)
+    axes = getattr(array, "shape", ())
+    if axes is None or len(axes) != 1:
+        return (shape,)
+    if not getattr(array, "traced", False):
+        return shape.tolist()
+    if not known_size(axes[0]):
+        raise TraceError(
+            f"{name}: {array!r} is no shape, since how many sizes it holds is not known while a "
+            "function is traced"
+        )
+    return [shape[i] for i in range(axes[0])]
+
+
 def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
-    """Return what a user gave as a shape (one size or a sequence) as a tuple of ints.
+    """Return what a user gave as a shape (one size, a sequence or a vector) as a tuple of ints.
 
     In a trace, sizes that are open stay what they are.
 
@@ -240,9 +304,7 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     TypeError
         If a size is no integer; ``None`` is one that a trace does not know.
     """
-    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
-    if isinstance(shape, np.ndarray):
-        sizes = shape.tolist()
+    sizes = _listed(shape, name)
     try:
         return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
     except TypeError as error:

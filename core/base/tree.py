@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["flatten", "map_structure", "pack_like", "sorted_keys", "structure"]
+__all__ = ["flatten", "map_structure", "pack_like", "paths", "sorted_keys", "structure"]
 
 
 def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
@@ -37,6 +37,18 @@ def _flatten_into(tree: Any, leaves: list[Any]) -> None:
             _flatten_into(tree[key], leaves)
     else:
         leaves.append(tree)
+
+
+def paths(tree: Any, root: str) -> Iterator[str]:
+    """Yield what to write for each leaf of a tree that is called ``root``: ``root['a'][0]``."""
+    if isinstance(tree, (list, tuple)):
+        for i, item in enumerate(tree):
+            yield from paths(item, f"{root}[{i}]")
+    elif isinstance(tree, dict):
+        for key in sorted_keys(tree):
+            yield from paths(tree[key], f"{root}[{key!r}]")
+    else:
+        yield root
 
 
 def pack_like(tree: Any, leaves: list[Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import warnings
 from types import FrameType
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = ["not_known", "user_line", "warn_user"]
+__all__ = ["is_users_call", "line_of", "not_known", "user_line", "warn_user"]
 
 # The packages whose frames are not the user's line.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -20,6 +21,23 @@ def user_line() -> str:
     """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
     frame = _users_frame()
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def is_users_call() -> bool:
+    """Return whether the function that asks was called by what is not gradtape."""
+    return _package_of(sys._getframe(2)) != PACKAGE
+
+
+def line_of(error: BaseException) -> str:
+    """Return FILE:LINE of the innermost frame outside gradtape and NumPy that an error came by.
+
+    It is empty if there is none.
+    """
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if _package_of(frame) not in _NOT_USERS:
+            place = f"{frame.f_code.co_filename}:{line}"
+    return place
 
 
 def warn_user(text: str, category: type[Warning]) -> None:

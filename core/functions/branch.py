@@ -64,7 +64,9 @@ class Branch(Graph):
 
     def take(self, tensor: Tensor) -> Symbol:
         """Add an input that stands for a tensor from outside."""
-        symbol = self.input(TensorSpec(tensor.array.shape, tensor.array.dtype))
+        array = tensor.array
+        symbol = self.input(TensorSpec(array.shape, array.dtype))
+        symbol.integers = getattr(array, "integers", None)
         self.taken[symbol] = tensor
         return symbol
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.sizes import is_open
-from ..base.spec import TensorSpec, describe
+from ..base.spec import TensorSpec, describe, differ
 from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
@@ -19,7 +21,15 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = ["ConcreteFunction", "Output", "RestoredFunction", "as_declared", "fit", "same_value"]
+__all__ = [
+    "ConcreteFunction",
+    "Output",
+    "RestoredFunction",
+    "as_declared",
+    "clash",
+    "fit",
+    "same_value",
+]
 
 
 class ConcreteFunction:
@@ -55,6 +65,8 @@ class ConcreteFunction:
     #: Whether a module in it was called without ``training``, and what it was told then.
     asks_mode = False
     while_training = False
+    #: Whether its sizes could not be left open, as ``reduce_retracing`` asks.
+    closed = False
     #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.
     trained: tuple[tuple[Variable, bool], ...] = ()
 
@@ -64,6 +76,11 @@ class ConcreteFunction:
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
+        self._named = [
+            (i, f"argument {symbol.name or i!r}", spec.names)
+            for i, (symbol, spec) in enumerate(zip(graph.inputs, self.specs, strict=False))
+            if spec.names is not None
+        ]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
@@ -87,7 +104,7 @@ class ConcreteFunction:
         TypeError
             If the structure, a dtype or a Python value differs from what was traced.
         ValueError
-            If a shape does not fit.
+            If a shape does not fit, or sizes of one name differ.
         """
         args = as_declared(tuple(args), self.arguments[0])
         leaves = flatten((args, kwargs))
@@ -102,7 +119,29 @@ class ConcreteFunction:
                 tensors.append(fit(leaf, spec, self.name, i))
             elif not same_value(leaf, spec):
                 raise TypeError(f"{self.name}: argument {i} was traced as {spec!r}, got {leaf!r}")
+        apart = self._clash(tensors)
+        if apart is not None:
+            raise ValueError(f"{self.name}: {apart}")
         return tensors
+
+    def takes(self, tensors: Sequence[Tensor]) -> bool:
+        """Return whether tensors of the right dtypes, as many as there are specs, fit by shape.
+
+        Parameters
+        ----------
+        tensors
+            The tensors among the arguments of a call, in order.
+
+        Returns
+        -------
+        bool
+            False if a shape does not fit, or sizes of one name differ.
+        """
+        fitting = (spec.admits(x.shape) for spec, x in zip(self.specs, tensors, strict=True))
+        return all(fitting) and self._clash(tensors) is None
+
+    def _clash(self, tensors: Sequence[Tensor]) -> str | None:
+        return clash((label, names, tensors[i].shape) for i, label, names in self._named)
 
     @property
     def outdated(self) -> bool:
@@ -158,6 +197,8 @@ class RestoredFunction:
         The parameters that it had, to bind keyword arguments and defaults.
     concrete_functions
         Its traces.
+    sizes
+        ``"seen"`` if it was saved so, for the sizes that it had been called with alone.
     """
 
     def __init__(
@@ -165,10 +206,12 @@ class RestoredFunction:
         name: str,
         signature: inspect.Signature,
         concrete_functions: Sequence[ConcreteFunction],
+        sizes: str = "",
     ) -> None:
         self.name = self.__name__ = name
         self.signature = self.__signature__ = signature
         self.concrete_functions = list(concrete_functions)
+        self.sizes = sizes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -186,19 +229,37 @@ class RestoredFunction:
         ------
         TypeError
             If none does; the message lists the traces.
+        ValueError
+            If there is one trace, or it was saved for the sizes seen, and only sizes do not fit.
         """
         reason: Exception | None = None
+        misfits: list[ConcreteFunction] = []
         for concrete in self.concrete_functions:
             try:
                 concrete.fitted(args, kwargs)
             except (TypeError, ValueError) as error:
                 reason = error
+                if self.sizes == "seen" and isinstance(error, ValueError):
+                    misfits.append(concrete)
             else:
                 return concrete
+        if misfits:
+            raise ValueError(self._other_sizes(args, kwargs, misfits)) from reason
         if len(self.concrete_functions) == 1 and reason is not None:
             raise reason
         traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
         raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
+
+    def _other_sizes(self, args: Any, kwargs: Any, misfits: Sequence[ConcreteFunction]) -> str:
+        """Return the message for a call with sizes that the function was not saved for."""
+        got = [x for x in flatten((args, kwargs)) if isinstance(x, (Tensor, Variable, np.ndarray))]
+        takes = dict.fromkeys(", ".join(map(str, x.specs)) for x in misfits)
+        return (
+            f"{self.name}: got {', '.join(describe(x.shape, x.dtype) for x in got)}, and was saved "
+            f'for the sizes seen (sizes="seen"): {" or ".join(takes)}. Call it with these, or save '
+            "the model again, after a call with the sizes that you need, or for any size: "
+            'gradtape.save(..., sizes="open")'
+        )
 
     def __repr__(self) -> str:
         return f"<restored function {self.name}{self.signature}>"
@@ -221,6 +282,25 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
             f"got {describe(tensor.shape, tensor.dtype)}"
         )
     return tensor
+
+
+def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
+    """Say which sizes of one name differ: of ``(argument, names, shape)``; None if none do."""
+    known: dict[str, dict[Any, str]] = {}  # by name: sizes, and where they are first
+    for argument, names, shape in named:
+        if shape is None:  # a trace around this call does not know it
+            continue
+        for axis, (name, size) in enumerate(zip(names, shape, strict=True)):
+            if name is None:
+                continue
+            place = f"{size} in axis {axis} of {argument}"
+            sizes = known.setdefault(name, {})
+            for other, where in sizes.items():
+                if differ(other, size):
+                    equal = "sizes of one name are equal in a call"
+                    return f"size {name!r} is {where} and {place}; {equal}"
+            sizes.setdefault(size, place)
+    return None
 
 
 def same_value(a: Any, b: Any) -> bool:

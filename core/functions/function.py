@@ -25,8 +25,8 @@ from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .concrete import ConcreteFunction, Output, as_declared, fit
-from .traces import MAX_TRACES, Traces
+from .concrete import ConcreteFunction, Output, as_declared, clash, fit
+from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
 __all__ = ["Function", "function"]
 
@@ -52,6 +52,8 @@ class Function(Generic[P, R]):
         The name of its graphs; by default that of the Python function.
     max_traces
         How many traces made by calls it keeps; ``None`` for all of them.
+    reduce_retracing
+        Whether a call that differs from another only in sizes is traced with these open.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class Function(Generic[P, R]):
         input_signature: Sequence[Any] | None = None,
         name: str | None = None,
         max_traces: int | None = MAX_TRACES,
+        reduce_retracing: bool = False,
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
@@ -80,7 +83,7 @@ class Function(Generic[P, R]):
         self.name = name or str(getattr(python_function, "__name__", "function"))
         if max_traces is not None and max_traces < 1:
             raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
-        self._traces = Traces(self.name, max_traces)
+        self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
         try:
             if isinstance(python_function, np.ufunc):
                 raise ValueError("its optional parameters do not all go together")
@@ -106,6 +109,13 @@ class Function(Generic[P, R]):
                 raise TypeError(
                     f"function {self.name!r}: input_signature holds TensorSpecs, got {leaf!r}"
                 )
+        declared = self.input_signature or ()
+        labels = leaf_names((declared, {}), self._positional)
+        self._named = {
+            i: (f"argument {name or i!r}", spec.names)
+            for i, (name, spec) in enumerate(zip(labels, flatten(declared), strict=True))
+            if spec.names is not None
+        }
 
     @property
     def concrete_functions(self) -> list[ConcreteFunction]:
@@ -132,7 +142,8 @@ class Function(Generic[P, R]):
         bound = store[1]
         if self not in bound:
             method = self.python_function.__get__(instance)
-            bound[self] = Function(method, self.input_signature, self.name, self._traces.limit)
+            kept = self._traces
+            bound[self] = Function(method, self.input_signature, self.name, kept.limit, kept.reduce)
         return bound[self]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -147,7 +158,7 @@ class Function(Generic[P, R]):
                 and active_graph.get() is None
                 and not active_batches.get()
                 and not (known.trained and known.outdated)
-                and not (known.asks_mode and _told_to_train())
+                and not (known.asks_mode and told_to_train())
             ):
                 known.called_again = True
                 return known.call_flat(given)
@@ -158,11 +169,9 @@ class Function(Generic[P, R]):
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             return self.python_function(*given, **named)
-        concrete = self._known(key)
+        concrete = self._traces.known(key)
         if concrete is None:
-            concrete = self._trace(given, named)
-            kept_as = _mode_key(key) if concrete.while_training else key
-            self._traces.add(kept_as, concrete, (given, named), self._positional)
+            concrete = self._found_or_made(key, (given, named), tensors)
         else:
             concrete.called_again = True
         if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
@@ -194,18 +203,37 @@ class Function(Generic[P, R]):
         if self.input_signature is not None and not args and not kwargs:
             args = self.input_signature
         args, kwargs, _, key = self._canonical(args, kwargs)
-        concrete = self._known(key)
+        concrete = self._traces.known(key)
         if concrete is None:
             concrete = self._trace(args, kwargs)
-        self._traces.ask_for(_mode_key(key) if concrete.while_training else key, concrete)
+        self._traces.ask_for(key, concrete)
         return concrete
 
-    def _known(self, key: Any) -> ConcreteFunction | None:
-        """Return the trace of a key, if there is one for what is frozen and what trains now."""
-        found = self._traces.by_key.get(key)
-        if (found is None or found.asks_mode) and _told_to_train():
-            found = self._traces.by_key.get(_mode_key(key))
-        return None if found is None or (found.trained and found.outdated) else found
+    def _found_or_made(self, key: Any, call: Any, tensors: Sequence[Tensor]) -> ConcreteFunction:
+        """Return a trace for a call that has none of its own: with open sizes, or a new one."""
+        traces, names = self._traces, self._positional
+        wide = traces.fitting(key, tensors) if traces.open else None
+        if wide is None and traces.reduce:
+            wide = traces.opened(key, call)
+        refused: Exception | None = None
+        if wide is not None:
+            concrete = traces.known(wide.key)
+            if concrete is not None:
+                concrete.called_again = True
+                return concrete
+            try:
+                concrete = self._trace(*wide.call)
+            except Exception as error:  # not for every size, then: for those that came
+                refused = error
+            else:
+                traces.add(wide.key, concrete, call, names)
+                return concrete
+        concrete = self._trace(*call)
+        if wide is not None and refused is not None:
+            concrete.closed = True
+            traces.refused(wide, call, refused, names)
+        traces.add(key, concrete, call, names)
+        return concrete
 
     def _canonical(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Tensor], Any]:
         """Return arguments with a TensorSpec per tensor, the tensors, and the key of the trace."""
@@ -231,11 +259,14 @@ class Function(Generic[P, R]):
         tensors: list[Tensor] = []
         leaves: list[Any] = []
         key: list[Any] = []
+        sized: list[Any] = []
         for i, leaf in enumerate(flatten((args, kwargs))):
             if i < len(declared):
                 spec = declared[i]
                 if not isinstance(leaf, TensorSpec):
                     tensors.append(fit(leaf, spec, self.name, i))
+                    if i in self._named:
+                        sized.append((*self._named[i], tensors[-1].shape))
                 leaves.append(spec)
                 key.append(None)
             elif isinstance(leaf, (Tensor, np.ndarray, np.generic)):
@@ -246,10 +277,14 @@ class Function(Generic[P, R]):
                 key.append((shape, dtype))
             elif isinstance(leaf, TensorSpec):
                 leaves.append(leaf)
-                key.append((leaf.shape, leaf.dtype))
+                names = () if leaf.names is None else (leaf.names,)
+                key.append((leaf.shape, leaf.dtype, *names))
             else:
                 leaves.append(leaf)
                 key.append(self._static_key(leaf, i))
+        apart = clash(sized) if sized else None
+        if apart is not None:
+            raise ValueError(f"{self.name}: {apart}")
         tree = (args, kwargs)
         args, kwargs = pack_like(tree, leaves)
         return args, kwargs, tensors, (structure(tree), tuple(key))
@@ -270,7 +305,7 @@ class Function(Generic[P, R]):
     def _trace(self, args: Any, kwargs: Any) -> ConcreteFunction:
         graph = Graph(self.name)
         closure = Closure(graph)
-        names = self._positional
+        names = leaf_names((args, kwargs), self._positional)
         around = training_mode.get()
         with (
             calling_in(None if around is None else around.training) as mode,
@@ -279,8 +314,8 @@ class Function(Generic[P, R]):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):
                 if isinstance(leaf, TensorSpec):
-                    name = leaf.name or (names[i] if i < len(names) else None)
-                    leaf = Tensor(graph.input(TensorSpec(leaf.shape, leaf.dtype, name)))
+                    spec = TensorSpec(leaf.dims, leaf.dtype, leaf.name or names[i])
+                    leaf = Tensor(graph.input(spec))
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
             returned = self.python_function(*traced_args, **traced_kwargs)
@@ -295,18 +330,6 @@ class Function(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<function {self.name}, {len(self._traces.by_key)} traces>"
-
-
-def _told_to_train() -> bool:
-    """Return whether the call around tells modules to train."""
-    mode = training_mode.get()
-    return mode is not None and bool(mode.training)
-
-
-def _mode_key(key: Any) -> Any:
-    """Return the key of a trace in which modules were told to train by a call around it."""
-    tree, leaves = key
-    return (tree, "training"), leaves
 
 
 def _output(leaf: Any, closure: Closure) -> Any:
@@ -325,6 +348,7 @@ def function(
     *,
     input_signature: Sequence[Any] | None = None,
     max_traces: int | None = ...,
+    reduce_retracing: bool = ...,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -332,6 +356,7 @@ def function(
     *,
     input_signature: Sequence[Any] | None = None,
     max_traces: int | None = ...,
+    reduce_retracing: bool = ...,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -340,6 +365,7 @@ def function(
     *,
     input_signature: Sequence[Any] | None = None,
     max_traces: int | None = MAX_TRACES,
+    reduce_retracing: bool = False,
 ) -> Any:
     """Trace a Python function into a graph, once per signature.
 
@@ -348,15 +374,21 @@ def function(
     fn
         A function or method of tensors, in any nested containers, and of Python values. Each
         distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
-        of its own. Python side effects happen while tracing only; assignments to variables happen
-        on every call.
+        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for).
+        Python side effects happen while tracing only; assignments to variables happen on every
+        call.
     input_signature
         A :class:`TensorSpec` per positional tensor argument, in the arguments' structure. One
-        trace then serves all calls. Further arguments are Python values.
+        trace then serves all calls. Further arguments are Python values. Sizes of one name must be
+        equal in a call.
     max_traces
         How many of the traces that calls make are kept, 128 by default; ``None`` keeps all. A
         trace that was dropped is made again when it is needed. :func:`gradtape.save` saves those
         that are kept, among them all that ``get_concrete_function`` was asked for.
+    reduce_retracing
+        Whether a call that differs from those before only in sizes is traced with these sizes open
+        (``None``), so that further sizes make no trace. False by default. If that cannot be traced,
+        each size makes a trace of its own.
 
     Returns
     -------
@@ -370,7 +402,8 @@ def function(
         If ``input_signature`` holds something else than a :class:`TensorSpec`; when called, if a
         dtype or the structure of the arguments is not that of ``input_signature``.
     ValueError
-        If ``max_traces`` is below 1; when called, if a shape does not fit ``input_signature``.
+        If ``max_traces`` is below 1; when called, if a shape does not fit ``input_signature``, or
+        sizes of one name differ.
     TraceError
         On the first call, if Python code reads a value that is not there while tracing.
 
@@ -378,6 +411,7 @@ def function(
     -----
     UserWarning
         Once, after 32 traces: it names the argument that makes them, and what to write instead.
+        Once, if ``reduce_retracing`` cannot be done: it names the argument and the reason.
 
     Examples
     --------
@@ -388,5 +422,5 @@ def function(
     5.0
     """
     if fn is None:
-        return lambda f: Function(f, input_signature, max_traces=max_traces)
-    return Function(fn, input_signature, max_traces=max_traces)
+        return lambda f: Function(f, input_signature, None, max_traces, reduce_retracing)
+    return Function(fn, input_signature, None, max_traces, reduce_retracing)

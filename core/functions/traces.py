@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..base.spec import TensorSpec
-from ..base.tree import flatten, sorted_keys
+from ..base.context import training_mode
+from ..base.spec import TensorSpec, unsure
+from ..base.tree import flatten, pack_like, paths, sorted_keys
+from ..base.unknown import warn_user
+from ..tensors.tensor import Tensor
 from .concrete import ConcreteFunction
 
-__all__ = ["MAX_TRACES", "Traces"]
+__all__ = ["MAX_TRACES", "Open", "Traces", "leaf_names", "told_to_train"]
 
 #: How many traces a function keeps by default.
 MAX_TRACES = 128
@@ -21,6 +23,14 @@ _MANY = 32
 _MOST_SHAPES = 1024
 # Held while traces come and go; one for all, so that functions can be copied.
 _LOCK = RLock()
+
+
+class Open(NamedTuple):
+    """Arguments with open sizes, for which a function has a trace or should have one."""
+
+    key: Any
+    #: ``(args, kwargs)`` with a spec for each tensor.
+    call: Any
 
 
 class Traces:
@@ -33,26 +43,40 @@ class Traces:
     limit
         How many of those made by calls are kept; ``None`` for all. Of the oldest, one that was not
         called again since it was looked at last goes first.
+    reduce
+        Whether a call that differs from another only in sizes leaves these open.
     """
 
-    def __init__(self, name: str, limit: int | None) -> None:
-        self.name, self.limit = name, limit
+    def __init__(self, name: str, limit: int | None, reduce: bool) -> None:
+        self.name, self.limit, self.reduce = name, limit, reduce
         self.by_key: dict[Any, ConcreteFunction] = {}
         #: By the shapes and dtypes of calls with tensors alone, which are the most.
         self.quick: dict[Any, ConcreteFunction] = {}
+        #: Those with open sizes, by what else a call must have; the most specific first.
+        self.open: dict[Any, list[tuple[Any, ConcreteFunction]]] = {}
         self._asked_for: set[Any] = set()
         self._seen: list[Any] | None = []  # the keys so far, until the warning
+        self._told = False
+
+    def known(self, key: Any) -> ConcreteFunction | None:
+        """Return the trace of a key, if there is one for what is frozen and what trains now."""
+        found = self.by_key.get(key)
+        if (found is None or found.asks_mode) and told_to_train():
+            found = self.by_key.get(_mode_key(key))
+        return None if found is None or (found.trained and found.outdated) else found
 
     def ask_for(self, key: Any, concrete: ConcreteFunction) -> None:
         """Keep a trace whatever comes."""
         with _LOCK:
-            self.by_key[key] = concrete
-            self._asked_for.add(key)
+            kept = self._keep(key, concrete)
+            if kept not in self._asked_for:
+                self._asked_for.add(kept)
+                self.quick = {}  # it may fit better than what was found so far
 
     def add(self, key: Any, concrete: ConcreteFunction, call: Any, names: Sequence[str]) -> None:
         """Keep a trace that a call has made, of ``call = (args, kwargs)`` with positional names."""
         with _LOCK:
-            self.by_key[key] = concrete
+            key = self._keep(key, concrete)
             if self.limit is not None and len(self.by_key) - len(self._asked_for) > self.limit:
                 self._drop(key)
             if self._seen is None:
@@ -61,13 +85,64 @@ class Traces:
             if len(self._seen) < _MANY:
                 return
             seen, self._seen = self._seen, None
-        warnings.warn(_many(self.name, seen, list(_labels(call, names))), stacklevel=4)
+        warn_user(_many(self.name, seen, list(_labels(call, names)), self.reduce), UserWarning)
 
     def remember(self, shapes: Any, concrete: ConcreteFunction) -> None:
         """Find a trace by the shapes and dtypes of its arguments from now on."""
         if len(self.quick) >= _MOST_SHAPES:
             self.quick = {}
         self.quick[shapes] = concrete
+
+    def fitting(self, key: Any, tensors: Sequence[Tensor]) -> Open | None:
+        """Return the most specific arguments with open sizes that admit those of a call."""
+        for known, concrete in self.open.get(_kind(key), ()):
+            if concrete.takes(tensors):
+                return Open(known, concrete.arguments)
+        return None
+
+    def opened(self, key: Any, call: Any) -> Open | None:
+        """Return a call with those sizes open in which it differs from calls before.
+
+        None if no call was like it in all but sizes, or those could not be left open.
+        """
+        kinds, shapes = {_kind(key)}, _shapes(key)  # a set compares by hash before it asks values
+        common = shapes
+        for known, concrete in list(self.by_key.items()):
+            others = _shapes(known)
+            if _kind(known) in kinds and all(map(_same_rank, shapes, others)):
+                if concrete.closed:
+                    return None
+                common = list(map(_in_common, common, others))
+        if common == shapes:
+            return None
+        leaves, specs = list(key[1]), flatten(call)
+        for i, shape in enumerate(common):
+            if shape != shapes[i]:
+                dtype = leaves[i][1]
+                leaves[i], specs[i] = (shape, dtype), TensorSpec(shape, dtype)
+        return Open((key[0], tuple(leaves)), pack_like(call, specs))
+
+    def refused(self, wide: Open, call: Any, reason: Exception, names: Sequence[str]) -> None:
+        """Say once why a call was not traced with open sizes."""
+        if self._told or not self.reduce:
+            return
+        self._told = True
+        columns = zip(_labels(call, names), flatten(call), flatten(wide.call), strict=True)
+        what = [
+            f"{label} as {b!r}" for label, a, b in columns if isinstance(b, TensorSpec) and a != b
+        ]
+        warn_user(
+            f"function {self.name!r}: reduce_retracing has no effect, and each size makes a trace: "
+            f"to trace {' and '.join(what)} failed with {type(reason).__name__}: {reason}",
+            UserWarning,
+        )
+
+    def _keep(self, key: Any, concrete: ConcreteFunction) -> Any:
+        """Keep a trace, and return the key that it has for its mode."""
+        kept = _mode_key(key) if concrete.while_training else key
+        self.by_key[kept] = concrete
+        _file(self.open, key, concrete)
+        return kept
 
     def _drop(self, newest: Any) -> None:
         old = [key for key in self.by_key if key not in self._asked_for and key != newest]
@@ -81,22 +156,88 @@ class Traces:
             key = old[0] if old else newest
         dropped = self.by_key.pop(key)
         self.quick = {shapes: c for shapes, c in self.quick.items() if c is not dropped}
+        if self.open:
+            opened: dict[Any, list[tuple[Any, ConcreteFunction]]] = {}
+            for key, concrete in self.by_key.items():
+                _file(opened, key[:2], concrete)
+            self.open = opened
+
+
+def told_to_train() -> bool:
+    """Return whether the call around tells modules to train."""
+    mode = training_mode.get()
+    return mode is not None and bool(mode.training)
+
+
+def _mode_key(key: Any) -> Any:
+    """Return the key of a trace in which modules were told to train by a call around it."""
+    return (*key, "training")
+
+
+def _is_tensor(leaf: Any) -> bool:
+    """Return whether a part of a key is a tensor's: shape, dtype, and names if it has any."""
+    return type(leaf) is tuple and not isinstance(leaf[0], type)
+
+
+def _kind(key: Any) -> Any:
+    """Return what is left of a key without shapes and mode."""
+    return key[0], tuple([leaf[1] if _is_tensor(leaf) else leaf for leaf in key[1]])
+
+
+def _shapes(key: Any) -> list[Any]:
+    return [leaf[0] if _is_tensor(leaf) else None for leaf in key[1]]
+
+
+def _same_rank(a: Any, b: Any) -> bool:
+    return a is b is None or (a is not None and b is not None and len(a) == len(b))
+
+
+def _in_common(a: Any, b: Any) -> Any:
+    return a and tuple([n if n == m else None for n, m in zip(a, b, strict=True)])
+
+
+def _file(opened: dict[Any, Any], key: Any, concrete: ConcreteFunction) -> None:
+    """Put a trace among those with open sizes, if it has any, in the place of one like it."""
+    if any(_is_tensor(leaf) and unsure(leaf[0]) for leaf in key[1]):
+        others = [pair for pair in opened.get(_kind(key), ()) if pair[0] != key]
+        by_openness = sorted([*others, (key, concrete)], key=lambda pair: _openness(pair[1]))
+        opened[_kind(key)] = by_openness
+
+
+def _openness(concrete: ConcreteFunction) -> tuple[int, int, int]:
+    """Return how many ranks and sizes a trace leaves open; sizes of one name count once, then."""
+    shapes = [spec.dims for spec in concrete.specs]
+    sizes = [n for shape in shapes if shape is not None for n in shape if type(n) is not int]
+    unnamed = sizes.count(None)
+    return shapes.count(None), unnamed + len({*sizes} - {None}), len(sizes)
+
+
+def leaf_names(call: Any, names: Sequence[str]) -> list[str | None]:
+    """Return what to write for each leaf of a call's arguments (``x['a']``), where one can."""
+    found: list[str | None] = []
+    for name, x in _arguments(call, names):
+        found += [None] * len(flatten(x)) if name is None else paths(x, name)
+    return found
 
 
 def _labels(call: Any, names: Sequence[str]) -> Iterator[str]:
     """Yield what each leaf of a call's arguments is called."""
-    args, kwargs = call
-    named = [(names[i] if i < len(names) else None, x) for i, x in enumerate(args)]
-    named += [(key, kwargs[key]) for key in sorted_keys(kwargs)]
-    for i, (name, x) in enumerate(named):
+    for i, (name, x) in enumerate(_arguments(call, names)):
         yield from [f"argument {i}" if name is None else f"argument {name!r}"] * len(flatten(x))
 
 
-def _many(name: str, keys: list[Any], labels: list[str]) -> str:
+def _arguments(call: Any, names: Sequence[str]) -> list[tuple[str | None, Any]]:
+    """Return the arguments of a call with their names."""
+    args, kwargs = call
+    named = [(names[i] if i < len(names) else None, x) for i, x in enumerate(args)]
+    return [*named, *((key, kwargs[key]) for key in sorted_keys(kwargs))]
+
+
+def _many(name: str, keys: list[Any], labels: list[str], reduces: bool) -> str:
     """Say what makes a function's traces many, and what to write instead."""
     begin = f"function {name!r} was traced {len(keys)} times: "
     structures: dict[Any, list[Any]] = {}
-    for tree, leaves in keys:
+    for tree, leaves, *_ in keys:
         structures.setdefault(tree, []).append(leaves)
     alike = structures[keys[-1][0]]  # those that the labels are for
     columns = [list(dict.fromkeys(column)) for column in zip(*alike, strict=True)]
@@ -108,6 +249,11 @@ def _many(name: str, keys: list[Any], labels: list[str]) -> str:
             "tensor (gradtape.stack)"
         )
     label, values = labels[place], columns[place]
+    if len(values) == 1:
+        return (
+            f"{begin}for the same arguments each time, since variables that it uses were frozen or "
+            "thawed in between; make a function for each state of them"
+        )
     begin += f"{label} came "
     last = values[-1]
     if isinstance(last, str) or last[0] in (int, complex):
@@ -122,17 +268,15 @@ def _many(name: str, keys: list[Any], labels: list[str]) -> str:
             "each makes a trace; pass the same object each time, numbers as a tensor, or make a "
             "function for each"
         )
-    spec = _common(values)
+    shapes, dtypes = [value[0] for value in values], {value[1] for value in values}
+    common = shapes[0]
+    for shape in shapes:
+        common = _in_common(common, shape) if _same_rank(common, shape) else None
+    also = ""
+    if common is not None and len(dtypes) == 1 and not reduces:
+        also = "; or let it leave sizes open that differ, with reduce_retracing=True"
     return (
         f"{begin}in {len(values)} shapes or dtypes (last {last[0]} {last[1]}), and each makes a "
-        f"trace; make one for all with input_signature=[...], in it {spec!r} for {label}"
+        f"trace; make one for all with input_signature=[...], in it "
+        f"{TensorSpec(common, last[1])!r} for {label}{also}"
     )
-
-
-def _common(values: list[Any]) -> TensorSpec:
-    """Return the spec of the last dtype that takes every shape."""
-    shapes, dtype = [shape for shape, _ in values], values[-1][1]
-    if any(shape is None for shape in shapes) or len(set(map(len, shapes))) > 1:
-        return TensorSpec(None, dtype)
-    sizes = zip(*shapes, strict=True)
-    return TensorSpec([n[0] if len(set(n)) == 1 else None for n in sizes], dtype)

@@ -24,6 +24,7 @@ from ..base.unknown import user_line
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
+from .integers import known_integers
 from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written
 from .text import graph_text
 
@@ -145,7 +146,9 @@ class Graph(BaseGraph):
                     raise TraceError(f"{user_line()}: {array.used_after()}")
                 self.captures.append(self.parent.adopt(array))
                 name = getattr(array, "name", None)
-                self._captured[array] = self.input(TensorSpec(array.shape, array.dtype, name))
+                taken = self.input(TensorSpec(array.shape, array.dtype, name))
+                taken.integers = getattr(array, "integers", None)
+                self._captured[array] = taken
             return self._captured[array]
         return self.constant(array)
 
@@ -233,6 +236,9 @@ class Graph(BaseGraph):
         outputs = tuple(
             Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
         )
+        known = known_integers(op, inputs, {**op.defaults, **params}, outputs, self.constants)
+        for symbol, integers in zip(outputs, known, strict=True):
+            symbol.integers = integers
         given = (*inputs, *witnesses)
         self.nodes.append(Node(op, given, settings, outputs, several, len(witnesses)))
         return list(outputs) if several else outputs[0]
@@ -273,7 +279,7 @@ class Graph(BaseGraph):
         settings = {"value": value, "dtype": np.dtype(dtype).name}
         symbol: Symbol = self.add(ops["size_value"], (like,), settings)
         if symbol.dtype.kind in "iu":
-            symbol.number = value
+            symbol.integers = np.array(value, object)
         return symbol
 
     def new_name(self) -> str:

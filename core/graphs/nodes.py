@@ -13,6 +13,7 @@ from ..base.operators import ArrayOperators
 from ..base.sizes import Dim, Size
 from ..base.spec import Shape, as_size, describe
 from ..tensors.op import Op
+from .integers import Integers
 
 if TYPE_CHECKING:
     from ..tensors.variable import Variable
@@ -67,18 +68,18 @@ class Symbol(ArrayOperators):
     ----------
     shape
         Its sizes, in which what is unknown is an open size; or ``None``.
-    number
-        The open number that it is the value of, if that is known.
+    integers
+        What it holds, ints and open sizes in an array of its shape, where the trace knows it.
     """
 
-    __slots__ = ("__weakref__", "dtype", "graph", "name", "number", "shape")
+    __slots__ = ("__weakref__", "dtype", "graph", "integers", "name", "shape")
     traced = True
 
     def __init__(self, graph: BaseGraph, shape: Shape, dtype: Any, name: str | None = None) -> None:
         self.graph = graph
         self.dtype = np.dtype(dtype)
         self.name = name
-        self.number: Any = None
+        self.integers: Integers | None = None
         self.shape = shape
         if shape is not None and any(type(n) is not int for n in shape):
             self.shape = tuple(self._size(n, axis) for axis, n in enumerate(shape))
@@ -92,14 +93,14 @@ class Symbol(ArrayOperators):
         return size
 
     def as_size(self, name: str) -> Any:
-        """Return the value of an integer as an open size."""
+        """Return the value of an integer as a size: what is known of it, or an unknown."""
         if self.dtype.kind not in "iu" or self.shape not in ((), None):
             raise TypeError(f"{name}: a size is one integer, got {self!r}")
-        if self.number is None:
+        if self.integers is None:
             dim = Dim(self.name or self.graph.new_name(), self, None)
             self.graph.homes[dim] = (self, None)
-            self.number = Size({(dim,): 1})
-        return self.number
+            self.integers = np.array(Size({(dim,): 1}), object)
+        return self.integers[()]
 
     def gone(self) -> str | None:
         """Say that the trace has ended; None while it runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
-from ..base.sizes import known_size
+from ..base.spec import unsure
 from ..base.table import F, ops, public
 from ..base.unknown import user_line
 from ..batches.batched import Batched, running_level, whole_shape
@@ -44,24 +45,17 @@ def jacobian(
     vectorized: bool,
 ) -> list[Tensor | None]:
     """Return the derivative of ``target`` by every source, ``target.shape + source.shape`` each."""
-    shape = _known(target, "jacobian")
-    count = prod(shape)
+    shape = target.shape
+    if shape is None:
+        raise TraceError(f"{user_line()}: jacobian: the target's rank is unknown in this trace")
     if not is_differentiable(target.dtype):
         return [None] * len(sources)
     ids = [x.id for x in sources]
-    at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
-    if not vectorized:
-        at_once = 1
-    blocks: list[list[Tensor | None]] = []
-    for start, stop in _chunks(count, at_once) or [(0, 0)]:
-        keep = (stop == count) is False
-        if known_size(stop) and stop - start == 1:  # one row needs no batch
-            row = np.eye(1, count, start, target.dtype).reshape(shape)
-            found = tape._backward([target], [Tensor(rows_beside(row, target))], ids, keep)
-            blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
-        else:
-            rows = identity_rows(target, shape, start, stop)
-            blocks.append(pull_rows(tape, target, rows, ids, keep))
+    if unsure(shape):
+        blocks = [pull_rows(tape, target, identity_rows(target).array, ids, False)]
+    else:
+        at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
+        blocks = _blocks(tape, target, ids, at_once if vectorized else 1)
     results: list[Tensor | None] = []
     for source, *parts in zip(sources, *blocks, strict=True):
         present = [part for part in parts if part is not None]
@@ -73,6 +67,43 @@ def jacobian(
     return results
 
 
+def _blocks(
+    tape: GradientTape, target: Tensor, ids: list[int], at_once: int
+) -> list[list[Tensor | None]]:
+    """Return stacks of rows for every source, ``at_once`` rows at most in each."""
+    shape: Any = target.shape
+    count = prod(shape)
+    blocks: list[list[Tensor | None]] = []
+    for start in range(0, count, at_once) if count else [0]:
+        stop = min(start + at_once, count)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, *shape)
+        keep = stop < count
+        if stop - start == 1:  # one row needs no batch
+            seed = Tensor(rows_beside(rows[0], target))
+            found = tape._backward([target], [seed], ids, keep)
+            blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
+        else:
+            blocks.append(pull_rows(tape, target, rows_beside(rows, target), ids, keep))
+    return blocks
+
+
+def identity_rows(x: Tensor, between: tuple[int, ...] = ()) -> Tensor:
+    """Return the rows of an identity matrix in the shape of ``x``, whose sizes may be open.
+
+    Parameters
+    ----------
+    x
+        A tensor.
+    between
+        Sizes between the axis of the rows and those of ``x``; its first axis falls away for them.
+    """
+    shape: Any = x.shape[len(between) :] if x.shape else ()
+    count = prod(shape)
+    rows = public("eye")(count, dtype=x.dtype)
+    result: Tensor = ops["reshape"](rows, shape=(count, *between, *shape))
+    return result
+
+
 def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bool) -> None:
     """Raise if a batch Jacobian has no meaning; nothing of the tape is used up."""
     for what, x in (("target", target), ("source", source)):
@@ -82,8 +113,7 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
                 f"for what belongs to one, got shape {x.shape}; use gradient where each example "
                 "has one number"
             )
-    batch = (target.shape or ())[0]
-    also = (source.shape or ())[0]
+    batch, also = (target.shape or ())[0], (source.shape or ())[0]
     if (batch == also) is False:
         raise ValueError(
             "batch_jacobian: target and source must have the same number of examples, "
@@ -99,15 +129,11 @@ def batch_jacobian(
     """Return the derivative of ``target[i]`` by ``source[i]`` for every ``i``, stacked."""
     batch, *inner = target.shape or ()
     _, *given = source.shape or ()
-    count = prod(inner)
-    at_once = parallel_iterations or _rows_that_fit(tape, target, [source])
     blocks = []
-    for start, stop in _chunks(count, at_once) if is_differentiable(target.dtype) else []:
-        rows = identity_rows(target, (1, *inner), start, stop)
+    for rows, keep in _example_rows(tape, target, source, parallel_iterations):
         with running_level() as level:
-            seeds = Batched(in_trace(rows), level)
-            seed = F.broadcast_like(seeds, target.array)
-            (found,) = _pull_seed(tape, target, seed, level, [source.id], (stop == count) is False)
+            seed = F.broadcast_like(Batched(in_trace(rows), level), target.array)
+            (found,) = _pull_seed(tape, target, seed, level, [source.id], keep)
         if found is None:
             break
         blocks.append(found)
@@ -128,23 +154,22 @@ def batch_jacobian(
     return result
 
 
-def _chunks(count: Any, at_once: int) -> list[tuple[int, Any]]:
-    """Return where the rows that go back together begin and end; all do if they are uncounted."""
-    if not known_size(count):
-        return [(0, count)]
-    starts = range(0, count, at_once)
-    return [(start, count if start + at_once >= count else start + at_once) for start in starts]
-
-
-def identity_rows(target: Tensor, shape: tuple[Any, ...], start: int = 0, stop: Any = None) -> Any:
-    """Return rows of the identity, each in ``shape``, as an array where the target is."""
-    count = prod(shape)
-    if not known_size(count):
-        rows = public("eye")(count, dtype=target.dtype)
-        return ops["reshape"](rows, shape=(count, *shape)).array
-    stop = count if stop is None else stop
-    host = np.eye(stop - start, count, start, target.dtype)
-    return rows_beside(host.reshape(stop - start, *shape), target)
+def _example_rows(
+    tape: GradientTape, target: Tensor, source: Tensor, at_once: int | None
+) -> Iterator[tuple[Any, bool]]:
+    """Yield rows of the identity in the shape of one example, and whether more come."""
+    _, *inner = target.shape or ()
+    if not is_differentiable(target.dtype):
+        return
+    if unsure(inner):
+        yield identity_rows(target, (1,)).array, False
+        return
+    count = prod(inner)
+    at_once = at_once or _rows_that_fit(tape, target, [source])
+    for start in range(0, count, at_once):
+        stop = min(start + at_once, count)
+        rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
+        yield rows_beside(rows, target), stop < count
 
 
 def pull_rows(
@@ -190,16 +215,6 @@ def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
         return current_backend().asarray(rows, dtype=dtype)
     owner = backend_for_type(type(array))
     return owner.asarray(rows, dtype=dtype, device=owner.device(array))
-
-
-def _known(target: Tensor, name: str) -> tuple[Any, ...]:
-    shape = target.shape
-    if shape is None:
-        raise TraceError(
-            f"{user_line()}: {name}: the rank of a target is unknown in this trace; give the "
-            "TensorSpec a shape, with None for unknown sizes"
-        )
-    return tuple(shape)
 
 
 def _rows_that_fit(tape: GradientTape, target: Tensor, sources: list[Tensor]) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
-from ..base.sizes import Open, as_symbol, is_open, known_size
+from ..base.sizes import Condition, Number, Open, Size, as_symbol, is_open, known_size
 from ..base.spec import as_shape
 from ..base.table import ops
 from ..base.tree import flatten
@@ -33,8 +33,14 @@ __all__ = [
     "operand",
 ]
 
-# Python's numbers, the narrowest first.
-_NUMBERS = {bool: 0, int: 1, float: 2, complex: 3}
+# Python's numbers, the narrowest first, and what is one of them in each run of a trace.
+_NUMBERS: dict[type, type] = {
+    **{kind: kind for kind in (bool, int, float, complex)},
+    Condition: bool,
+    Size: int,
+    Number: float,
+}
+_RANKS = {kind: rank for rank, kind in enumerate((bool, int, float, complex))}
 
 
 class NotNumbers(TypeError):
@@ -132,6 +138,8 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
     if _has_tensors(value):
+        if dtype is None and (widest := _widest(value)) is not None:
+            dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
         items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
     return Tensor(_array(value, dtype))
@@ -187,7 +195,12 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
         return Tensor(as_symbol(value, dtypes))
     dtype = _weak_dtype(value, dtypes)
     weak = dtype is not None and dtype.kind in "fc"
-    return as_tensor(_rectangular(value, dtype) if weak else value)
+    return _cast_weakly(value, dtype) if weak else as_tensor(value)
+
+
+def _cast_weakly(value: Any, dtype: Any) -> Tensor:
+    """Return Python's numbers as a tensor of ``dtype``, whether it holds them or not."""
+    return as_tensor(value, dtype) if _has_tensors(value) else as_tensor(_rectangular(value, dtype))
 
 
 def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
@@ -197,13 +210,19 @@ def _dtypes(values: Sequence[Any]) -> list[np.dtype[Any]]:
 
 def _weak_dtype(value: Any, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
     """Return the dtype of Python numbers beside those dtypes; None for what has its own."""
-    if not dtypes or not (type(value) in _NUMBERS or isinstance(value, (list, tuple))):
+    widest = _widest(value) if dtypes else None
+    return None if widest in (None, bool) else np.result_type(*dtypes, widest())
+
+
+def _widest(value: Any) -> Any:
+    """Return the widest type of Python's numbers in a value; None if there is anything else."""
+    if not (type(value) in _NUMBERS or isinstance(value, (list, tuple))):
         return None
     kinds = set(map(type, flatten(value)))
     if not kinds <= _NUMBERS.keys():
         return None
-    widest = max(kinds, key=_NUMBERS.__getitem__, default=float)  # nothing is of floats
-    return None if widest is bool else np.result_type(*dtypes, widest())
+    numbers = {_NUMBERS[kind] for kind in kinds}
+    return max(numbers, key=_RANKS.__getitem__, default=float)  # nothing is of floats
 
 
 def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
@@ -235,7 +254,7 @@ def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> 
             # an input without a gradient, beside others that have one, is an index or a condition
             if op.rules is not None and op.rules[position] is None and op.differentiable:
                 dtype = None
-        return as_tensor(value if dtype is None else _rectangular(value, dtype))
+        return as_tensor(value) if dtype is None else _cast_weakly(value, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         if op.variadic or position >= len(op.inputs):
             argument = f"argument {position}"
@@ -287,7 +306,7 @@ def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
 
 def check_held(value: Any, dtype: np.dtype[Any], place: str) -> None:
     """Raise, naming a place, if ``value`` is Python's numbers and they do not go into a dtype."""
-    if _weak_dtype(value, [dtype]) is not None:
+    if _weak_dtype(value, [dtype]) is not None and not (is_open(value) or _has_tensors(value)):
         try:
             _check_held(_rectangular(value), dtype)
         except (OverflowError, TypeError) as error:

@@ -358,7 +358,11 @@ class Tensor(Handle, Operators):
     def _items(self) -> Iterator[Tensor]:
         # a size that is not known is said at the first step: NumPy, which iterates over what it is
         # given, would replace an error before that by one of its own
-        for i in range(len(self)):
+        shape = self.array.shape
+        if shape is None or is_open(shape[0]):
+            rows = "the number of its rows, along which gradtape.scan, map and vmap go,"
+            raise not_known(self.array, rows)
+        for i in range(shape[0]):
             yield self[i]
 
     def __format__(self, spec: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.sizes import known_size
+from ..base.spec import unsure
 from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
@@ -146,7 +147,11 @@ def jacfwd(
         result = aux = None
         for source in call.sources:
             shape = sizes_of(source, "jacfwd")
-            tangents = Tensor(identity_rows(_handle(source), shape))
+            if unsure(shape):
+                tangents = identity_rows(_handle(source))
+            else:
+                basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
+                tangents = Tensor(rows_beside(basis, _handle(source)))
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:

@@ -13,9 +13,9 @@ from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like
+from ..errors import TraceError
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
-from .calls import sizes_of
 
 __all__ = ["flatten"]
 
@@ -43,7 +43,7 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     ValueError
         By ``unflatten``, if the vector has another number of elements.
     TraceError
-        If a shape is not known in a trace.
+        If a rank is not known in a trace.
 
     Examples
     --------
@@ -54,7 +54,9 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     [[2.0, 2.0], [2.0, 2.0]]
     """
     leaves = [as_tensor(leaf) for leaf in leaves_of(tree)]
-    shapes = [sizes_of(leaf, "flatten") for leaf in leaves]
+    shapes = [leaf.shape for leaf in leaves]
+    if None in shapes:
+        raise TraceError("flatten: the rank of a tensor is unknown in this trace")
     dtypes = [leaf.dtype for leaf in leaves]
     ends = list(accumulate(prod(shape) for shape in shapes))
     total = ends[-1] if ends else 0
@@ -66,7 +68,7 @@ def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
 
     def unflatten(values: Any) -> Any:
         values = as_tensor(values)
-        if not TensorSpec((total,)).admits(values.shape):
+        if not TensorSpec((total,), values.dtype).admits(values.shape):
             raise ValueError(
                 f"unflatten: the vector must have shape ({total},), got shape {values.shape}"
             )

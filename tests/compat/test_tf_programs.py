@@ -167,3 +167,27 @@ def test_a_hessian_vector_product_two_ways() -> None:
             y = f(x)
         product = tf.reduce_sum(inner.gradient(y, x) * v)
     np.testing.assert_allclose(forward, outer.gradient(product, x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("option", ["reduce_retracing", "experimental_relax_shapes", None])
+@pytest.mark.parametrize("decorator", [True, False])
+def test_functions_reduce_retracing_if_they_are_told_to(
+    option: str | None, decorator: bool
+) -> None:
+    options = {} if option is None else {option: True}
+
+    def total(x):
+        return tf.reduce_sum(x)
+
+    f = tf.function(**options)(total) if decorator else tf.function(total, **options)
+    for n in range(1, 6):
+        assert f(tf.ones([n, 2])).numpy() == 2.0 * n
+    assert len(f.concrete_functions) == (5 if option is None else 2)
+
+
+def test_a_call_uses_a_concrete_function_with_open_sizes() -> None:
+    f = tf.function(lambda x: x * 2.0)
+    f.get_concrete_function(tf.TensorSpec([None], tf.float32))
+    for n in range(1, 6):
+        assert f(tf.ones([n])).shape == (n,)
+    assert len(f.concrete_functions) == 1

@@ -241,5 +241,5 @@ def test_what_is_wrong_is_said() -> None:
             y = x * x
         return tape.jacobian(y, x)
 
-    with pytest.raises(TypeError, match="the rank of a target is unknown in this trace"):
+    with pytest.raises(TypeError, match="the target's rank is unknown in this trace"):
         unknown(gt.ones(3))

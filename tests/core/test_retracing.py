@@ -174,6 +174,24 @@ def test_one_warning_says_which_argument_makes_traces_and_what_to_write(
         raise warning.message if isinstance(warning.message, Warning) else AssertionError
 
 
+@pytest.mark.parametrize("signature", [None, [gt.TensorSpec([None])]])
+def test_the_warning_knows_that_variables_were_frozen_and_thawed(signature: Any) -> None:
+    w = gt.Variable(2.0)
+
+    @gt.function(input_signature=signature)
+    def f(x: Any) -> Any:
+        w.assign_add(0.0)
+        return x * w
+
+    def thaw_or_freeze() -> None:
+        for i in range(40):
+            w.trainable = i % 2 == 0
+            f(gt.ones(2))
+
+    with pytest.warns(UserWarning, match="'f' was traced 32 times: for the same arg.*frozen or th"):
+        thaw_or_freeze()
+
+
 @pytest.mark.parametrize("as_tensor", [gt.constant, np.float32, np.asarray])
 def test_what_the_warning_says_to_write_makes_one_trace(as_tensor: Any) -> None:
     f = gt.function(lambda x, rate: x * rate)

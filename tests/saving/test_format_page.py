@@ -69,6 +69,19 @@ class Reader:
         record = self.manifest["functions"][number]["traces"][0]
         return json.loads(self.file[record["dataset"]][()]), record
 
+    def takes(self, trace: Any, inputs: list[Any]) -> bool:
+        """Return whether a trace is for these tensors."""
+        named: dict[str, int] = {}
+        for spec, x in zip(trace["graph"]["inputs"], inputs, strict=True):
+            shape = spec["shape"]
+            if x.dtype != spec["dtype"] or (shape is not None and len(shape) != x.ndim):
+                return False
+            names = spec.get("names", [None] * x.ndim)
+            for size, name, n in zip(shape or x.shape, names, x.shape, strict=True):
+                if size not in (None, n) or (name and named.setdefault(name, n) != n):
+                    return False
+        return True
+
     def run(self, graph: Any, inputs: list[Any]) -> tuple[list[Any], dict[int, Any], list[Any]]:
         """Return a graph's outputs, its updates, and its custom gradients with their inputs."""
         values = [*inputs, *(self.file[c["dataset"]][()] for c in graph["constants"])]
@@ -107,6 +120,26 @@ class Reader:
         count = len(case["inputs"])
         names = [spec["name"] for spec in case["values"]]
         return arrays[:count], dict(zip(names, arrays[count:], strict=True))
+
+
+def test_a_reader_written_from_the_page_knows_which_sizes_are_equal(tmp_path: Path) -> None:
+    class Pair(gt.Module):
+        @gt.function(input_signature=[gt.TensorSpec(["n", 3]), gt.TensorSpec(["n", None])])
+        def total(self, x: Any, y: Any) -> Any:
+            return gt.sum(x) + gt.sum(y)
+
+    gt.save(Pair(), tmp_path / "pair.h5")
+    trace, _ = Reader(tmp_path / "pair.h5").trace("total")
+    loaded = gt.load(tmp_path / "pair.h5").total
+    for shape, other in [((2, 3), (2, 3)), ((2, 3), (1, 3)), ((2, 4), (2, 4)), ((3, 3), (3, 0))]:
+        given = [np.ones(shape, "float32"), np.ones(other, "float32")]
+        fits = Reader(tmp_path / "pair.h5").takes(trace, given)
+        assert fits == (shape[1] == 3 and shape[0] == other[0])
+        if fits:
+            loaded(*given)
+        else:
+            with pytest.raises(ValueError, match="argument"):
+                loaded(*given)
 
 
 def weights(like: Any, i: int) -> Any:
@@ -151,6 +184,14 @@ def test_files_of_every_version_load_and_verify_for_ever(path: Path) -> None:
         tape.watch(x)
         y = loaded.cube(x)["cube"]
     assert tape.gradient(y, x).item() == 40.0
+
+
+def test_a_file_tells_which_of_its_functions_are_for_the_sizes_seen() -> None:
+    reader = Reader(HERE / "golden" / "v1_2.h5")
+    functions = reader.manifest["modules"][0]["functions"]
+    told = {name: reader.manifest["functions"][i].get("sizes") for name, i in functions.items()}
+    assert told == {"__call__": "seen", "cube": None}
+    assert reader.trace("__call__")[0]["graph"]["inputs"][0]["shape"] == [5, 3]
 
 
 def test_there_is_a_file_of_the_present_version() -> None:

@@ -39,19 +39,6 @@ def test_an_undecorated_module_is_traced_for_any_batch_with_training_on_and_off(
     assert loaded.seen.numpy() == 1
 
 
-def test_a_module_that_needs_its_batch_size_is_saved_for_the_size_seen(tmp_path: Path) -> None:
-    class Fixed(gt.Module):
-        def __call__(self, x: Any) -> Any:
-            return gt.sum(x) / float(x.shape[0])
-
-    module = Fixed()
-    module(np.ones((4, 2), "float32"))
-    loaded = reloaded(module, tmp_path)
-    assert loaded(np.full((4, 2), 3.0, "float32")).item() == 6.0
-    with pytest.raises(ValueError, match=r"float32\[4, 2\], got float32\[3, 2\]"):
-        loaded(np.ones((3, 2), "float32"))
-
-
 def test_calls_of_several_ranks_dtypes_and_python_arguments_are_all_saved(tmp_path: Path) -> None:
     class Power(gt.Module):
         def __call__(self, x: Any, n: int = 2, *, flip: bool = False) -> Any:

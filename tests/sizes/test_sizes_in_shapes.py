@@ -69,8 +69,11 @@ TABLE: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "full of a tensor": (lambda x: gt.full((2, n_of(x)), x), [V], "2, n"),
     "full_like": (lambda x: gt.full_like(x, x.shape[0] / 2), [M], "n, 3"),
     "eye": (lambda x: gt.eye(n_of(x)) * x, [V], "n, n"),
-    "eye of a diagonal": (lambda x: gt.eye(2 * n_of(x), n_of(x) + 1, k=n_of(x) // 2), [V],
-                          "2*n, n + 1"),
+    "eye of a diagonal": (
+        lambda x: gt.eye(2 * n_of(x), n_of(x) + 1, k=n_of(x) // 2),
+        [V],
+        "2*n, n + 1",
+    ),
     "identity": (lambda x: gt.identity(n_of(x), dtype="int32"), [V], "n, n"),
     "constant": (lambda x: gt.constant(2, shape=(n_of(x), 2)), [V], "n, 2"),
     # ranges
@@ -83,22 +86,34 @@ TABLE: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "arange of a dtype": (lambda x: gt.arange(n_of(x), dtype="float32"), [V], "n"),
     "arange of a float start": (lambda x: gt.arange(0.5, n_of(x)), [V], None),
     "linspace": (lambda x: gt.linspace(0, 1, n_of(x)), [V], "n"),
-    "linspace without its end": (lambda x: gt.linspace(-1.0, n_of(x), n_of(x) + 2, endpoint=False),
-                                 [V], "n + 2"),
+    "linspace without its end": (
+        lambda x: gt.linspace(-1.0, n_of(x), n_of(x) + 2, endpoint=False),
+        [V],
+        "n + 2",
+    ),
     "linspace of integers": (lambda x: gt.linspace(0, 9, n_of(x), dtype="int64"), [V], "n"),
     "linspace of tensors": (lambda x: gt.linspace(x, 2.0, n_of(x)), [M], "n, n, 3"),
     "linspace of tensors without its end": (
-        lambda x: gt.linspace(x, n_of(x), n_of(x), endpoint=False, axis=1), [M], "n, n, 3"),
+        lambda x: gt.linspace(x, n_of(x), n_of(x), endpoint=False, axis=1),
+        [M],
+        "n, n, 3",
+    ),
     "linspace with its step": (lambda x: gt.linspace(0, 3, n_of(x), retstep=True), [V], "n | "),
     "linspace of tensors with its step": (
-        lambda x: gt.linspace(x, 3.0, n_of(x), retstep=True), [V], "n, n | n"),
+        lambda x: gt.linspace(x, 3.0, n_of(x), retstep=True),
+        [V],
+        "n, n | n",
+    ),
     "logspace": (lambda x: gt.logspace(0, 2, n_of(x), base=2.0), [V], "n"),
     "logspace of tensors": (lambda x: gt.logspace(0, x, n_of(x)), [V], "n, n"),
     "geomspace": (lambda x: gt.geomspace(1, 8.0, n_of(x)), [V], "n"),
     "geomspace of tensors": (lambda x: gt.geomspace(1.0 + x * x, 9.0, n_of(x)), [V], "n, n"),
     "meshgrid": (lambda x, y: gt.meshgrid(x, y), PAIR, "m, n | m, n"),
-    "meshgrid of ranges": (lambda x: gt.meshgrid(gt.arange(n_of(x)), x, indexing="ij"), [V],
-                           "n, n | n, n"),
+    "meshgrid of ranges": (
+        lambda x: gt.meshgrid(gt.arange(n_of(x)), x, indexing="ij"),
+        [V],
+        "n, n | n, n",
+    ),
     "broadcast_arrays": (lambda x: gt.broadcast_arrays(x, x[:, None]), [V], "n, n | n, n"),
     "broadcast_shapes": (lambda x: gt.zeros(gt.broadcast_shapes((n_of(x), 1), (3,))), [V], "n, 3"),
     # tiling
@@ -116,11 +131,17 @@ TABLE: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "pad the edge": (lambda x: gt.pad(x, (n_of(x), 1), "edge"), [V], "2*n + 1"),
     "pad by reflection": (lambda x: gt.pad(x, n_of(x) // 2, "reflect"), [V], None),
     "pad around": (lambda x: gt.pad(x, ((0, n_of(x)), (n_of(x), 2)), "wrap"), [M], "2*n, n + 5"),
-    "pad by a ramp": (lambda x: gt.pad(x, (n_of(x), 2), "linear_ramp", end_values=(1, 2)), [V],
-                      "2*n + 2"),
+    "pad by a ramp": (
+        lambda x: gt.pad(x, (n_of(x), 2), "linear_ramp", end_values=(1, 2)),
+        [V],
+        "2*n + 2",
+    ),
     "pad with means": (lambda x: gt.pad(x, (n_of(x) - 1, 1), "mean"), [M], None),
-    "pad with some maxima": (lambda x: gt.pad(x, (n_of(x), 1), "maximum", stat_length=2), [V],
-                             "2*n + 1"),
+    "pad with some maxima": (
+        lambda x: gt.pad(x, (n_of(x), 1), "maximum", stat_length=2),
+        [V],
+        "2*n + 1",
+    ),
     "pad with medians": (lambda x: gt.pad(x, 2, "median", stat_length=n_of(x)), [V], "n + 4"),
     # splitting
     "split at a half": (lambda x: gt.split(x, [n_of(x) // 2]), [V], None),
@@ -131,10 +152,17 @@ TABLE: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "unstack": (lambda x: gt.unstack(x, axis=1), [M], "n | n | n"),
     # joining
     "concatenate": (lambda x, y: gt.concatenate([x, y, x]), PAIR, "2*n + m"),
-    "concatenate with zeros": (lambda x: gt.concatenate([gt.zeros((n_of(x), 2)), x], axis=1), [M],
-                               "n, 5"),
+    "concatenate with zeros": (
+        lambda x: gt.concatenate([gt.zeros((n_of(x), 2)), x], axis=1),
+        [M],
+        "n, 5",
+    ),
     "stack": (lambda x: gt.stack([x, gt.arange(n_of(x))], axis=1), [V], "n, 2"),
-    "block": (lambda x: gt.block([[x, gt.zeros((n_of(x), 1))], [gt.ones((2, 4))]]), [M], "n + 2, 4"),
+    "block": (
+        lambda x: gt.block([[x, gt.zeros((n_of(x), 1))], [gt.ones((2, 4))]]),
+        [M],
+        "n + 2, 4",
+    ),
     "column_stack": (lambda x: gt.column_stack([gt.ones(n_of(x)), x]), [M], "n, 4"),
     "hstack": (lambda x: gt.hstack([x, x]), [V], "2*n"),
     "vstack": (lambda x: gt.vstack([x, x]), [V], "2, n"),
@@ -150,8 +178,11 @@ TABLE: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "diagflat": (lambda x: gt.diagflat(x), [M], "3*n, 3*n"),
     "diagonal": (lambda x: gt.diagonal(x, 1), [S], None),
     "fill_diagonal": (lambda x: gt.fill_diagonal(x, 5.0), [M], "n, 3"),
-    "fill_diagonal with a vector": (lambda x, y: gt.fill_diagonal(x, y, wrap=True), [M, ("m",)],
-                                    "n, 3"),
+    "fill_diagonal with a vector": (
+        lambda x, y: gt.fill_diagonal(x, y, wrap=True),
+        [M, ("m",)],
+        "n, 3",
+    ),
     # rearrangement
     "roll": (lambda x: gt.roll(x, n_of(x) // 2), [M], "n, 3"),
     "roll axes": (lambda x: gt.roll(x, (1, -n_of(x)), axis=(0, 1)), [M], "n, 3"),
@@ -190,8 +221,11 @@ TABLE: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "squeeze": (lambda x: gt.squeeze(x[:, None], 1), [V], "n"),
     "transpose": (lambda x: gt.moveaxis(x, 0, 1).T.swapaxes(0, 1), [M], "3, n"),
     "broadcast_to": (lambda x: gt.broadcast_to(x, (n_of(x), n_of(x), 3)), [M], "n, n, 3"),
-    "apply_along_axis": (lambda x: gt.apply_along_axis(lambda v: v[::-1] * v.size, 1, x), [M],
-                         "n, 3"),
+    "apply_along_axis": (
+        lambda x: gt.apply_along_axis(lambda v: v[::-1] * v.size, 1, x),
+        [M],
+        "n, 3",
+    ),
     "piecewise": (lambda x: gt.piecewise(x, [x < 0], [lambda v: -v, 2.0]), [V], "n"),
 }
 
@@ -279,7 +313,11 @@ def test_what_decides_the_form_of_a_trace_is_refused_in_words(name: str) -> None
 #: What fits in no run.
 NEVER: dict[str, tuple[Callable[..., Any], list[Any], str]] = {
     "joined": (lambda x: gt.concatenate([gt.ones((3, 2)), x]), [M], "concatenate: shapes"),
-    "joined across": (lambda x: gt.concatenate([x, gt.pad(x, 1)], axis=1), [M], "concatenate: shapes"),
+    "joined across": (
+        lambda x: gt.concatenate([x, gt.pad(x, 1)], axis=1),
+        [M],
+        "concatenate: shapes",
+    ),
     "stacked": (lambda x: gt.stack([x, gt.ones(n_of(x) + 1)]), [V], "stack: arrays"),
     "reshaped": (lambda x: gt.reshape(x, 3 * n_of(x) + 1), [M], "reshape: 3.n elements"),
     "broadcast": (lambda x: gt.broadcast_to(gt.ones(n_of(x) + 2), (n_of(x),)), [V], "does not"),

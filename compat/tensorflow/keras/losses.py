@@ -15,6 +15,7 @@ import gradtape
 from ....training import losses as native
 from ....training.shapes import of_one_rank
 from ..names import adapts, lookup
+from ..tensors import TensorShape
 from .adapting import adapted
 
 __all__ = [
@@ -68,8 +69,8 @@ def aligned(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Any, Any]
     if y_true.dtype != y_pred.dtype:
         y_true = y_true.astype(y_pred.dtype)
     y_true, y_pred = of_one_rank(y_true, y_pred)
-    unlike = y_true.shape != y_pred.shape and None not in (y_true.shape, y_pred.shape)
-    if unlike and broadcast:
+    known = None not in (y_true.shape, y_pred.shape)
+    if broadcast and known and not TensorShape(y_true.shape).is_compatible_with(y_pred.shape):
         zeros = gradtape.zeros_like(y_true), gradtape.zeros_like(y_pred)
         return y_true + zeros[1], y_pred + zeros[0]
     return y_true, y_pred

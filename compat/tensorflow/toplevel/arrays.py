@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import numpy as np
 
 import gradtape
 
+from ....core.extend import (
+    Size,
+    as_size,
+    broadcast_shapes,
+    is_transformed,
+    known_size,
+    largest,
+    provably_equal,
+    smallest,
+)
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
-from ..tensors import axes, convert_to_tensor, plain, sizes
+from ..tensors import TensorShape, axes, convert_to_tensor, held_to, plain, sizes
 
 __all__ = [
+    "broadcast_dynamic_shape",
+    "broadcast_static_shape",
     "broadcast_to",
     "concat",
     "ensure_shape",
@@ -96,7 +108,21 @@ def range(
         known = [x.dtype for x in (start, limit, delta) if hasattr(x, "dtype")]
         floats = any(isinstance(x, float) for x in (start, limit, delta))
         dtype = np.result_type(*known) if known else float32 if floats else int32
-    return gradtape.arange(plain(start), plain(limit), plain(delta), as_dtype(dtype))
+    dtype = as_dtype(dtype)
+    if dtype.kind == "f" and any(
+        is_transformed(getattr(x, "array", x)) for x in (start, limit, delta)
+    ):
+        return _float_range(start, limit, delta, dtype)
+    return gradtape.arange(plain(start), plain(limit), plain(delta), dtype)
+
+
+def _float_range(start: Any, limit: Any, delta: Any, dtype: Any) -> Any:
+    """Return a range of numbers that only a run knows, and how many they are."""
+    first, last, step = (cast(convert_to_tensor(x), "float64") for x in (start, limit, delta))
+    whole = cast(gradtape.ceil((last - first) / step), "int64")
+    steps = cast(gradtape.arange(as_size(gradtape.maximum(whole, 0), "range")), dtype)
+    first = cast(first, dtype)
+    return first + steps * (cast(first + step, dtype) - first)  # as NumPy rounds
 
 
 @adapts("linspace")
@@ -108,16 +134,14 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     start, stop = convert_to_tensor(start), convert_to_tensor(stop)
     if start.dtype.kind in "iu":
         start, stop = cast(start, "float64"), cast(stop, "float64")
+    steps = gradtape.linspace(0.0, 1.0, as_size(num, "linspace"), dtype=start.dtype)
     if start.shape == () and stop.shape == ():
-        steps = gradtape.linspace(0.0, 1.0, operator.index(num), dtype=start.dtype)
         # each end exactly, as both are weighted by 0 or 1
         return start * (1.0 - steps) + stop * steps
     rank = len(start.shape) + 1
     along = [1] * rank
     along[axis] = -1
-    steps = gradtape.reshape(
-        gradtape.linspace(0.0, 1.0, operator.index(num), dtype=start.dtype), along
-    )
+    steps = gradtape.reshape(steps, along)
     place = axis % rank
     start, stop = gradtape.expand_dims(start, place), gradtape.expand_dims(stop, place)
     return start * (1.0 - steps) + stop * steps
@@ -151,7 +175,8 @@ def one_hot(
     if dtype is None:
         given = [convert_to_tensor(v).dtype for v in (on_value, off_value) if v is not None]
         dtype = given[0] if given else float32
-    hot = gradtape.one_hot(convert_to_tensor(indices), operator.index(depth), as_dtype(dtype))
+    depth = as_size(depth, "one_hot")
+    hot = gradtape.one_hot(convert_to_tensor(indices), depth, as_dtype(dtype))
     if on_value is not None or off_value is not None:
         on, off = 1 if on_value is None else on_value, 0 if off_value is None else off_value
         on, off = (convert_to_tensor(value, dtype) for value in (on, off))
@@ -171,8 +196,8 @@ def sequence_mask(
 ) -> Any:
     """Return for each length a row that is true up to it."""
     lengths = convert_to_tensor(lengths)
-    longest = gradtape.max(lengths).item() if maxlen is None else plain(maxlen)
-    return cast(gradtape.arange(int(longest)) < gradtape.expand_dims(lengths, -1), dtype)
+    longest = as_size(gradtape.max(lengths) if maxlen is None else maxlen, "sequence_mask")
+    return cast(gradtape.arange(longest) < gradtape.expand_dims(lengths, -1), dtype)
 
 
 # -- shapes ----------------------------------------------------------------------------------------
@@ -180,31 +205,25 @@ def sequence_mask(
 
 @adapts("Tensor.shape")
 def shape(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
-    """Return the shape as a tensor of integers, of sizes unknown in a trace too.
+    """Return the shape as a tensor of integers, of sizes that are open in a trace too.
 
-    Such a size can be computed with, but not given to an op that takes a shape: there, let -1 stand
-    for it.
+    Such sizes, and what is computed from them, make shapes: ``tf.zeros([tf.shape(x)[0], 3])``.
     """
     x = convert_to_tensor(input)
     if x.shape is None:
         raise ValueError("shape: the rank of the input is unknown in this trace")
-    if None not in x.shape:
+    if all(map(known_size, x.shape)):
         return gradtape.constant(np.array(x.shape, out_type))
-    counts = [_count(x, axis) if n is None else n for axis, n in enumerate(x.shape)]
-    return gradtape.stack([gradtape.cast(gradtape.as_tensor(n), out_type) for n in counts])
-
-
-def _count(x: Any, axis: int) -> Any:
-    # the other axes are cut to one element: what is left to sum is a one per place of this axis
-    cut = tuple(_slice(None) if i == axis else _slice(0, 1) for i in _range(x.ndim))
-    return gradtape.max(gradtape.sum(gradtape.ones_like(x[cut], dtype="int64"), axis=axis))
+    return gradtape.stack([gradtape.as_tensor(n, out_type) for n in x.shape])
 
 
 @adapts("Tensor.size")
 def size(input: Any, out_type: Any = int32, name: str | None = None) -> Any:
     """Return the number of elements as a tensor."""
     x = convert_to_tensor(input)
-    return cast(gradtape.sum(gradtape.ones_like(x, dtype="int64")), out_type)
+    if x.shape is None:
+        return cast(gradtape.sum(gradtape.ones_like(x, dtype="int64")), out_type)
+    return gradtape.as_tensor(x.size, out_type)
 
 
 @adapts("Tensor.ndim")
@@ -237,13 +256,39 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
     return gradtape.broadcast_to(convert_to_tensor(input), sizes(shape, "broadcast_to"))
 
 
+@adapts("broadcast_shapes")
+def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
+    """Return the shape that two shapes have together, as a tensor of integers."""
+    shapes = sizes(shape_x, "broadcast_dynamic_shape"), sizes(shape_y, "broadcast_dynamic_shape")
+    joined = [_together(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
+    if None in [n for n in joined if not isinstance(n, Size)]:
+        raise ValueError(f"broadcast_dynamic_shape: {shapes[0]} and {shapes[1]} do not broadcast")
+    return convert_to_tensor(joined[::-1] or np.zeros(0, int32))
+
+
+def _together(a: Any, b: Any) -> Any:
+    """Return the size that two sizes have together; None if they have none."""
+    if provably_equal(a, b) or (known_size(b) and b == 1):
+        return a
+    if known_size(a):
+        return b if a == 1 else None if known_size(b) else a
+    if known_size(b):
+        return b
+    # the one that is not 1; if both are not, and differ, what takes the shape says so
+    return largest(a, b) * smallest(a, b, 1)
+
+
+@adapts("broadcast_shapes")
+def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
+    """Return the shape that two shapes have together, None for what a trace does not know."""
+    joined = broadcast_shapes(tuple(shape_x), tuple(shape_y), op="broadcast_static_shape")
+    return TensorShape(joined)
+
+
 @adapts("TensorSpec.admits")
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     """Return ``x``, if its shape is ``shape`` (None: any size); else raise ``ValueError``."""
-    x = convert_to_tensor(x)
-    if not gradtape.TensorSpec(shape, x.dtype).admits(x.shape):
-        raise ValueError(f"ensure_shape: expected shape {tuple(shape)}, got {x.shape}")
-    return gradtape.copy(x)
+    return gradtape.copy(held_to(convert_to_tensor(x), shape, "ensure_shape"))
 
 
 @adapts("transpose")
@@ -358,23 +403,36 @@ def split(
     """
     value, axis = convert_to_tensor(value), operator.index(plain(axis))
     parts = plain(num_or_size_splits)
-    if not isinstance(parts, (list, tuple)):
+    if not isinstance(parts, list):
         return list(gradtape.split(value, operator.index(parts), axis))
-    parts = [operator.index(n) for n in parts]
+    parts = [as_size(n, "split") for n in parts]
     whole = value.shape[axis]
-    if -1 in parts:
-        parts[parts.index(-1)] = whole - sum(parts) - 1
-    if sum(parts) != whole or min(parts, default=0) < 0:
+    free = [i for i, n in enumerate(parts) if known_size(n) and n == -1]
+    for i in free[:1]:
+        parts[i] = whole - sum(parts) - 1
+    if (sum(parts) == whole) is False or any((n < 0) is True for n in parts):
         raise ValueError(f"split: sizes {parts} of axis {axis} of shape {value.shape}")
-    return list(gradtape.split(value, list(accumulate(parts))[:-1], axis))
+    along = axis % len(value.shape)
+    shape = [sum(parts) if i == along else None for i in _range(len(value.shape))]
+    return list(gradtape.split(held_to(value, shape, "split"), list(accumulate(parts))[:-1], axis))
 
 
 @adapts("Tensor.__getitem__")
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """Return a part that starts at ``begin`` and is of ``size``; -1 is what is left."""
+    x = convert_to_tensor(input_)
     starts, lengths = sizes(begin, "slice"), sizes(size, "slice")
-    ends = [None if n < 0 else b + n for b, n in zip(starts, lengths, strict=True)]
-    return convert_to_tensor(input_)[tuple(map(_slice, starts, ends))]
+    ends = map(_end, starts, lengths, x.shape)
+    return x[tuple(map(_slice, starts, ends))]
+
+
+def _end(start: Any, length: Any, whole: Any) -> Any:
+    """Return where a slice ends; None where what is left is wanted."""
+    everything = length < 0
+    if isinstance(everything, bool):
+        return None if everything else start + length
+    # only a run knows the sign: a length of -1 adds what brings the end to the whole
+    return start + length + largest(-length, 0) * (whole - start + 1)
 
 
 @adapts("copy")

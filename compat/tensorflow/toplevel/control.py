@@ -7,7 +7,7 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import flatten, map_structure, pack_like
+from ....core.extend import as_size, flatten, map_structure, pack_like
 from ..names import adapts
 from ..tensors import convert_to_tensor
 
@@ -72,7 +72,7 @@ def while_loop(
             )
         return pack_like(start, [_in_dtype(x, kind) for x, kind in zip(found, kinds)])
 
-    limit = None if maximum_iterations is None else int(maximum_iterations)
+    limit = None if maximum_iterations is None else as_size(maximum_iterations, "while_loop")
     result = gradtape.while_loop(cond, step, start, limit)
     return result if back_prop else map_structure(gradtape.stop_gradient, result)
 

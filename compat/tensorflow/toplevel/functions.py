@@ -34,6 +34,7 @@ def function(
     experimental_implements: str | None = None,
     experimental_autograph_options: Any = None,
     experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
 ) -> Any:
     """Trace a Python function into a graph; see :func:`gradtape.function`.
 
@@ -45,14 +46,17 @@ def function(
         A ``tf.TensorSpec`` per argument.
     autograph
         Ignored: Python's ``if`` and ``while`` on tensors are never rewritten.
-    jit_compile, reduce_retracing, experimental_implements, experimental_autograph_options
+    reduce_retracing, experimental_relax_shapes
+        Whether a call that differs from those before only in sizes is traced with these open.
+    jit_compile, experimental_implements, experimental_autograph_options
         Ignored.
     experimental_attributes
         Ignored.
     """
+    reduce = bool(reduce_retracing or experimental_relax_shapes)
     if func is None:
-        return functools.partial(function, input_signature=input_signature)
-    return Function(func, input_signature)
+        return functools.partial(function, input_signature=input_signature, reduce_retracing=reduce)
+    return Function(func, input_signature, reduce_retracing=reduce)
 
 
 @adapts("Module")

@@ -11,8 +11,8 @@ from .op_builders import op
 from .sizes import unlike
 
 __all__ = [
-    "as_columns",
     "alike",
+    "as_columns",
     "as_vector",
     "differ",
     "known_rank",

@@ -23,7 +23,6 @@ from ....core.extend import (
     holds,
     is_open,
     largest,
-    ops,
     smallest,
 )
 from ..common.batching import shape_only

@@ -18,7 +18,7 @@ def wrong_cube(x: Any) -> Any:
 
 
 class Everything(gt.Module):
-    """One of each thing that a file of version 1.1 can hold."""
+    """One of each thing that a file of version 1.2 can hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,4 +58,4 @@ class Everything(gt.Module):
 
 
 if __name__ == "__main__":
-    gt.save(Everything(), Path(sys.argv[1]))
+    gt.save(Everything(), Path(sys.argv[1]), sizes="seen")

@@ -38,7 +38,7 @@ class Victim(gt.Module):
         self.count.assign_add(n)
         return cube(x), {"c": x + gt.constant([1.0, 2.0, 3.0])}
 
-    @gt.function(input_signature=[gt.TensorSpec([None, 2])])
+    @gt.function(input_signature=[gt.TensorSpec(["rows", 2])])
     def project(self, x: Any) -> Any:
         return gt.sum(gt.matmul(x, self.w), axis=0) * self.parts[0]
 

@@ -14,6 +14,16 @@ from forge import forged, function, graph, node, put
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, UnsafeFile
 
+
+def named(record: Any, names: Any, arguments: bool = False) -> None:
+    """Give the sizes of an input names, and those of the argument if it is to be consistent."""
+    put(graph(record, "project")["inputs"][0], "names", names)
+    if arguments:
+        project = next(r for r in record if r["name"].endswith("project"))
+        positional = project["arguments"]["tuple"][0]["tuple"]
+        put(positional[0]["spec"], "names", names)
+
+
 CUSTOM = "custom_gradient"
 GRAPHS: dict[str, tuple[Any, type[LoadError]]] = {
     "undefined value": (lambda r: put(node(r, "multiply")["inputs"], 0, 10_000), DamagedFile),
@@ -73,6 +83,22 @@ GRAPHS: dict[str, tuple[Any, type[LoadError]]] = {
         DamagedFile,
     ),
     "input shapes": (lambda r: put(graph(r, "project")["inputs"][0], "shape", [3]), DamagedFile),
+    "names of sizes: another": (lambda r: named(r, ["columns", None]), DamagedFile),
+    "names of sizes: none": (lambda r: graph(r, "project")["inputs"][0].pop("names"), DamagedFile),
+    "names of sizes: too many": (lambda r: named(r, ["rows", None, "n"], True), DamagedFile),
+    "names of sizes: of a known one": (lambda r: named(r, ["rows", "n"], True), DamagedFile),
+    "names of sizes: no identifier": (
+        lambda r: named(r, ["__import__('os')", None], True),
+        DamagedFile,
+    ),
+    "names of sizes: long": (lambda r: named(r, ["n" * 2000, None], True), DamagedFile),
+    "names of sizes: no text": (lambda r: named(r, [3, None], True), DamagedFile),
+    "names of sizes: no list": (lambda r: named(r, {"tuple": ["rows", None]}, True), DamagedFile),
+    "names of sizes: a text": (lambda r: named(r, "ab", True), DamagedFile),
+    "names of a constant's sizes": (
+        lambda r: put(graph(r)["constants"][0], "names", ["n"]),
+        DamagedFile,
+    ),
     "input dtype": (lambda r: put(graph(r)["inputs"][0], "dtype", "int8"), DamagedFile),
     "a surplus input": (
         lambda r: graph(r)["inputs"].append({"shape": [], "dtype": "int8"}),

@@ -68,6 +68,7 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
     "frozen variable": (lambda m: put(root(m), "frozen", [99]), DamagedFile),
     "frozen variable negative": (lambda m: put(root(m), "frozen", [-1]), DamagedFile),
     "frozen true": (lambda m: put(root(m), "frozen", True), DamagedFile),
+    "sizes as a number": (lambda m: put(m["functions"][0], "sizes", 3), DamagedFile),
     "module number": (lambda m: put(root(m)["attributes"], "up", {"module": -2}), DamagedFile),
     "no modules": (lambda m: put(m, "modules", []), DamagedFile),
     "huge integer": (lambda m: put(root(m)["attributes"], "n", {"value": 2**70}), DamagedFile),

@@ -1,0 +1,153 @@
+"""Integers that a trace knows by their expressions: what tensors of sizes hold.
+
+A shape that is computed with tensors (``stack([n // 2, 3])``, ``prod(shape[1:])``) stays as sharp
+as one that Python computes: what is known of the inputs is computed with as the op does it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..base.sizes import Size, largest, smallest
+
+if TYPE_CHECKING:
+    from ..tensors.op import Op
+    from .nodes import Symbol
+
+__all__ = ["Integers", "known_integers"]
+
+#: Ints and open sizes, of the shape of the symbol that holds them.
+Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
+
+# shapes and what surrounds them; not data
+_MOST = 64
+# Larger numbers may wrap around where a tensor computes, which sizes do not.
+_LARGEST = 2**20
+_WIDE = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def _whole_division(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def divide(a: Any, b: Any) -> Any:
+        if (b == 0) is not False:
+            raise ZeroDivisionError  # by which a tensor may be divided, and no size
+        return compute(a, b)
+
+    return divide
+
+
+_ELEMENTWISE: dict[str, Any] = {
+    name: np.frompyfunc(compute, arguments, 1)
+    for name, compute, arguments in (
+        ("add", operator.add, 2),
+        ("subtract", operator.sub, 2),
+        ("multiply", operator.mul, 2),
+        ("floor_divide", _whole_division(operator.floordiv), 2),
+        ("remainder", _whole_division(operator.mod), 2),
+        ("maximum", largest, 2),
+        ("minimum", smallest, 2),
+        ("negative", operator.neg, 1),
+        ("abs", operator.abs, 1),
+    )
+}
+_REDUCTIONS: dict[str, Any] = {
+    "sum": np.add.reduce,
+    "prod": np.multiply.reduce,
+    "max": _ELEMENTWISE["maximum"].reduce,
+    "min": _ELEMENTWISE["minimum"].reduce,
+}
+#: Ops that move elements: their kernels move objects too.
+_MOVING = frozenset(
+    {
+        *("broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "identity", "pad"),
+        *("repeat", "reshape", "roll", "split", "squeeze", "stack", "stop_gradient", "tile"),
+        *("transpose", "unstack"),
+    }
+)
+
+
+def _taken(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    return np.take(x, indices.astype(int), axis=axis)
+
+
+_OTHERS: dict[str, Callable[..., Any]] = {
+    "cast": lambda x, **params: x,
+    "ones_like": lambda x: np.ones(x.shape, int),
+    "take": _taken,
+    "zeros_like": lambda x: np.zeros(x.shape, int),
+}
+
+
+def _compute_of(op: Op) -> Callable[..., Any] | None:
+    """Return what computes an op on arrays of objects."""
+    if op.name in _MOVING:
+        kernel = op.kernel
+        if isinstance(kernel, str):
+            found: Callable[..., Any] = getattr(np, kernel)
+            return found
+        return lambda *arrays, **params: kernel(np, *arrays, **params)
+    table = _ELEMENTWISE.get(op.name) or _REDUCTIONS.get(op.name)
+    return table or _OTHERS.get(op.name)
+
+
+def known_integers(
+    op: Op,
+    inputs: Sequence[Any],
+    params: Mapping[str, Any],
+    outputs: Sequence[Symbol],
+    constants: Mapping[Symbol, Any],
+) -> list[Integers | None]:
+    """Return what is known of the outputs of a node, None for an output of which nothing is.
+
+    Parameters
+    ----------
+    op, inputs, params, outputs
+        The node, as it was called.
+    constants
+        The arrays of its graph.
+    """
+    nothing: list[Integers | None] = [None] * len(outputs)
+    compute = _compute_of(op)
+    if compute is None or not all(map(_may_be_known, outputs)):
+        return nothing
+    given = [_integers_of(x, constants) for x in inputs]
+    if any(x is None for x in given):
+        return nothing
+    try:
+        result = compute(*given, **params)
+    except (ArithmeticError, TypeError, ValueError):
+        return nothing  # it depends on what only a run knows
+    results = result if isinstance(result, (tuple, list)) else [result]
+    return [_checked(x, symbol) for x, symbol in zip(results, outputs, strict=True)]
+
+
+def _may_be_known(symbol: Symbol) -> bool:
+    return symbol.shape is not None and symbol.dtype in _WIDE
+
+
+def _integers_of(x: Any, constants: Mapping[Any, Any]) -> Integers | None:
+    """Return what is known of an input: a symbol or a weak scalar."""
+    if type(x) is int:
+        return _checked(x)
+    if isinstance(x, (bool, float, complex)) or not _may_be_known(x):
+        return None
+    array = constants.get(x)
+    if isinstance(array, (np.ndarray, np.generic)):
+        return _checked(array.astype(object)) if array.size <= _MOST else None
+    known: Integers | None = x.integers
+    return known
+
+
+def _checked(result: Any, symbol: Any = None) -> Integers | None:
+    """Return a result as an array, if it is one that a tensor would give too."""
+    integers: Integers = np.asarray(result, object)
+    if integers.size > _MOST or (symbol is not None and integers.shape != symbol.shape):
+        return None
+    for n in integers.flat:
+        factors = n.terms.values() if isinstance(n, Size) else [n]
+        if any(type(factor) is not int or abs(factor) > _LARGEST for factor in factors):
+            return None
+    return integers

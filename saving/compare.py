@@ -1,0 +1,188 @@
+"""Does a trace give what the Python code gives? It is asked before anything is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import (
+    ConcreteFunction,
+    Everything,
+    Op,
+    Recorder,
+    Tensor,
+    Variable,
+    active_tapes,
+    recording_to,
+    to_numpy,
+    user_line,
+)
+from .errors import SaveError
+from .golden import Evaluation, evaluate, why
+from .samples import described, filled_in
+from .traces import SavedFunction
+
+__all__ = ["compared"]
+
+# By the size of a real number; the two run the same kernels, and may add in another order.
+_TOLERANCE = {2: 2e-2, 4: 1e-3}
+# Longer runs are not searched for the op at which two results part.
+_MOST_STEPS = 20_000
+
+
+def compared(
+    function: SavedFunction,
+    concrete: ConcreteFunction,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    variables: Sequence[Variable],
+    names: dict[int, str],
+    order: int,
+) -> Evaluation:
+    """Return what the Python code of a function gives, after comparing its trace with that.
+
+    Outputs, gradients up to ``order`` and what becomes of variables are compared. Where the Python
+    code raises, or the inputs are not for the trace, so does this: nothing is promised of such
+    inputs. Where only a gradient of it raises, what there is up to then is compared.
+
+    Raises
+    ------
+    SaveError
+        If the trace gives something else.
+    """
+    python = function.python
+    if python is None:  # a trace is all there is
+        return evaluate(concrete, concrete, inputs, variables, names, order)
+    concrete.fitted(*filled_in(concrete, inputs))
+    found = evaluate(python, concrete, inputs, variables, names, order)
+    try:
+        replayed = evaluate(concrete, concrete, inputs, variables, names, order)
+        if replayed.problem is not None and found.problem is None:
+            raise replayed.problem
+    except Exception as error:
+        raise _refusal(
+            function, concrete, inputs, f"the trace raises {why(error)}, the Python code does not"
+        ) from error
+    values, others = ({**x.values, **x.changed} for x in (found, replayed))
+    wrong = [key for key, value in values.items() if _differs(value, others.get(key))]
+    wrong += [key for key in replayed.changed if key not in found.changed]
+    if wrong:
+        place = _parting(python, concrete, inputs, variables, names)
+        raise _refusal(
+            function,
+            concrete,
+            inputs,
+            f"the trace does not give the {', '.join(wrong[:5])} of the Python code: "
+            f"{_results(wrong[0], values, others)}{place}",
+        )
+    return found
+
+
+def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
+    if other is None or value.shape != other.shape or value.dtype != other.dtype:
+        return True
+    if value.dtype.kind not in "fc":
+        return not np.array_equal(value, other)
+    real_size = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
+    tolerance = _TOLERANCE.get(real_size, 1e-6)
+    scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
+    return not np.allclose(value, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def _results(name: str, values: Mapping[str, Any], others: Mapping[str, Any]) -> str:
+    """Return both results of one name, in short: where they are furthest apart."""
+    value, other = values.get(name), others.get(name)
+    if value is None or other is None or value.shape != other.shape or value.dtype != other.dtype:
+        shown = [
+            "none" if x is None else f"{x.dtype}{list(x.shape)} {_short(x)}" for x in (value, other)
+        ]
+        return f"{shown[0]} in Python, {shown[1]} in the trace"
+    with np.errstate(all="ignore"):
+        far = np.abs(value.astype(np.complex128) - other)
+    place = np.unravel_index(np.argmax(np.where(np.isnan(far), np.inf, far)), value.shape)
+    at = f" at {[int(i) for i in place]}" if place else ""
+    return (
+        f"{name}{at} is {value[place].item():.6g} in Python, {other[place].item():.6g} in the trace"
+    )
+
+
+def _short(array: np.ndarray[Any, Any]) -> str:
+    return np.array2string(array, precision=4, threshold=4, edgeitems=2).replace("\n", "")[:80]
+
+
+def _refusal(
+    function: SavedFunction, concrete: ConcreteFunction, inputs: Sequence[Any], what: str
+) -> SaveError:
+    hint = ""
+    if function.sizes == "open":
+        hint = (
+            'Take sizes from x.shape, which computes in a trace; sizes="seen" saves for the sizes '
+            "that the module was called with. "
+        )
+    return SaveError(
+        f"{function.where}{_defined(function.python)}: for "
+        f"{described(function.signature, concrete, inputs)} {what}. It may depend on something "
+        "that is not an argument or a Variable (a global, NumPy's random numbers, a branch on a "
+        f"value). {hint}golden=False stores a trace without comparing it."
+    )
+
+
+def _defined(function: Any) -> str:
+    """Return where a Python function is defined, as `` (FILE:LINE)``."""
+    code = getattr(inspect.unwrap(getattr(function, "__func__", function)), "__code__", None)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+
+
+# -- the op at which two runs part -----------------------------------------------------------------
+
+
+class _Steps(Recorder):
+    """Notes every op of a run with what it gave and the user's line."""
+
+    def __init__(self) -> None:
+        self.records = Everything()
+        self.steps: list[tuple[str, str, Any]] = []
+
+    def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
+        self._note(op.name, [output])
+
+    def record_joint(
+        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self._note(op.name, outputs)
+
+    def _note(self, name: str, outputs: Sequence[Tensor]) -> None:
+        if len(self.steps) < _MOST_STEPS:
+            where = user_line()
+            self.steps += [(name, where, np.asarray(to_numpy(y.array))) for y in outputs]
+
+
+def _parting(
+    python: Any,
+    concrete: ConcreteFunction,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    variables: Sequence[Variable],
+    names: dict[int, str],
+) -> str:
+    """Say at which of its ops the Python code is first without its like in the trace."""
+    runs = []
+    for run in (python, concrete):
+        steps = _Steps()
+        evaluate(_watched(run, steps), concrete, inputs, variables, names, order=1)
+        runs.append(steps.steps)
+    held = [to_numpy(array) for array in concrete.graph.constants.values()]
+    for name, where, value in runs[0]:
+        alike = [*held, *(other for op, _, other in runs[1] if op == name)]
+        if all(_differs(value, np.asarray(other)) for other in alike):
+            return f"; they part at op {name!r} ({where})"
+    return "".join(f"; Python ends with op {name!r} ({where})" for name, where, _ in runs[0][-1:])
+
+
+def _watched(run: Any, steps: Recorder) -> Any:
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        with recording_to((*active_tapes.get(), steps)):
+            return run(*args, **kwargs)
+
+    return watched

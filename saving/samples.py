@@ -1,0 +1,133 @@
+"""Inputs to run a function on: random numbers in shapes that its traces admit."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.extend import ConcreteFunction, Shape, TensorSpec, flatten, pack_like
+
+__all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
+
+# Sizes that stand for unknown ones, those whose samples are stored first.
+_STORED_SIZES, _OTHER_SIZE = (3, 2), 1
+# Shapes that stand for unknown rank, and the sizes that stand for unknown ones beside them.
+_STORED_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((), 3), ((3,), 3), ((2, 3), 3))
+_OTHER_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 1), ((1, 2), 2))
+# Larger inputs, of a size that a model was called with, are not stored.
+_MOST_STORED = 2**16
+
+# Of the tensors among a function's arguments, in order.
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class Sample(NamedTuple):
+    """Inputs to compare a function and its trace at; ``stored`` if they are for the file too."""
+
+    inputs: list[np.ndarray[Any, Any]]
+    stored: bool
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a file may hold it where no other sample fits the function."""
+        return sum(x.size for x in self.inputs) <= _MOST_STORED
+
+
+def sample_inputs(
+    concrete: ConcreteFunction, seed: int, seen: Sequence[Shapes] = ()
+) -> Iterator[Sample]:
+    """Yield sets of inputs for a concrete function: one, or several if its sizes are open.
+
+    Open sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only the
+    first axis is the batch where it is known how long the others were.
+    """
+    for i, (shapes, stored) in enumerate(_shapes_for(concrete.specs, seen).items()):
+        random = np.random.default_rng([seed, i])
+        inputs = [
+            _random(shape, spec.dtype, random)
+            for shape, spec in zip(shapes, concrete.specs, strict=True)
+        ]
+        yield Sample(inputs, stored)
+
+
+def _shapes_for(specs: Sequence[TensorSpec], seen: Sequence[Shapes]) -> dict[Shapes, bool]:
+    """Return shapes that specs admit, each with whether its sample is for the file."""
+
+    def filled(size: int, rank: tuple[int, ...] = (), like: Sequence[Any] = ()) -> Shapes:
+        others = like or [None] * len(specs)
+        return tuple(
+            _filled(spec.shape, size, rank, other)
+            for spec, other in zip(specs, others, strict=True)
+        )
+
+    if any(spec.shape is None for spec in specs):
+        found = {filled(size, rank): True for rank, size in _STORED_RANKS}
+        return found | {filled(size, rank): False for rank, size in _OTHER_RANKS}
+    like = seen[0] if seen else ()
+    found = {filled(size, like=like): True for size in _STORED_SIZES}
+    for shapes in (filled(_OTHER_SIZE, like=like), *seen):
+        found.setdefault(shapes, False)
+    if not seen:  # axes of several lengths
+        found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), False)
+    return found
+
+
+def _filled(
+    shape: Shape, size: int, rank: tuple[int, ...], like: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others."""
+    if shape is None:
+        return rank
+    return tuple(
+        n if type(n) is int else size if i == 0 or like is None else like[i]
+        for i, n in enumerate(shape)
+    )
+
+
+def _random(
+    shape: tuple[int, ...], dtype: np.dtype[Any], random: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    value: Any
+    if dtype.kind == "f":
+        value = random.standard_normal(shape)
+    elif dtype.kind == "c":
+        value = random.standard_normal(shape) + 1j * random.standard_normal(shape)
+    else:
+        value = random.integers(0, 2, shape)
+    return np.asarray(value).astype(dtype)
+
+
+def filled_in(concrete: ConcreteFunction, values: Iterable[Any]) -> Any:
+    """Return the arguments ``(args, kwargs)`` of a trace with these in the tensors' places."""
+    rest = iter(values)
+    leaves = flatten(concrete.arguments)
+    leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
+    return pack_like(concrete.arguments, leaves)
+
+
+def described(
+    signature: inspect.Signature, concrete: ConcreteFunction, inputs: Sequence[Any]
+) -> str:
+    """Return what a function is run on, as ``x (3, 8), training=False``."""
+    args, kwargs = filled_in(concrete, [_Shape(x.shape) for x in inputs])
+    try:
+        named = signature.bind(*args, **kwargs).arguments
+    except TypeError:  # the file's parameters do not fit its trace: it can be checked all the same
+        named = {f"{i}": value for i, value in enumerate(args)} | kwargs
+    return ", ".join(
+        f"{name} {value!r}" if isinstance(value, _Shape) else f"{name}={value!r}"
+        for name, value in named.items()
+    )
+
+
+class _Shape:
+    """A tensor's shape in the place of the tensor."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return str(self.shape)
