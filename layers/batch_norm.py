@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Tensor, Variable, ops
+from ..core.extend import Tensor, Variable, known_size, ops
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
@@ -111,7 +111,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"it has shape {input_shape}"
             )
         channels = input_shape[self.axis]
-        if channels is None:
+        if not known_size(channels):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): axis {self.axis} of its input must be known "
                 f"when it is first called, got shape {input_shape}"
@@ -145,14 +145,15 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         self._move(self.moving_variance, variance)
         return y
 
-    def _check(self, shape: tuple[int | None, ...]) -> None:
+    def _check(self, shape: tuple[Any, ...]) -> None:
         channels = self.moving_mean.array.shape[0]
-        if not -len(shape) <= self.axis < len(shape) or shape[self.axis] not in (channels, None):
+        fits = -len(shape) <= self.axis < len(shape) and shape[self.axis] == channels
+        if fits is False:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if 0 in shape:
+        if any(known_size(n) and n == 0 for n in shape):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Variable, ops
+from ..core.extend import Variable, known_size, ops
 from . import activations, initializers
 from .layer import Layer
 
@@ -85,7 +85,7 @@ class Dense(Layer, saved_as="layers.Dense"):
 
     def build(self, input_shape: Any) -> None:
         """Make the weights for inputs whose last axis is known."""
-        if not input_shape or input_shape[-1] is None:
+        if not input_shape or not known_size(input_shape[-1]):
             raise ValueError(
                 f"layer {self.name!r} (Dense): the last axis of its input must be known when it is "
                 f"first called, got shape {input_shape}"
@@ -101,7 +101,7 @@ class Dense(Layer, saved_as="layers.Dense"):
         kernel = self.kernel
         array = x.array
         shape = array.shape
-        if shape is not None and (not shape or shape[-1] not in (kernel.array.shape[0], None)):
+        if shape is not None and (not shape or (shape[-1] == kernel.array.shape[0]) is False):
             raise ValueError(
                 f"layer {self.name!r} (Dense): expected inputs of shape "
                 f"(..., {kernel.shape[0]}), got {shape}; its kernel has shape {kernel.shape}"

@@ -19,6 +19,7 @@ from ..core.errors import GradtapeError
 from ..core.extend import (
     ConcreteFunction,
     GradientTape,
+    Output,
     Tensor,
     TensorSpec,
     Variable,
@@ -110,6 +111,18 @@ def evaluate(
         loop_limit.reset(limited)
 
 
+def _outputs(returned: Any, results: Any) -> list[Any]:
+    """Return the tensors of a result, and the numbers that are sizes: outputs in the trace."""
+    leaves, places = flatten(returned), flatten(results)
+    if len(leaves) != len(places):
+        places = leaves
+    return [
+        x if isinstance(x, (Tensor, Variable)) else constant(x)
+        for x, place in zip(leaves, places, strict=True)
+        if isinstance(x, (Tensor, Variable)) or (isinstance(place, Output) and x is not None)
+    ]
+
+
 def _evaluated(
     run: Any,
     concrete: ConcreteFunction,
@@ -134,7 +147,7 @@ def _evaluated(
         with GradientTape() as inner:
             inner.watch(list(sources.values()))
             returned = run(*args, **kwargs)
-            outputs = [x for x in flatten(returned) if isinstance(x, (Tensor, Variable))]
+            outputs = _outputs(returned, concrete.results)
             target = _weighted_sum(outputs)
         result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
         try:

@@ -75,7 +75,16 @@ class Open:
     key: str
     what = "size"
 
+    def used_after(self) -> str:
+        """Say that it is used after its trace."""
+        return (
+            f"{user_line()}: the {self.what} {self!r} of a trace is used after it; return what "
+            "depends on it from the function"
+        )
+
     def _refuse(self, asked: str, instead: str) -> NoReturn:
+        if active_graph.get() is None:
+            raise OpenSize(self.used_after())
         raise OpenSize(
             f"{user_line()}: the {self.what} {self!r} is not known while a function is traced, and "
             f"{asked} needs its value; {instead}"
@@ -186,10 +195,7 @@ def as_symbol(value: Open, dtypes: Sequence[Any], dtype: Any = None) -> Any:
     """
     graph = active_graph.get()
     if graph is None:
-        raise TraceError(
-            f"{user_line()}: the {value.what} {value!r} of a trace is used after it; return what "
-            "depends on it from the function"
-        )
+        raise TraceError(value.used_after())
     if isinstance(value, Condition):
         dtype = np.dtype(bool) if dtype is None else dtype
     elif dtype is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, ops
-from ..shapes import admits, alike, check_several, check_shapes, classes_of, mean_of
+from ..shapes import admits, alike, check_several, classes_of, matched, mean_of
 
 __all__ = [
     "accuracy",
@@ -49,12 +49,13 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
         y_true = ops["argmax"](y_true, axis=-1)
     else:
         y_true, y_pred = classes_of("accuracy", y_true, y_pred)
-    return ops["equal"](ops["argmax"](y_pred, axis=-1), y_true)
+    found = ops["argmax"](y_pred, axis=-1)
+    return ops["equal"](found, matched("accuracy", y_true, found))
 
 
 def check_classes(name: str, labels: Any, predictions: Any) -> None:
     """Raise if shapes are none of labels, sparse or one-hot, beside predictions of classes."""
-    if len(predictions) == len(labels) < 2 or predictions[-1:] == (1,):
+    if len(predictions) == len(labels) < 2 or (predictions and (predictions[-1] == 1) is True):
         raise ValueError(
             f"{name}: y_true has shape {labels}, y_pred has shape {predictions}: one number per "
             "example is for yes or no; ask for binary_accuracy, with threshold=0.5 for "
@@ -118,7 +119,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     [1.0]
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    check_shapes("categorical_accuracy", y_true.shape, y_pred.shape)
+    y_true = matched("categorical_accuracy", y_true, y_pred)
     check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
     hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
     return hit.astype("float32")
