@@ -132,6 +132,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         shape = x.array.shape
         if shape is not None:
             self._check(shape)
+            if not known_size(shape[self.axis]):  # one channel would broadcast
+                along = self.axis % len(shape)
+                channels = self.moving_mean.array.shape[0]
+                x = ops["reshape"](x, shape=(*shape[:along], channels, *shape[along + 1 :]))
         if x.array.dtype.kind in "biu":
             x = x.astype(self.moving_mean.dtype)
         if not training or not self.trainable:

@@ -427,3 +427,167 @@ def test_a_file_serves_every_size(name: str, tmp_path: Path) -> None:
             1e-9,
         )
         compare(leaves(second(loaded.run)(rows(n))), leaves(second(fn)(rows(n))), 1e-9)
+
+
+# -- what differs at a size ------------------------------------------------------------------------
+
+
+def test_a_generator_of_a_file_draws_what_the_live_one_draws_at_each_size(tmp_path: Path) -> None:
+    class Noisy(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.noise = gt.random.Generator(7)
+
+        @gt.function(input_signature=OPEN)
+        def run(self, x: Any) -> Any:
+            return x * self.noise.normal(x.shape, dtype=D), self.noise.permutation(x.shape[0])
+
+    live = Noisy()
+    gt.save(live, tmp_path / "m.gt")
+    loaded = gt.load(tmp_path / "m.gt")
+    for n in (3, 0, 1, 7):
+        want = leaves(Noisy.run.python_function(live, rows(n)))
+        compare(leaves(loaded.run(rows(n))), want)
+
+
+def test_dropout_draws_the_same_noise_at_each_size() -> None:
+    eager, layer = (gt.layers.Dropout(0.5, seed=3) for _ in range(2))
+    run = gt.function(
+        lambda x: layer(x, training=True), input_signature=[gt.TensorSpec([None, None])]
+    )
+    for n in (0, 1, 2, 5):
+        x = gt.ones((n, n + 1))
+        compare(leaves(run(x)), leaves(eager(x, training=True)))
+
+
+class Keeping(gt.Module):
+    """A module that keeps a size of a trace for later."""
+
+    @gt.function(input_signature=OPEN)
+    def keep(self, x: Any) -> Any:
+        self.n = x.shape[0]
+        return x
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda n, x: x * n,
+        lambda n, x: x + gt.zeros((n, 3), D),
+        lambda n, x: x.reshape((n, 3)),
+        lambda n, x: x[:n],
+        lambda n, x: gt.stack([n, n]),
+        lambda n, x: x if n > 2 else 2.0 * x,
+        lambda n, x: gt.cond(n > 2, lambda: x, lambda: 2.0 * x),
+        lambda n, x: gt.scan(lambda c, _: (c, c), 1.0, length=n),
+        lambda n, x: gt.while_loop(lambda c: True, lambda c: c + 1, 1.0, n),
+        lambda n, x: gt.random.normal((n,)),
+        lambda n, x: gt.vmap(lambda r: (n, r))(x),
+        lambda n, x: gt.as_tensor(n),
+    ],
+)
+def test_a_size_of_another_trace_is_refused(use: Any) -> None:
+    module = Keeping()
+    module.keep(rows(2))
+    message = r"is used after it|not known while a function is traced"
+    with pytest.raises(gt.errors.TraceError, match=message):
+        gt.function(lambda x: use(module.n, x), input_signature=OPEN)(rows(2))
+    with pytest.raises(gt.errors.TraceError, match="of a trace is used after it"):
+        use(module.n, rows(2))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: slice(0, x.shape[0]),
+        lambda x: np.array([x.shape[0], 2]),
+        lambda x: gt.TensorSpec(x.shape, x.dtype),
+    ],
+)
+def test_a_result_that_hides_a_size_is_refused(fn: Function) -> None:
+    with pytest.raises(gt.errors.TraceError, match="with a size that each call has anew"):
+        traced(fn)(rows(2))
+
+
+TWO = [gt.TensorSpec([None, 3], D), gt.TensorSpec([None, 3], D)]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, y: gt.scan(lambda c, r: (c, gt.sum(r[0] * r[1])), 0.0, (x, y)),
+        lambda x, y: gt.scan(lambda c, r: (c, r), 0.0, x, length=y.shape[0]),
+        lambda x, y: gt.scan(lambda c, _: (c, c), 0.0, length=x.shape[0] - y.shape[0]),
+        lambda x, y: gt.vmap(lambda a, b: a * b)(x, y),
+        lambda x, y: gt.random.choice(x, 2, p=y[:, 0]),
+        lambda x, y: gt.random.choice(x, y.shape[0], replace=False),
+        lambda x, y: gt.random.randint(3, y.shape[0], x.shape[0]),
+        lambda x, y: gt.random.normal((x.shape[0] - y.shape[0],)),
+        lambda x, y: gt.training.losses.mean_squared_error(x, y),
+        lambda x, y: gt.training.losses.categorical_crossentropy(y, x),
+        lambda x, y: gt.training.accuracy(x, y),
+        lambda x, y: gt.training.metrics.categorical_accuracy(x, y),
+        lambda x, y: gt.training.metrics.binary_accuracy(y, x),
+        lambda x, y: gt.training.losses.MeanSquaredError()(x, x, y[:, 0]),
+        lambda x, y: gt.layers.BatchNorm()(x[: y.shape[0] - 3], training=True) + gt.sum(y),
+    ],
+)
+def test_what_eager_code_refuses_at_a_size_a_run_refuses(fn: Any) -> None:
+    run = gt.function(fn, input_signature=TWO)
+    run.get_concrete_function()  # at other sizes it is right
+    for call in (fn, run):
+        with pytest.raises(ValueError, match=r"\w"):
+            call(rows(1), rows(3))
+
+
+def test_weights_for_one_example_are_for_all_examples() -> None:
+    loss = gt.training.losses.MeanSquaredError()
+    run = gt.function(loss, input_signature=[*TWO, gt.TensorSpec([None], D)])
+    for n in (1, 3):
+        for weight in ([2.0] * n, [2.0]):
+            x, w = rows(n), gt.constant(weight, D)
+            compare(leaves(run(x, 2.0 * x, w)), leaves(loss(x, 2.0 * x, w)))
+
+
+def ways(x: Any) -> Any:
+    return gt.cond(gt.sum(x) > 0.0, lambda: x, lambda: x[: x.shape[0] // 2])
+
+
+def halved(x: Any) -> Any:
+    return gt.while_loop(lambda a: gt.sum(a) > 1.0, lambda a: a[: a.shape[0] // 2], x)
+
+
+@pytest.mark.parametrize("fn", [ways, halved])
+@pytest.mark.parametrize("in_trace", [True, False])
+def test_examples_that_go_ways_of_their_own_keep_one_shape(fn: Function, in_trace: bool) -> None:
+    run = gt.vmap(fn)
+    both = gt.stack([rows(2), -rows(2)])
+    with pytest.raises(ValueError, match=r"one shape|cannot reshape"):
+        (traced(run, 3) if in_trace else run)(both)
+
+
+def test_layers_take_open_sizes() -> None:
+    spec = [gt.TensorSpec([None, None, None])]
+    flat = gt.function(gt.layers.Flatten(), input_signature=spec)
+    assert str(flat.get_concrete_function().graph.outputs[0].shape) == "(n, m*k)"
+    for shape in ((2, 3, 4), (0, 3, 4), (2, 0, 4)):
+        assert flat(gt.zeros(shape)).shape == (shape[0], shape[1] * shape[2])
+    for layer in (gt.layers.Dense(2), gt.layers.BatchNorm(), gt.layers.BatchNorm(axis=1)):
+        x = gt.random.normal((2, 3, 3))
+        want = layer(x)
+        run = gt.function(layer, input_signature=spec)
+        compare(leaves(run(x)), leaves(want), 1e-6)
+        with pytest.raises(ValueError, match=r"\w"):
+            run(gt.ones((2, 1, 1)))
+
+
+@pytest.mark.parametrize("make", [lambda: gt.layers.Dense(2), gt.layers.BatchNorm])
+def test_a_layer_is_not_built_for_a_size_that_is_open(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"must be known when it is\s+first called"):
+        gt.function(make(), input_signature=[gt.TensorSpec([None, None])])(gt.ones((2, 3)))
+
+
+def test_nothing_is_drawn_from_nothing() -> None:
+    assert gt.random.choice(0, 0).shape == (0,)
+    assert gt.random.choice(gt.zeros((0, 3)), (0, 2)).shape == (0, 2, 3)
+    assert gt.random.randint(0, 3, 3).shape == (0,)

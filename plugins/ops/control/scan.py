@@ -331,10 +331,10 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
 def _common_length(rows: Sequence[Any], length: int | None) -> int:
     """Return the number of steps of a run."""
     steps: int = rows[0].shape[0] if rows else length
-    if steps < 0 or length not in (None, steps) or any(x.shape[0] != steps for x in rows):
-        raise ValueError(
-            f"scan: the lengths differ or are negative: {[x.shape[0] for x in rows]}, {length}"
-        )
+    if length not in (None, steps) or any(x.shape[0] != steps for x in rows):
+        raise ValueError(f"scan: the lengths differ: {[x.shape[0] for x in rows]}, {length}")
+    if steps < 0:
+        raise ValueError(f"scan: length must be at least 0, got {steps}")
     return steps
 
 
