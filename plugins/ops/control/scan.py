@@ -328,7 +328,7 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
     return next(filter(known_size, sizes), sizes[-1] if sizes else None)
 
 
-def _common_length(rows: Sequence[Any], length: int | None) -> int:
+def _common_length(rows: Sequence[Any], length: Any) -> int:
     """Return the number of steps of a run."""
     steps: int = rows[0].shape[0] if rows else length
     if length not in (None, steps) or any(x.shape[0] != steps for x in rows):
