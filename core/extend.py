@@ -60,7 +60,7 @@ from .batches.batched import (
 from .batches.boundary import check_randomness, key_for_examples
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
-from .functions.concrete import ConcreteFunction, Output, RestoredFunction
+from .functions.concrete import ConcreteFunction, Output, RestoredFunction, held_to
 from .functions.custom import custom_gradient
 from .functions.function import Function, function
 from .functions.program import Program, batched_graph
@@ -181,6 +181,7 @@ __all__ = [
     "frozen_variables",
     "function",
     "has_level",
+    "held_to",
     "holding",
     "holds",
     "hookimpl",

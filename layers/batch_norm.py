@@ -151,13 +151,13 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
 
     def _check(self, shape: tuple[Any, ...]) -> None:
         channels = self.moving_mean.array.shape[0]
-        fits = -len(shape) <= self.axis < len(shape) and shape[self.axis] == channels
-        if fits is False:
+        outside = not -len(shape) <= self.axis < len(shape)
+        if outside or (shape[self.axis] == channels) is False:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if any(known_size(n) and n == 0 for n in shape):
+        if any((n == 0) is True for n in shape):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"

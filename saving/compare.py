@@ -22,7 +22,7 @@ from ..core.extend import (
 )
 from .errors import SaveError
 from .golden import Evaluation, evaluate, why
-from .samples import described, filled_in
+from .samples import Sample, described, filled_in
 from .traces import SavedFunction
 
 __all__ = ["compared"]
@@ -36,7 +36,7 @@ _MOST_STEPS = 20_000
 def compared(
     function: SavedFunction,
     concrete: ConcreteFunction,
-    inputs: Sequence[np.ndarray[Any, Any]],
+    sample: Sample,
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int,
@@ -45,39 +45,50 @@ def compared(
 
     Outputs, gradients up to ``order`` and what becomes of variables are compared. Where the Python
     code raises, or the inputs are not for the trace, so does this: nothing is promised of such
-    inputs. Where only a gradient of it raises, what there is up to then is compared.
+    inputs. Where only a gradient of it raises, what there is up to then is compared. A trace that
+    raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
 
     Raises
     ------
     SaveError
         If the trace gives something else.
     """
-    python = function.python
+    python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
         return evaluate(concrete, concrete, inputs, variables, names, order)
     concrete.fitted(*filled_in(concrete, inputs))
     found = evaluate(python, concrete, inputs, variables, names, order)
     try:
-        replayed = evaluate(concrete, concrete, inputs, variables, names, order)
+        replayed = evaluate(concrete, concrete, inputs, variables, names, order, found.values)
         if replayed.problem is not None and found.problem is None:
             raise replayed.problem
     except Exception as error:
+        if not sample.ordinary:
+            raise
         raise _refusal(
             function, concrete, inputs, f"the trace raises {why(error)}, the Python code does not"
         ) from error
+    what = _difference(found, replayed)
+    if what:
+        place = _parting(python, concrete, inputs, variables, names)
+        raise _refusal(function, concrete, inputs, f"the trace {what}{place}")
+    return found
+
+
+def _difference(found: Evaluation, replayed: Evaluation) -> str:
+    """Say what a trace gives that the Python code does not; nothing if there is nothing."""
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
     wrong = [key for key, value in values.items() if _differs(value, others.get(key))]
     wrong += [key for key in replayed.changed if key not in found.changed]
     if wrong:
-        place = _parting(python, concrete, inputs, variables, names)
-        raise _refusal(
-            function,
-            concrete,
-            inputs,
-            f"the trace does not give the {', '.join(wrong[:5])} of the Python code: "
-            f"{_results(wrong[0], values, others)}{place}",
+        return (
+            f"does not give the {', '.join(wrong[:5])} of the Python code: "
+            f"{_results(wrong[0], values, others)}"
         )
-    return found
+    if _equal(found.plain, replayed.plain):
+        return ""
+    python, trace = (repr(x.plain)[:80] for x in (found, replayed))
+    return f"returns {trace} beside tensors, the Python code {python}"
 
 
 def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
@@ -89,6 +100,15 @@ def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) ->
     tolerance = _TOLERANCE.get(real_size, 1e-6)
     scale = np.max(np.abs(value[np.isfinite(value)]), initial=1.0)
     return not np.allclose(value, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def _equal(values: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether Python values are equal, as values in a file are: of one type, nan is nan."""
+    pairs = zip(values, others, strict=False)
+    return len(values) == len(others) and all(
+        a is b or (type(a) is type(b) and (repr(a) == repr(b) or np.array_equal(a, b)))
+        for a, b in pairs
+    )
 
 
 def _results(name: str, values: Mapping[str, Any], others: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -68,12 +68,22 @@ def frozen_state(variables: Sequence[Variable]) -> Iterator[list[tuple[Variable,
 
 
 class Evaluation(NamedTuple):
-    """What a function gave, by name; what it left variables with; why there are no more gradients.
+    """What a function gave.
 
-    ``changed`` are those of the variables that it assigned.
+    Attributes
+    ----------
+    values
+        Tensors and gradients, by name.
+    plain
+        The rest of what it returned: Python values.
+    changed
+        What it left those variables with that it assigned.
+    problem
+        Why there are no more gradients.
     """
 
     values: dict[str, np.ndarray[Any, Any]]
+    plain: list[Any]
     changed: dict[str, np.ndarray[Any, Any]]
     problem: Exception | None
 
@@ -85,12 +95,15 @@ def evaluate(
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int = 2,
+    among: Container[str] | None = None,
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
     The gradient is that of a weighted sum of the floating outputs, the second one that of a
     weighted sum of the first; weights are fixed by position, so that nothing cancels. There are
-    gradients up to ``order``. Variables are as they were afterwards.
+    gradients up to ``order``; the second one is of those that are ``among`` these names, if names
+    are given: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in
+    Python. Variables are as they were afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
@@ -100,27 +113,37 @@ def evaluate(
             frozen_state(variables) as before,
             np.errstate(all="ignore"),
         ):
-            values, problem = _evaluated(run, concrete, inputs, variables, names, order)
+            values, plain, problem = _evaluated(
+                run, concrete, inputs, variables, names, order, among
+            )
             changed = {
                 f"variable {names[id(v)]} afterwards": _thinned(v)
                 for v, array in before
                 if v.array is not array
             }
-            return Evaluation(values, changed, problem)
+            return Evaluation(values, plain, changed, problem)
     finally:
         loop_limit.reset(limited)
 
 
-def _outputs(returned: Any, results: Any) -> list[Any]:
-    """Return the tensors of a result, and the numbers that are sizes: outputs in the trace."""
+def _outputs(returned: Any, results: Any) -> tuple[list[Any], list[Any]]:
+    """Return the tensors of a result, with the numbers that are outputs in the trace; and the rest.
+
+    Those are sizes.
+    """
     leaves, places = flatten(returned), flatten(results)
     if len(leaves) != len(places):
         places = leaves
-    return [
-        x if isinstance(x, (Tensor, Variable)) else constant(x)
-        for x, place in zip(leaves, places, strict=True)
-        if isinstance(x, (Tensor, Variable)) or (isinstance(place, Output) and x is not None)
-    ]
+    outputs: list[Any] = []
+    plain: list[Any] = []
+    for x, place in zip(leaves, places, strict=True):
+        if isinstance(x, (Tensor, Variable)):
+            outputs.append(x)
+        elif isinstance(place, Output) and x is not None:
+            outputs.append(constant(x))
+        else:
+            plain.append(x)
+    return outputs, plain
 
 
 def _evaluated(
@@ -130,7 +153,8 @@ def _evaluated(
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int,
-) -> tuple[dict[str, np.ndarray[Any, Any]], Exception | None]:
+    among: Container[str] | None,
+) -> tuple[dict[str, np.ndarray[Any, Any]], list[Any], Exception | None]:
     tensors = [constant(array) for array in inputs]
     args, kwargs = filled_in(concrete, tensors)
     sources: dict[str, Any] = {
@@ -147,24 +171,25 @@ def _evaluated(
         with GradientTape() as inner:
             inner.watch(list(sources.values()))
             returned = run(*args, **kwargs)
-            outputs = _outputs(returned, concrete.results)
+            outputs, plain = _outputs(returned, concrete.results)
             target = _weighted_sum(outputs)
         result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
         try:
             first = {} if target is None else inner.gradient(target, sources)
         except Exception as error:  # a function need not have gradients
-            return result, error
+            return result, plain, error
         present = {k: g for k, g in first.items() if g is not None}
         result |= {f"gradient of {k}": _thinned(g) for k, g in present.items()}
-        target = _weighted_sum(list(present.values()))
+        weighed = [g for k, g in present.items() if among is None or f"gradient of {k}" in among]
+        target = _weighted_sum(weighed)
     if outer is None or target is None:
-        return result, None
+        return result, plain, None
     try:
         second = outer.gradient(target, sources)
     except Exception as error:
-        return result, error
+        return result, plain, error
     result |= {f"second gradient of {k}": _thinned(g) for k, g in second.items() if g is not None}
-    return result, None
+    return result, plain, None
 
 
 def packed(arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:

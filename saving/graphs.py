@@ -27,7 +27,6 @@ from ..core.extend import (
     Variable,
     Written,
     blunt,
-    evaluated,
     is_differentiable,
     known_size,
     to_numpy,
@@ -35,6 +34,7 @@ from ..core.extend import (
 )
 from .errors import DamagedFile, MissingOp, SaveError, UntraceableGradient
 from .schema import check_dtype, check_shape, decode, encode, tagged, take
+from .sizes import check_sizes, without_witnesses
 
 __all__ = [
     "GraphReader",
@@ -356,7 +356,7 @@ class GraphReader:
             key: self._param(value, f"{where}: {key[:40]!r}")
             for key, value in take(item, "params", dict, where).items()
         }
-        inputs, params = _without_witnesses(inputs, params, item, where)
+        inputs, params = without_witnesses(inputs, params, item, where)
         needed = {key for key, value in op.defaults.items() if value is inspect.Parameter.empty}
         fits = needed <= set(params) <= set(op.defaults) and _takes(op, len(inputs))
         if not fits or not any(type(x) is Symbol for x in inputs):
@@ -373,6 +373,7 @@ class GraphReader:
         if len(graph.nodes) != before + 1:
             raise DamagedFile(f"{where}: op {name!r} does not make one step")
         outputs = result if isinstance(result, list) else [result]
+        check_sizes(outputs, f"{where}: op {name!r}")
         if [x.dtype for x in outputs] != [x.dtype for x in claimed] or not all(
             _agree(x.shape, y.shape) for x, y in zip(outputs, claimed, strict=True)
         ):
@@ -465,24 +466,6 @@ def _agree(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(
         not known_size(n) or not known_size(m) or n == m for n, m in zip(a, b, strict=True)
     )
-
-
-def _without_witnesses(
-    inputs: list[Any], params: dict[str, Any], item: Any, where: str
-) -> tuple[list[Any], dict[str, Any]]:
-    """Return what an op is given, and its parameters with sizes in the place of formulas."""
-    count = take(item, "witnesses", int, where) if "witnesses" in item else 0
-    kept = len(inputs) - count
-    if not 0 <= count <= len(inputs) or any(type(x) is not Symbol for x in inputs[kept:]):
-        raise DamagedFile(f"{where}: 'witnesses' does not fit the inputs")
-    witnesses = inputs[kept:]
-    try:
-        found = evaluated(
-            params, [x.shape for x in witnesses], lambda k: witnesses[k].as_size("a size")
-        )
-    except (ArithmeticError, TypeError, ValueError) as error:
-        raise DamagedFile(f"{where}: {error}") from None
-    return inputs[:kept], found
 
 
 def read_spec(record: Any, where: str) -> TensorSpec:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import ConcreteFunction, Shape, TensorSpec, flatten, pack_like
+from ..core.extend import ConcreteFunction, TensorSpec, flatten, pack_like
 
 __all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
 
@@ -25,10 +25,20 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class Sample(NamedTuple):
-    """Inputs to compare a function and its trace at; ``stored`` if they are for the file too."""
+    """Inputs to compare a function and its trace at.
+
+    Attributes
+    ----------
+    stored
+        Whether they are for the file too.
+    ordinary
+        Whether they differ from past calls, or from each other, in the batch alone. What else a
+        signature leaves open is tried, and may be refused by the trace when it runs.
+    """
 
     inputs: list[np.ndarray[Any, Any]]
     stored: bool
+    ordinary: bool
 
     @property
     def is_small(self) -> bool:
@@ -44,47 +54,59 @@ def sample_inputs(
     Open sizes are 3, 2 and 1, and those of ``seen``: shapes of the tensors of past calls. Only the
     first axis is the batch where it is known how long the others were.
     """
-    for i, (shapes, stored) in enumerate(_shapes_for(concrete.specs, seen).items()):
+    found = _shapes_for(concrete.specs, seen)
+    for i, (shapes, (stored, ordinary)) in enumerate(found.items()):
         random = np.random.default_rng([seed, i])
         inputs = [
             _random(shape, spec.dtype, random)
             for shape, spec in zip(shapes, concrete.specs, strict=True)
         ]
-        yield Sample(inputs, stored)
+        yield Sample(inputs, stored, ordinary)
 
 
-def _shapes_for(specs: Sequence[TensorSpec], seen: Sequence[Shapes]) -> dict[Shapes, bool]:
-    """Return shapes that specs admit, each with whether its sample is for the file."""
+def _shapes_for(
+    specs: Sequence[TensorSpec], seen: Sequence[Shapes]
+) -> dict[Shapes, tuple[bool, bool]]:
+    """Return shapes that specs admit, each with what :class:`Sample` says of them."""
 
     def filled(size: int, rank: tuple[int, ...] = (), like: Sequence[Any] = ()) -> Shapes:
         others = like or [None] * len(specs)
+        named = {spec.names[0]: size for spec in specs if spec.names is not None}
         return tuple(
-            _filled(spec.shape, size, rank, other)
+            _filled(spec, size, rank, other, named)
             for spec, other in zip(specs, others, strict=True)
         )
 
     if any(spec.shape is None for spec in specs):
-        found = {filled(size, rank): True for rank, size in _STORED_RANKS}
-        return found | {filled(size, rank): False for rank, size in _OTHER_RANKS}
+        found = {filled(size, rank): (True, False) for rank, size in _STORED_RANKS}
+        return found | {filled(size, rank): (False, False) for rank, size in _OTHER_RANKS}
     like = seen[0] if seen else ()
-    found = {filled(size, like=like): True for size in _STORED_SIZES}
+    found = {filled(size, like=like): (True, True) for size in _STORED_SIZES}
     for shapes in (filled(_OTHER_SIZE, like=like), *seen):
-        found.setdefault(shapes, False)
+        found.setdefault(shapes, (False, True))
     if not seen:  # axes of several lengths
-        found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), False)
+        found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), (False, False))
     return found
 
 
 def _filled(
-    shape: Shape, size: int, rank: tuple[int, ...], like: Sequence[int] | None
+    spec: TensorSpec,
+    size: int,
+    rank: tuple[int, ...],
+    like: Sequence[int] | None,
+    named: dict[str | None, int],
 ) -> tuple[int, ...]:
-    """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others."""
-    if shape is None:
+    """Return a shape without unknown sizes: ``size`` is the batch, ``like`` has the others.
+
+    ``named`` has the sizes that have a name, and takes those that come.
+    """
+    if spec.shape is None:
         return rank
-    return tuple(
-        n if type(n) is int else size if i == 0 or like is None else like[i]
-        for i, n in enumerate(shape)
-    )
+    found: list[int] = []
+    for i, n in enumerate(spec.dims or ()):
+        other = n if type(n) is int else size if i == 0 or like is None else like[i]
+        found.append(named.setdefault(n, other) if type(n) is str else other)
+    return tuple(found)
 
 
 def _random(

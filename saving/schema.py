@@ -86,23 +86,26 @@ def encode(value: Any, what: str) -> Any:
     if type(value) is dict and all(type(key) is str for key in value):
         return {"dict": {key: encode(item, what) for key, item in value.items()}}
     if type(value) is Formula:
-        return {"size": _expression_record(value.expression)}
+        return {"size": _expression_record(value.expression, what)}
     raise SaveError(
         f"{what}: a value of type {type(value).__name__} cannot be saved; files hold None, "
         "booleans, numbers, strings, and tuples, lists and dictionaries of them"
     )
 
 
-def _expression_record(expression: Any) -> Any:
+def _expression_record(expression: Any, what: str) -> Any:
     if type(expression) is tuple:
-        return [_expression_record(item) for item in expression]
-    return {"float": repr(expression)} if type(expression) is float else expression
+        return [_expression_record(item, what) for item in expression]
+    return encode(expression, what)
 
 
 def _expression(record: Any) -> Any:
     if type(record) is list:
         return tuple(_expression(item) for item in record)
-    return decode(record)
+    value = decode(record)
+    if type(value) not in (int, float, str):
+        raise DamagedFile(f"not a size: {str(record)[:80]!r}")
+    return value
 
 
 def decode(value: Any, sizes: bool = False) -> Any:

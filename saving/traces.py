@@ -121,10 +121,10 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
 
 
 def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
-    """Return, for each trace of a function, shapes of calls that have a trace of their own."""
+    """Return, for each trace of a function, shapes of calls: its first, and those with traces."""
     found = []
     for general in concrete:
-        fitting: list[Any] = []
+        fitting: list[Any] = [] if general.met is None else [general.met]
         for exact in concrete:
             pairs = zip(general.specs, exact.specs, strict=False)
             if (

@@ -214,7 +214,7 @@ def _run(
     """Run a function on a golden case and note in ``check`` how far it is off."""
     order = 2 if any(_order(name) == "second gradient" for name in expected) else 1
     try:
-        found = evaluate(run, concrete, inputs, variables, names, order)
+        found = evaluate(run, concrete, inputs, variables, names, order, expected)
         if found.problem is not None:
             raise found.problem
         values = found.values

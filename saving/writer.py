@@ -353,9 +353,7 @@ class _Contents:
             # the gradient of the gradient once, where it is
             order = 1 if cases else 2
             try:
-                found = compared(
-                    function, concrete, sample.inputs, self._variables, self._labels, order
-                )
+                found = compared(function, concrete, sample, self._variables, self._labels, order)
                 if found.problem is not None:
                     raise found.problem
             except SaveError:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, ops, provably_equal, same_shape
+from ..core.extend import Tensor, as_tensor, ops, provably_equal
 
 __all__ = [
     "EPSILON",
     "admits",
     "alike",
     "check_several",
-    "check_shapes",
+    "checked",
     "classes_of",
     "column_dropped",
-    "matched",
     "mean_of",
     "of_one_rank",
     "ratio",
@@ -45,7 +44,7 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
         )
     if columns:
         y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
-    return matched(name, y_true, y_pred), y_pred
+    return checked(name, y_true, y_pred), y_pred
 
 
 def admits(a: Any, b: Any) -> bool:
@@ -63,22 +62,21 @@ def _is_one(n: Any) -> bool:
     return (n == 1) is True
 
 
-def check_shapes(name: str, a: Any, b: Any) -> None:
-    """Raise if the shapes of labels and predictions differ, as far as a trace knows them."""
-    if a is not None and b is not None and not admits(a, b):
-        raise ValueError(
-            f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
-        )
+def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
+    """Return the labels; raise if their shape is not that of the predictions.
 
-
-def matched(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
-    """Return labels of the shape of predictions; raise if they differ, now or in a run."""
+    Where a trace does not know, each run asks.
+    """
     a, b = y_true.shape, y_pred.shape
-    check_shapes(name, a, b)
-    if a is None or b is None or same_shape(a, b):
+    if a is None or b is None:
         return y_true
-    checked: Tensor = ops["reshape"](y_true, shape=b)  # nothing may broadcast
-    return checked
+    message = f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
+    if not admits(a, b):
+        raise ValueError(message)
+    for fits in [n == m for n, m in zip(a, b)]:
+        if fits is not True:
+            y_true = ops["size_checked"](y_true, condition=fits, message=message)
+    return y_true
 
 
 def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:

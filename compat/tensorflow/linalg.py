@@ -337,14 +337,16 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
     x = convert_to_tensor(input)
     lower, upper = as_size(num_lower, "band_part"), as_size(num_upper, "band_part")
     if (lower < 0) is not True:
-        x = gradtape.triu(x, -_kept(lower, x.shape[-2]))
-    return x if (upper < 0) is True else gradtape.tril(x, _kept(upper, x.shape[-1]))
+        x = gradtape.triu(x, -_kept(lower, x, -2))
+    return x if (upper < 0) is True else gradtape.tril(x, _kept(upper, x, -1))
 
 
-def _kept(count: Any, whole: Any) -> Any:
+def _kept(count: Any, x: Any, axis: int) -> Any:
     """Return how many diagonals beside the main one are kept: all, if the number is negative."""
-    # where only a run knows the sign, a negative one becomes at least the size
-    return count if (count < 0) is False else count + largest(-count, 0) * (whole + 1)
+    if (count < 0) is False:
+        return count
+    # only a run knows the sign: a negative number becomes at least the size
+    return count + largest(-count, 0) * (x.shape[axis] + 1)
 
 
 # -- norms -----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from .images import (
 )
 from .math import in_top_k, l2_normalize, log_softmax, softmax, top_k, zero_fraction
 from .names import adapts, lookup
+from .random import source
 from .tensors import axes, convert_to_tensor, plain
 
 __all__ = [
@@ -221,12 +222,12 @@ def dropout(
     ``noise_shape`` is the shape of the random choice, which is broadcast.
     """
     x = convert_to_tensor(x)
-    source = None if seed is None else gradtape.random.Generator(seed)
+    drawn = None if seed is None else source(seed)
     if noise_shape is None:
-        return gradtape.nn.dropout(x, rate, source)
+        return gradtape.nn.dropout(x, rate, drawn)
     given = plain(noise_shape)
     shape = [n if want is None else as_size(want, "dropout") for n, want in zip(x.shape, given)]
-    chosen = gradtape.nn.dropout(gradtape.ones(shape, x.dtype), rate, source)
+    chosen = gradtape.nn.dropout(gradtape.ones(shape, x.dtype), rate, drawn)
     return x * chosen
 
 

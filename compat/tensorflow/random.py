@@ -8,7 +8,7 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import active_graph, as_size
+from ...core.extend import as_size
 from .dtypes import as_dtype, cast, float32, int64
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
@@ -25,14 +25,22 @@ __all__ = [
 ]
 
 
-def _source(seed: Any) -> Any:
+class _Seeded(gradtape.random.Generator):
+    """What draws the numbers of a seed, the same in each run of a trace: it has no state."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.draws = 0
+
+    def _count_on(self) -> Any:
+        key = gradtape.constant([self.state.seed, self.draws])
+        self.draws += 1
+        return key
+
+
+def source(seed: int | None) -> Any:
     """Return what draws: the shared generator, or one made from a seed."""
-    if seed is None:
-        return gradtape.random
-    source = gradtape.random.Generator(seed)
-    if active_graph.get() is not None:
-        source.set_seed(seed)  # as part of the program: each run draws what the first one did
-    return source
+    return gradtape.random if seed is None else _Seeded(seed)
 
 
 @adapts("random.normal")
@@ -45,7 +53,7 @@ def normal(
     name: str | None = None,
 ) -> Any:
     """Return normally distributed numbers; with a ``seed``, the same at each call."""
-    return _source(seed).normal(sizes(shape, "normal"), mean, stddev, as_dtype(dtype))
+    return source(seed).normal(sizes(shape, "normal"), mean, stddev, as_dtype(dtype))
 
 
 @adapts("random.truncated_normal")
@@ -59,7 +67,7 @@ def truncated_normal(
 ) -> Any:
     """Return normally distributed numbers, cut off at two standard deviations."""
     shape = sizes(shape, "truncated_normal")
-    return _source(seed).truncated_normal(shape, mean, stddev, as_dtype(dtype))
+    return source(seed).truncated_normal(shape, mean, stddev, as_dtype(dtype))
 
 
 @adapts("random.uniform", "random.randint")
@@ -77,11 +85,11 @@ def uniform(
     """
     shape, dtype = sizes(shape, "uniform"), as_dtype(dtype)
     if dtype.kind not in "iu":
-        return _source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
+        return source(seed).uniform(shape, minval, 1.0 if maxval is None else maxval, dtype)
     if maxval is None:
         raise ValueError(f"uniform: give maxval for numbers of dtype {dtype}")
     low, high = as_size(minval, "uniform"), as_size(maxval, "uniform")
-    return cast(_source(seed).randint(shape, low, high), dtype)
+    return cast(source(seed).randint(shape, low, high), dtype)
 
 
 @adapts("random.gamma")
@@ -97,7 +105,7 @@ def gamma(
     alpha = convert_to_tensor(alpha, None if hasattr(alpha, "dtype") else dtype)
     scale = 1.0 if beta is None else 1.0 / convert_to_tensor(beta, alpha.dtype)
     whole = (*sizes(shape, "gamma"), *(alpha + 0.0 * scale).shape)
-    return _source(seed).gamma(whole, alpha, scale, dtype=alpha.dtype)
+    return source(seed).gamma(whole, alpha, scale, dtype=alpha.dtype)
 
 
 @adapts("random.categorical")
@@ -105,14 +113,14 @@ def categorical(
     logits: Any, num_samples: Any, dtype: Any = int64, seed: int | None = None, name: Any = None
 ) -> Any:
     """Return for each row of logits ``num_samples`` class numbers drawn by them."""
-    drawn = _source(seed).categorical(convert_to_tensor(logits), sizes(num_samples, "categorical"))
+    drawn = source(seed).categorical(convert_to_tensor(logits), sizes(num_samples, "categorical"))
     return cast(gradtape.matrix_transpose(drawn), dtype)
 
 
 @adapts("random.shuffle")
 def shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Any:
     """Return the slices along the first axis in a random order."""
-    return _source(seed).permutation(convert_to_tensor(value))
+    return source(seed).permutation(convert_to_tensor(value))
 
 
 def _combined(seed: Any) -> int:

@@ -21,7 +21,12 @@ from ...core.extend import (
     blunt,
     flatten,
     known_size,
+    largest,
     provably_equal,
+    smallest,
+)
+from ...core.extend import (
+    held_to as held_in_runs,
 )
 from .dtypes import as_dtype, int32, int64, string
 from .names import adapts
@@ -250,10 +255,19 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
     differs = [(want == n) is False for want, n in zip(wanted, x.shape, strict=False)]
     if len(shape) != len(x.shape) or any(differs):
         raise ValueError(f"{op}: expected shape {tuple(shape)}, got {x.shape}")
-    for axis, (want, n) in enumerate(zip(wanted, x.shape, strict=True)):
-        if not provably_equal(want, n):  # one axis at a time: none makes up for another
-            x = gradtape.reshape(x, (*wanted[: axis + 1], *x.shape[axis + 1 :]))
-    return x
+    return held_in_runs(x, wanted)
+
+
+def together(a: Any, b: Any) -> Any:
+    """Return the size that two sizes have together; None if they have none."""
+    if provably_equal(a, b) or (known_size(b) and b == 1):
+        return a
+    if known_size(a):
+        return b if a == 1 else None if known_size(b) else a
+    if known_size(b):
+        return b
+    # the one that is not 1; if both are not, and differ, what takes the shape says so
+    return largest(a, b) * smallest(a, b, 1)
 
 
 def axes(axis: Any) -> Any:

@@ -11,13 +11,13 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .sizes import Compound, Dim, Open, Size, largest, smallest
+from .size_terms import ordered_terms
+from .sizes import Compound, Dim, Open, Size, is_open, largest, smallest
 
-__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "replaced"]
+__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
 
-# how large the powers and how deep the formulas of a file may be
+# how large the integers of a formula may be: a file may say anything
 _MOST_BITS = 4096
-_DEEPEST = 64
 
 
 class Formula:
@@ -46,15 +46,51 @@ class Formula:
 
 
 def _power(a: Any, b: Any) -> Any:
-    if type(a) is int and type(b) is int and a.bit_length() * abs(b) > _MOST_BITS:
-        raise OverflowError(f"a size of {a} ** {b}")
-    return a**b
+    if type(a) is int and type(b) is int:
+        if b < 0:
+            raise ValueError(f"{a} ** {b} of sizes is no integer; write {float(a)} ** {b}")
+        if a.bit_length() * b > _MOST_BITS:
+            raise OverflowError(f"a size of {a} ** {b}")
+    result = a**b
+    if isinstance(result, complex):
+        raise ValueError(f"{a} ** {b} of sizes is a complex number")
+    return result
+
+
+def _product(*factors: Any) -> Any:
+    result = factors[0]
+    for factor in factors[1:]:
+        result = result * factor
+        if type(result) is int and result.bit_length() > _MOST_BITS:
+            raise OverflowError("a product of sizes is too large for any array")
+    return result
+
+
+def _largest(*values: Any) -> Any:
+    return _extreme(max, largest, values)
+
+
+def _smallest(*values: Any) -> Any:
+    return _extreme(min, smallest, values)
+
+
+def _extreme(known: Callable[..., Any], unsettled: Callable[..., Any], values: Any) -> Any:
+    """Return the extreme of numbers as NumPy does: a float if one is, NaN if one is."""
+    if any(map(is_open, values)):
+        return unsettled(*values)
+    if any(type(x) is float for x in values):
+        return next((x for x in values if x != x), float(known(values)))
+    return known(values)
+
+
+def _whole(comparison: Any) -> Any:
+    return comparison * 1  # True is 1; one that is open becomes a size
 
 
 #: What a formula may compute, with the number of its arguments; None for any.
-_KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
+KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "+": (None, lambda *xs: sum(xs[1:], xs[0])),
-    "*": (None, lambda *xs: math.prod(xs[1:], start=xs[0])),
+    "*": (None, _product),
     "-": (2, operator.sub),
     "/": (2, operator.truediv),
     "//": (2, operator.floordiv),
@@ -64,9 +100,14 @@ _KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "abs": (1, operator.abs),
     "floor": (1, math.floor),
     "ceil": (1, math.ceil),
+    "trunc": (1, math.trunc),
     "round": (1, round),
-    "max": (None, largest),
-    "min": (None, smallest),
+    "int": (1, _whole),
+    "max": (None, _largest),
+    "min": (None, _smallest),
+    "&": (2, operator.and_),
+    "|": (2, operator.or_),
+    "^": (2, operator.xor),
     "==": (2, operator.eq),
     "!=": (2, operator.ne),
     "<": (2, operator.lt),
@@ -74,6 +115,9 @@ _KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     ">": (2, operator.gt),
     ">=": (2, operator.ge),
 }
+
+#: What is quicker for two arguments.
+_OF_TWO: dict[str, Callable[..., Any]] = {"+": operator.add, "*": operator.mul}
 
 
 def _text(expression: Any) -> str:
@@ -93,7 +137,7 @@ def _text(expression: Any) -> str:
 def _expression(value: Any, place: Callable[[Dim], Any]) -> Any:
     if isinstance(value, Size):
         sums = []
-        for monomial, factor in value.terms.items():
+        for monomial, factor in ordered_terms(value.terms):
             parts = [_expression(atom, place) for atom in monomial]
             parts = parts if factor == 1 and parts else [factor, *parts]
             sums.append(parts[0] if len(parts) == 1 else ("*", *parts))
@@ -147,6 +191,9 @@ def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:
 
 # -- to sizes --------------------------------------------------------------------------------------
 
+#: Computes from the shapes of witnesses, and from what gives the value of one.
+Plan = Callable[[Sequence[Any], Callable[[int], Any]], Any]
+
 
 def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
     """Return parameters with a number in the place of each formula, or a size in a trace.
@@ -165,29 +212,67 @@ def evaluated(params: Any, shapes: Sequence[Any], value: Callable[[int], Any]) -
     ValueError
         If a formula is none: a file may say anything.
     """
-    return replaced(params, Formula, lambda formula: _value(formula.expression, shapes, value))
+    return planned(params)(shapes, value)
 
 
-def _value(
-    expression: Any, shapes: Sequence[Any], value: Callable[[int], Any], deep: int = 0
-) -> Any:
+def planned(params: Any) -> Plan:
+    """Return what :func:`evaluated` does for parameters, made once for many runs.
+
+    Raises
+    ------
+    ValueError
+        If a formula is none.
+    """
+    if not holds(params, Formula):
+        return lambda shapes, value: params
+    if isinstance(params, Formula):
+        return _planned(params.expression)
+    if type(params) is dict:
+        plans = {key: planned(item) for key, item in params.items() if holds(item, Formula)}
+        return lambda shapes, value: {
+            **params,
+            **{key: plan(shapes, value) for key, plan in plans.items()},
+        }
+    kind, items = type(params), [planned(item) for item in params]
+    return lambda shapes, value: kind([plan(shapes, value) for plan in items])
+
+
+def _planned(expression: Any) -> Plan:
     if type(expression) is int or type(expression) is float:
-        return expression
-    if type(expression) is not tuple or len(expression) < 2 or deep > _DEEPEST:
+        return lambda shapes, value: expression
+    if type(expression) is not tuple or len(expression) < 2:
         raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
     kind, *rest = expression
     if kind in ("size", "value"):
-        if [type(n) for n in rest] != [int] * (2 if kind == "size" else 1):
-            raise ValueError(f"no size: {str(expression)[:80]}")
-        if not 0 <= rest[0] < len(shapes):
-            raise ValueError(f"no witness {rest[0]}")
-        if kind == "value":
-            return value(rest[0])
-        shape = shapes[rest[0]]
-        if shape is None or not 0 <= rest[1] < len(shape):
-            raise ValueError(f"witness {rest[0]} has no axis {rest[1]}")
-        return shape[rest[1]]
-    count, compute = _KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
+        return _asked(kind, rest)
+    count, compute = KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
     if compute is None or count not in (None, len(rest)):
         raise ValueError(f"no formula of sizes: {str(expression)[:80]}")
-    return compute(*(_value(x, shapes, value, deep + 1) for x in rest))
+    parts = [_planned(x) for x in rest]
+    if len(parts) != 2:
+        return lambda shapes, value: compute(*[part(shapes, value) for part in parts])
+    first, second = parts
+    of_two: Callable[..., Any] = _OF_TWO.get(kind, compute)
+    if type(rest[1]) is int:
+        known = rest[1]
+        return lambda shapes, value: of_two(first(shapes, value), known)
+    return lambda shapes, value: of_two(first(shapes, value), second(shapes, value))
+
+
+def _asked(kind: str, rest: Sequence[Any]) -> Plan:
+    """Return what asks a witness for a size or for its value."""
+    count = 2 if kind == "size" else 1
+    if [type(n) for n in rest] != [int] * count or min(rest) < 0:
+        raise ValueError(f"no size: {str((kind, *rest))[:80]}")
+    witness = rest[0]
+    if kind == "value":
+        return lambda shapes, value: value(witness)
+    axis = rest[1]
+
+    def size(shapes: Sequence[Any], value: Callable[[int], Any]) -> Any:
+        try:
+            return shapes[witness][axis]
+        except (IndexError, TypeError):
+            raise ValueError(f"no witness {witness} with an axis {axis}") from None
+
+    return size

@@ -70,7 +70,7 @@ class TensorSpec:
     (TensorSpec(('batch', 3), 'float32'), (None, 3), ('batch', None))
     """
 
-    __slots__ = ("dtype", "name", "names", "shape")
+    __slots__ = ("dtype", "name", "names", "shape", "trues")
 
     def __init__(
         self,
@@ -88,6 +88,8 @@ class TensorSpec:
         self.shape: Shape = None if sizes is None else tuple(_dimension(n) for n in sizes)
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name
+        # how many elements are true, for a mask that a trace knows
+        self.trues: int | None = None
 
     @property
     def ndim(self) -> int | None:
@@ -143,7 +145,7 @@ def differ(n: Any, m: Any) -> bool:
     """Return whether two sizes are not equal, as far as a trace knows them."""
     if known_size(n) and known_size(m):
         return bool(n != m)
-    return n is not None and m is not None and (n == m) is False
+    return n is not None and m is not None and not _may_be(n, m)
 
 
 def same_shape(a: Any, b: Any) -> bool:
@@ -222,7 +224,10 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
     result: list[int | None] = []
     for axis in range(-rank, 0):
         sizes = [shape[axis] for shape in known if len(shape) >= -axis]
-        size, fits = _broadcast_size([n for n in sizes if not (known_size(n) and n == 1)])
+        sizes = [n for n in sizes if type(n) is not int or n != 1]
+        size, fits = (sizes[0] if sizes else 1), True
+        if len(sizes) > 1:
+            size, fits = _broadcast_size(sizes)
         if not fits:
             raise ValueError(
                 f"{op}: shapes {' and '.join(str(shape) for shape in known)} do not broadcast"
@@ -233,7 +238,7 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
 
 def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
     """Return the size that sizes have together, and whether they may go together at all."""
-    fixed = {n for n in sizes if known_size(n)} - {1}
+    fixed = {n for n in sizes if known_size(n)}
     unknown = [n for n in sizes if not known_size(n)]
     if len(fixed) > 1:
         return None, False
@@ -241,8 +246,6 @@ def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
         # a known size above 1 wins over an unknown one, which must be it or 1 at run time
         (size,) = fixed
         return size, all(n is None or _may_be(n, size) or _may_be(n, 1) for n in unknown)
-    if not unknown:
-        return 1, True
     first = unknown[0]
     if all(n is first or provably_equal(n, first) for n in unknown[1:]):
         return first, True
@@ -265,7 +268,7 @@ def as_size(n: Any, name: str) -> Any:
         If it is no integer.
     """
     if isinstance(n, Size):
-        return n
+        return n.as_plain()
     if getattr(getattr(n, "array", None), "traced", False):
         return n.array.as_size(name)
     try:
@@ -277,11 +280,9 @@ def as_size(n: Any, name: str) -> Any:
 
 
 def _listed(shape: Any, name: str) -> Any:
-    """Return the sizes of a shape in a sequence: those in a vector too, a traced one included."""
-    if isinstance(shape, (tuple, list)):
-        return shape
+    """Return the sizes in a vector, which may be traced; what is none as the only size."""
     array = getattr(shape, "array", shape)
-    axes = getattr(array, "shape", ())
+    axes: Any = getattr(array, "shape", ())
     if axes is None or len(axes) != 1:
         return (shape,)
     if not getattr(array, "traced", False):
@@ -304,7 +305,7 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
     TypeError
         If a size is no integer; ``None`` is one that a trace does not know.
     """
-    sizes = _listed(shape, name)
+    sizes = shape if isinstance(shape, (tuple, list)) else _listed(shape, name)
     try:
         return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
     except TypeError as error:
@@ -313,8 +314,8 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
         hint = ""
         if any(n is None for n in sizes):
             hint = (
-                "; None is a size that is unknown while a function is traced: let -1 in a shape "
-                "stand for it, or use an op that takes the shape from a tensor (zeros_like, ...)"
+                "; None says that a size is unknown: take the size itself, which x.shape[i] is in a "
+                "trace too, or let -1 stand for what is left in reshape"
             )
         raise TypeError(
             f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
-from ..base.sizes import is_open
-from ..base.spec import TensorSpec, describe, differ
+from ..base.sizes import is_open, provably_equal
+from ..base.spec import Shape, TensorSpec, describe, differ
+from ..base.table import ops
 from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
@@ -28,6 +29,7 @@ __all__ = [
     "as_declared",
     "clash",
     "fit",
+    "held_to",
     "same_value",
 ]
 
@@ -65,6 +67,8 @@ class ConcreteFunction:
     #: Whether a module in it was called without ``training``, and what it was told then.
     asks_mode = False
     while_training = False
+    #: The shapes of the first call that it served.
+    met: tuple[Any, ...] | None = None
     #: Whether its sizes could not be left open, as ``reduce_retracing`` asks.
     closed = False
     #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.
@@ -84,7 +88,10 @@ class ConcreteFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arguments of the traced structure."""
-        return self.call_flat(self.fitted(args, kwargs))
+        tensors = self.fitted(args, kwargs)
+        if active_graph.get() is not None:  # which need not know all that this trace relies on
+            tensors = [held_to(x, spec.shape) for x, spec in zip(tensors, self.specs, strict=True)]
+        return self.call_flat(tensors)
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
         """Return the tensors among the arguments, or raise if this trace is not for them.
@@ -228,21 +235,32 @@ class RestoredFunction:
         Raises
         ------
         TypeError
-            If none does; the message lists the traces.
+            If none does; the message lists the traces. Or if several may, in a trace that does not
+            know the sizes.
         ValueError
             If there is one trace, or it was saved for the sizes seen, and only sizes do not fit.
         """
         reason: Exception | None = None
         misfits: list[ConcreteFunction] = []
+        possible: list[ConcreteFunction] = []
         for concrete in self.concrete_functions:
             try:
-                concrete.fitted(args, kwargs)
+                tensors = concrete.fitted(args, kwargs)
             except (TypeError, ValueError) as error:
                 reason = error
                 if self.sizes == "seen" and isinstance(error, ValueError):
                     misfits.append(concrete)
             else:
-                return concrete
+                if active_graph.get() is None or all(map(_is_sure, concrete.specs, tensors)):
+                    return concrete
+                possible.append(concrete)
+        if len(possible) > 1:
+            raise TypeError(
+                f"{self.name}: several saved traces may take {args}, {kwargs}, of which this trace "
+                f"does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
+            )
+        if possible:
+            return possible[0]
         if misfits:
             raise ValueError(self._other_sizes(args, kwargs, misfits)) from reason
         if len(self.concrete_functions) == 1 and reason is not None:
@@ -282,6 +300,36 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
             f"got {describe(tensor.shape, tensor.dtype)}"
         )
     return tensor
+
+
+def _is_sure(spec: TensorSpec, x: Tensor) -> bool:
+    """Return whether a tensor fits a spec by what a trace knows of it."""
+    if spec.shape is None or x.shape is None:
+        return spec.shape is None
+    return all(
+        want is None or provably_equal(want, n) for want, n in zip(spec.shape, x.shape, strict=True)
+    )
+
+
+def held_to(x: Tensor, shape: Shape) -> Tensor:
+    """Return a tensor of a shape that it may have: each run checks what a trace does not know.
+
+    Parameters
+    ----------
+    x
+        The tensor.
+    shape
+        Its sizes, ``None`` for any; or ``None`` for any rank.
+    """
+    if shape is None:
+        return x
+    if x.shape is None:
+        x = ops["transpose"](x, axes=tuple(range(len(shape))))  # which other ranks do not take
+    for axis, want in enumerate(shape):
+        if want is not None and not provably_equal(want, x.shape[axis]):
+            # one axis at a time: none makes up for another
+            x = ops["reshape"](x, shape=(*x.shape[:axis], want, *x.shape[axis + 1 :]))
+    return x
 
 
 def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:

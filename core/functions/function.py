@@ -176,6 +176,8 @@ class Function(Generic[P, R]):
             concrete = self._found_or_made(key, (given, named), tensors)
         else:
             concrete.called_again = True
+        if concrete.met is None:
+            concrete.met = tuple([x.shape for x in tensors])
         if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
             self._traces.remember(quick, concrete)
         return concrete.call_flat(tensors)
@@ -353,8 +355,6 @@ def _parts(leaf: Any) -> Any:
     """Return what a Python value that may hold sizes is made of."""
     if isinstance(leaf, slice):
         return leaf.start, leaf.stop, leaf.step
-    if isinstance(leaf, np.ndarray):
-        return leaf.tolist() if leaf.dtype == object else ()
     return leaf.shape if isinstance(leaf, TensorSpec) else ()
 
 
@@ -390,7 +390,7 @@ def function(
     fn
         A function or method of tensors, in any nested containers, and of Python values. Each
         distinct Python value (and each shape and dtype, without ``input_signature``) makes a trace
-        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for).
+        of its own, unless one with open sizes fits that ``get_concrete_function`` was asked for.
         Python side effects happen while tracing only; assignments to variables happen on every
         call.
     input_signature

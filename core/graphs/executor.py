@@ -141,9 +141,10 @@ def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], own
 
 def _settling(node: Node, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that takes the witnesses too, of which its parameters are made."""
+    settle = node.settling()
 
     def run(*arrays: Any) -> Any:
-        given, params = node.settled(arrays)
+        given, params = settle(arrays)
         return kernel(*given, **params)
 
     return run

@@ -17,11 +17,12 @@ import numpy as np
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
 from ..base.formulas import dims_of, holds, lowered
-from ..base.sizes import Dim, Open, OpenSize
+from ..base.sizes import Dim, Open, OpenSize, Size, alone
 from ..base.spec import TensorSpec, blunt
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
+from ..ops.backend import to_numpy
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
 from .integers import known_integers
@@ -95,7 +96,7 @@ class Graph(BaseGraph):
         self._apart = False
         self.homes: dict[Dim, tuple[Symbol, int | None]] = {}
         self._names: Iterator[int] = itertools.count() if parent is None else parent._names
-        self._named: dict[str, Any] = {}
+        self._named: dict[str, Size] = {} if parent is None else parent._named
 
     # -- building --------------------------------------------------------------------------------
 
@@ -112,9 +113,21 @@ class Graph(BaseGraph):
         Symbol
             The symbol that stands for it.
         """
-        symbol = Symbol(self, spec.shape, spec.dtype, spec.name)
+        symbol = Symbol(self, spec.dims, spec.dtype, spec.name)
         self.inputs.append(symbol)
+        if spec.names is not None and symbol.shape is not None:
+            sizes = zip(symbol.shape, spec.names, strict=True)
+            symbol.shape = tuple([self._size_called(size, name) for size, name in sizes])
         return symbol
+
+    def _size_called(self, size: Any, name: str | None) -> Any:
+        """Return the one size that has a name: each call is asked whether they are equal."""
+        if name is None:
+            return size
+        if name not in self._named:
+            size.dim.name = name
+            self._named[name] = size
+        return self._named[name]
 
     def adopt(self, array: Any) -> Any:
         """Return ``array`` as a value of this graph: its own symbol, a capture or a constant.
@@ -282,11 +295,25 @@ class Graph(BaseGraph):
             symbol.integers = np.array(value, object)
         return symbol
 
+    def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Size:
+        """Return the size of a symbol: a new unknown, or the one that a user's name stands for."""
+        if name is None:
+            return alone(Dim(self.new_name(), symbol, axis))
+        if name not in self._named:
+            for dim in self.homes:
+                if dim.name == name:  # it was made up, and another will do
+                    dim.name = self.new_name()
+            self._named[name] = alone(Dim(name, symbol, axis))
+        return self._named[name]
+
     def new_name(self) -> str:
         """Return a name for another size that is open: n, m, k and so on."""
-        count = next(self._names)
-        letter = "nmkpqrstuvw"[count % 11]
-        return letter if count < 11 else f"{letter}{count // 11}"
+        while True:
+            count = next(self._names)
+            letter = "nmkpqrstuvw"[count % 11]
+            name = letter if count < 11 else f"{letter}{count // 11}"
+            if name not in self._named:
+                return name
 
     def read(self, variable: Variable) -> Symbol:
         """Return the variable's value at this point of the program.
@@ -435,11 +462,18 @@ class Graph(BaseGraph):
         return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
 
+def _spec_of(symbol: Symbol) -> TensorSpec:
+    spec = TensorSpec(symbol.shape, symbol.dtype)
+    if spec.dtype.kind == "b" and symbol in symbol.graph.constants:
+        spec.trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
+    return spec
+
+
 def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return what an op's shape rule says: of open sizes, or of unknown ones where it must know."""
     if op.infer is None:
         raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
-    specs = [x if type(x) in SCALARS else TensorSpec(x.shape, x.dtype) for x in inputs]
+    specs = [x if type(x) in SCALARS else _spec_of(x) for x in inputs]
     try:
         return op.infer(*specs, **settings)
     except OpenSize:

@@ -146,7 +146,7 @@ def _checked(result: Any, symbol: Any = None) -> Integers | None:
     integers: Integers = np.asarray(result, object)
     if integers.size > _MOST or (symbol is not None and integers.shape != symbol.shape):
         return None
-    for n in integers.flat:
+    for n in integers.ravel().tolist():
         factors = n.terms.values() if isinstance(n, Size) else [n]
         if any(type(factor) is not int or abs(factor) > _LARGEST for factor in factors):
             return None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..base.context import active_graph
-from ..base.formulas import evaluated
+from ..base.formulas import planned
 from ..base.operators import ArrayOperators
-from ..base.sizes import Dim, Size
+from ..base.sizes import Dim, Size, alone
 from ..base.spec import Shape, as_size, describe
 from ..tensors.op import Op
 from .integers import Integers
@@ -46,7 +46,11 @@ class BaseGraph:
     homes: dict[Dim, tuple[Symbol, int | None]]
 
     def new_name(self) -> str:
-        """Return a name for another size that is open."""
+        """Return a name for another value that is open."""
+        raise NotImplementedError
+
+    def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Any:
+        """Return the size of a symbol along an axis of which nothing is known but a name."""
         raise NotImplementedError
 
 
@@ -58,7 +62,7 @@ class Symbol(ArrayOperators):
     graph
         The graph that it belongs to.
     shape
-        A tuple of sizes, ``None`` for an unknown one; or ``None`` for unknown rank.
+        A tuple of sizes, ``None`` or a name for an unknown one; or ``None`` for unknown rank.
     dtype
         The dtype.
     name
@@ -85,9 +89,9 @@ class Symbol(ArrayOperators):
             self.shape = tuple(self._size(n, axis) for axis, n in enumerate(shape))
 
     def _size(self, size: Any, axis: int) -> Any:
-        """Return one of the sizes; one that nobody knows is a new unknown."""
-        if size is None:
-            size = Size({(Dim(self.graph.new_name(), self, axis),): 1})
+        """Return one of the sizes; one that nobody knows, or that has a name, is an unknown."""
+        if size is None or type(size) is str:
+            size = self.graph.size_of(self, axis, size)
         if type(size) is Size and size.dim is not None:
             self.graph.homes.setdefault(size.dim, (self, axis))
         return size
@@ -99,7 +103,7 @@ class Symbol(ArrayOperators):
         if self.integers is None:
             dim = Dim(self.name or self.graph.new_name(), self, None)
             self.graph.homes[dim] = (self, None)
-            self.integers = np.array(Size({(dim,): 1}), object)
+            self.integers = np.array(alone(dim), object)
         return self.integers[()]
 
     def gone(self) -> str | None:
@@ -238,16 +242,19 @@ class Node:
         values
             Arrays or tensors in the place of the inputs.
         """
-        if not self.witnesses:
-            return values, self.params
-        count = len(values) - self.witnesses
-        witnesses = values[count:]
-        params = evaluated(
-            self.params,
-            [x.shape for x in witnesses],
-            lambda k: as_size(witnesses[k], getattr(self.op, "name", "graph")),
-        )
-        return values[:count], params
+        return self.settling()(values) if self.witnesses else (values, self.params)
+
+    def settling(self) -> Callable[[Sequence[Any]], tuple[Sequence[Any], dict[str, Any]]]:
+        """Return what :meth:`settled` does, made once for many runs."""
+        count = len(self.inputs) - self.witnesses
+        plan = planned(self.params)
+        name = getattr(self.op, "name", "graph")
+
+        def settle(values: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+            shapes = [x.shape for x in values[count:]]
+            return values[:count], plan(shapes, lambda k: as_size(values[count + k], name))
+
+        return settle
 
     @property
     def graphs(self) -> list[Any]:

@@ -109,7 +109,7 @@ def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
             "write NONDIFF in a rule's place for an input without gradient"
         )
     got, want = gradient.shape, like.shape
-    if got != want and not unsure(got) and not unsure(want):
+    if not unsure(got) and not unsure(want) and got != want:
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned shape {got} where {want} is "
             "needed"

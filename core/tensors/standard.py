@@ -33,9 +33,10 @@ from numpy import (
 )
 
 from ..base.dtypes import default_complex_dtype, default_dtype
-from ..base.spec import Shape, as_shape, as_size
+from ..base.sizes import is_open
+from ..base.spec import Shape, as_shape
 from ..base.spec import broadcast_shapes as broadcast
-from ..base.table import face, ops, public
+from ..base.table import face, ops
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order
 from .tensor import Tensor
@@ -208,8 +209,8 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     (2, 3)
     """
     given = [
-        tuple(n if n is None else as_size(n, "broadcast_shapes") for n in shape)
-        if isinstance(shape, tuple)
+        shape
+        if isinstance(shape, tuple) and any(n is None for n in shape)
         else as_shape(shape, "broadcast_shapes")
         for shape in shapes
     ]
@@ -356,8 +357,10 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     >>> gt.empty(2).tolist()
     [0.0, 0.0]
     """
-    zeros: Tensor = public("zeros")(as_shape(shape, "empty"), dtype)
-    return zeros
+    sizes = as_shape(shape, "empty")
+    if any(map(is_open, sizes)):
+        return ops["broadcast_to"](empty((), dtype), shape=sizes)
+    return constant(np.zeros(sizes, default_dtype() if dtype is None else dtype))
 
 
 def empty_like(x: Any, dtype: Any = None) -> Tensor:

@@ -36,8 +36,8 @@ MODULES = {
     "random": "distributions functions gamma generator keys parameters",
     "reductions": "builder cumulative extrema nan_extrema nan_sums options sums truth variance",
     "shapes": (
-        "adjoints application broadcasting creation diagonals editing index_grids joining made "
-        "padding ranges rearrangement reshaping splitting tiling transposition"
+        "adjoints application broadcasting creation diagonals editing index_grids joining padding "
+        "ranges rearrangement reshaping splitting tiling transposition"
     ),
     "statistics": "covariance histograms nan_quantiles quantiles",
 }

@@ -7,7 +7,7 @@ import gradtape as gt
 import gradtape.compat.tensorflow as tf
 from gradtape.errors import TraceError
 
-BATCHES = (1, 2, 3, 7)
+BATCHES = (0, 1, 2, 3, 7)
 WEIGHTS = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(3, 4)
 
 
@@ -204,6 +204,85 @@ def shape_of_the_transposed(x):
     )
 
 
+@tf.function
+def with_a_column(n, x):
+    return tf.concat([x, tf.zeros([n, 1])], axis=1)
+
+
+def a_size_given_to_a_function(x):
+    return with_a_column(tf.shape(x)[0], x * 2.0)
+
+
+@tf.custom_gradient
+def scaled_by_batch(x):
+    n = tf.cast(tf.shape(x)[0], tf.float32)
+
+    def grad(upstream):
+        return upstream * n + tf.zeros(tf.shape(x))
+
+    return x * n, grad
+
+
+@tf.recompute_grad
+def recomputed(x):
+    return tf.tanh(x) * tf.ones([tf.shape(x)[0], 1]) + x**2
+
+
+def gradient_inside(x):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        weights = tf.range(tf.shape(x)[0], dtype=tf.float32)
+        loss = tf.reduce_sum(x**2 * tf.reshape(weights, [-1, 1]))
+    return tape.gradient(loss, x) / tf.cast(tf.shape(x)[0], tf.float32)
+
+
+def example_by_example(x):
+    def padded(row):
+        return tf.pad(row, [[0, tf.shape(row)[0] % 3]]) * tf.cast(tf.shape(row)[0], tf.float32)
+
+    return tf.vectorized_map(padded, x)
+
+
+def one_of_two_branches(x):
+    return tf.cond(
+        tf.shape(x)[0] > 2,
+        lambda: tf.zeros([tf.shape(x)[0], 1]) + x,
+        lambda: x * tf.fill(tf.shape(x), 3.0),
+    )
+
+
+def rows_made_in_a_loop(x):
+    def body(i, total):
+        row = tf.fill([tf.shape(x)[0], 1], tf.cast(i, tf.float32))
+        return i + 1, total + tf.reduce_sum(row * x, axis=1)
+
+    start = (0, tf.zeros([tf.shape(x)[0]]))
+    return tf.while_loop(lambda i, total: i < tf.shape(x)[1], body, start)[1]
+
+
+def padded_to_eight(x):
+    missing = tf.maximum(8 - tf.shape(x)[0], 0)
+    whole = tf.concat([x, tf.zeros([missing, tf.shape(x)[1]], x.dtype)], axis=0)
+    return tf.ensure_shape(whole, [8, None])
+
+
+def windows(x):
+    n = tf.shape(x)[0]
+    width = tf.minimum(n, 2)
+    return tf.gather(x, tf.range(n - width + 1)[:, None] + tf.range(width)[None])
+
+
+def first_column_set(x):
+    n = tf.shape(x)[0]
+    places = tf.stack([tf.range(n), tf.zeros([n], tf.int32)], axis=1)
+    return tf.tensor_scatter_nd_update(x, places, 2.0 * tf.ones([n]))
+
+
+def as_many_as_are_positive(x):
+    count = tf.reduce_sum(tf.cast(x > 0.0, tf.int32))
+    return tf.ones([count, 2]) * tf.reduce_sum(x)
+
+
 PROGRAMS = [
     mean_by_hand,
     initial_state_of_an_rnn,
@@ -238,9 +317,25 @@ PROGRAMS = [
     scattered,
     mean_of_all,
     shape_of_the_transposed,
+    a_size_given_to_a_function,
+    scaled_by_batch,
+    recomputed,
+    gradient_inside,
+    example_by_example,
+    one_of_two_branches,
+    rows_made_in_a_loop,
+    padded_to_eight,
+    windows,
+    first_column_set,
+    as_many_as_are_positive,
 ]
 #: What is given three axes, or a row of another length.
-ROWS = {patches: (8,), split_heads: (5, 4), flattened_by_product: (2, 3), last_axis_replaced: (3, 4)}
+ROWS = {
+    patches: (8,),
+    split_heads: (5, 4),
+    flattened_by_product: (2, 3),
+    last_axis_replaced: (3, 4),
+}
 
 
 def batch_of(program, n):
@@ -257,9 +352,18 @@ def results(f, x):
             tape.watch(x)
             y = f(x)
             loss = tf.reduce_sum(y * y)
-        first = tape.gradient(loss, x)
+        first = tape.gradient(loss, x, unconnected_gradients="zero")
         again = tf.reduce_sum(first * first)
-    return y, first, outer.gradient(again, x)
+    return y, first, outer.gradient(again, x, unconnected_gradients="zero")
+
+
+def eager_results(f, x):
+    """Return the results of eager code; None for a batch of none that it refuses."""
+    try:
+        return results(f, x)
+    except (ValueError, IndexError):
+        assert not len(x)
+        return None
 
 
 def check_alike(found, expected):
@@ -268,6 +372,7 @@ def check_alike(found, expected):
         np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # the mean of nothing
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 @pytest.mark.parametrize("open_rows", [False, True], ids=["open batch", "all open"])
 def test_a_program_is_traced_once_and_right_at_every_batch_size(program, open_rows):
@@ -282,10 +387,13 @@ def test_a_program_is_traced_once_and_right_at_every_batch_size(program, open_ro
     traced = tf.function(counted, input_signature=[tf.TensorSpec(open_shape)])
     for n in BATCHES:
         x = batch_of(program, n)
-        check_alike(results(traced, x), results(program, x))
+        expected = eager_results(program, x)
+        if expected is not None:
+            check_alike(results(traced, x), expected)
     assert len(traces) == 1
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")  # the mean of nothing
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_a_program_is_saved_and_right_at_every_batch_size(program, tmp_path):
     rows = ROWS.get(program, (4,))
@@ -295,7 +403,9 @@ def test_a_program_is_saved_and_right_at_every_batch_size(program, tmp_path):
     loaded = tf.saved_model.load(tmp_path / "model.h5")
     for n in BATCHES:
         x = batch_of(program, n)
-        check_alike(results(loaded.run, x), results(program, x))
+        expected = eager_results(program, x)
+        if expected is not None:
+            check_alike(results(loaded.run, x), expected)
 
 
 # -- one function at a time ------------------------------------------------------------------------
@@ -331,6 +441,75 @@ def traced_shape(fn, *shape):
 )
 def test_shapes_made_with_tf_shape_keep_their_expressions(fn, said):
     assert said in (None, traced_shape(fn, None, None))
+
+
+#: One function each, of sizes that only a run knows.
+FUNCTIONS = {
+    "band_part": lambda x: tf.linalg.band_part(x, tf.shape(x)[0] // 2, tf.shape(x)[1] // 3),
+    "batch of eyes": lambda x: tf.eye(2, batch_shape=tf.shape(x)),
+    "bias_add": lambda x: tf.nn.bias_add(x, x[0]),
+    "boolean_mask": lambda x: tf.boolean_mask(x, tf.range(tf.shape(x)[0]) != 1),
+    "categorical": lambda x: tf.random.categorical(x, tf.shape(x)[1], seed=1),
+    "concat of sizes": lambda x: tf.concat([[x.shape[0]], [3]], 0),
+    "cond": lambda x: tf.cond(tf.shape(x)[0] > 2, lambda: x * 2.0, lambda: x),
+    "constant": lambda x: tf.constant(1.0, shape=[tf.shape(x)[0], 2]),
+    "constant of sizes": lambda x: tf.constant([x.shape[0], 3]),
+    "conv2d_transpose": lambda x: tf.nn.conv2d_transpose(
+        x[None, :, :, None], tf.ones([1, 2, 2, 1]), [1, *(2 * n for n in x.shape), 2], 2
+    ),
+    "convert_to_tensor": lambda x: tf.convert_to_tensor(x.shape),
+    "diag": lambda x: tf.linalg.diag(x, k=1),
+    "dropout": lambda x: tf.nn.dropout(x, 0.5, noise_shape=[tf.shape(x)[0], 1], seed=1),
+    "eye": lambda x: tf.eye(tf.shape(x)[0], tf.shape(x)[1]),
+    "gamma": lambda x: tf.random.gamma([tf.shape(x)[0]], tf.abs(x[0]) + 1.0, seed=1),
+    "gather": lambda x: tf.gather(x, tf.shape(x)[0] - 1),
+    "gather by example": lambda x: tf.gather(x, tf.argmax(x, 1)[:, None], batch_dims=1),
+    "in_top_k": lambda x: tf.math.in_top_k(tf.argmax(x, 1), x, 2),
+    "integers": lambda x: tf.random.uniform(tf.shape(x), 0, tf.shape(x)[0], tf.int32, seed=1),
+    "irfft": lambda x: tf.signal.irfft(tf.signal.rfft(x), [tf.shape(x)[1]]),
+    "linspace of rows": lambda x: tf.linspace(x[0], x[0] + 1.0, tf.shape(x)[0], axis=1),
+    "map_fn": lambda x: tf.map_fn(lambda row: row / tf.cast(tf.shape(x)[0], tf.float32), x),
+    "maximum": lambda x: tf.maximum(tf.shape(x)[0], x.shape[1]),
+    "most steps": lambda x: tf.while_loop(
+        lambda i, y: i < 9, lambda i, y: (i + 1, y * 2.0), (0, x), maximum_iterations=tf.shape(x)[0]
+    )[1],
+    "one_hot": lambda x: tf.one_hot(tf.argmax(x, 1), tf.shape(x)[1], 2.0, -1.0, axis=0),
+    "pad": lambda x: tf.pad(x, [[tf.shape(x)[0], 0], [0, 0]], constant_values=1.0),
+    "pad by reflection": lambda x: tf.pad(x, [[1, 1], [0, 2]], "SYMMETRIC"),
+    "range of floats": lambda x: tf.range(0.5, tf.cast(tf.shape(x)[0], tf.float32), 0.75),
+    "range of odd numbers": lambda x: tf.range(1, tf.shape(x)[0] + 1, 2),
+    "repeat": lambda x: tf.repeat(x, tf.shape(x)[1], axis=0),
+    "roll": lambda x: tf.roll(x, [1, tf.shape(x)[0]], [0, 1]),
+    "saturate_cast": lambda x: tf.saturate_cast(tf.shape(x), tf.uint8),
+    "scan": lambda x: tf.scan(lambda a, row: a + row, x, tf.zeros([tf.shape(x)[1]])),
+    "scatter_nd": lambda x: tf.scatter_nd([[0]], x[:1], tf.shape(x)),
+    "segment_mean": lambda x: tf.math.segment_mean(x, tf.range(tf.shape(x)[0]) // 2),
+    "segment_sum": lambda x: tf.math.segment_sum(x, tf.range(tf.shape(x)[0])),
+    "shuffle": lambda x: tf.random.shuffle(x, seed=1),
+    "size": lambda x: x / tf.cast(tf.size(x), tf.float32),
+    "slice": lambda x: x[tf.shape(x)[0] // 2 :, : tf.shape(x)[1] - 1],
+    "split": lambda x: tf.split(x, [1, -1, tf.shape(x)[1] // 2], 1)[1],
+    "tile": lambda x: tf.tile(x, tf.shape(x)),
+    "top_k": lambda x: tf.math.top_k(x, tf.shape(x)[1] // 2).indices,
+    "truncated_normal": lambda x: tf.random.truncated_normal(tf.shape(x), seed=1),
+    "accuracy": lambda x: tf.keras.metrics.categorical_accuracy(x, 2.0 * x),
+    "crossentropy": lambda x: tf.keras.losses.categorical_crossentropy(
+        tf.nn.softmax(x), tf.nn.softmax(2.0 * x)
+    ),
+    "squared error": lambda x: tf.keras.losses.MSE(x, tf.zeros([tf.shape(x)[0], 1])),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("columns", [4, None])
+def test_a_function_takes_open_sizes(name, columns):
+    fn = FUNCTIONS[name]
+    traced = tf.function(fn, input_signature=[tf.TensorSpec([None, columns])])
+    for n in BATCHES[1:]:
+        x = tf.constant(batch_of(None, n))
+        found, expected = traced(x), fn(x)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_the_shape_of_an_open_tensor_is_one_tensor_of_int32():
@@ -578,7 +757,7 @@ def test_tf_shape_of_an_example_in_a_vectorized_map():
     traced = tf.function(
         lambda x: tf.vectorized_map(double, x), input_signature=[tf.TensorSpec([None, None, 2])]
     )
-    for n in BATCHES:
+    for n in BATCHES[1:]:
         x = batch_of(None, n * 6).reshape(-1)[: n * 6].reshape(n, 3, 2)
         expected = np.stack([double(tf.constant(row)).numpy() for row in x])
         np.testing.assert_array_equal(traced(x), expected)

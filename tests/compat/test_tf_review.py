@@ -145,20 +145,3 @@ def test_a_function_without_samples_is_saved_all_the_same(tmp_path) -> None:
     tf.saved_model.save(Strict(), tmp_path / "strict")
     assert tf.saved_model.load(tmp_path / "strict")(tf.ones([7])).shape == (7,)
     assert gt.load(tmp_path / "strict") is not None
-
-
-def test_sizes_that_a_trace_does_not_know_say_what_to_do() -> None:
-    spec = [tf.TensorSpec([None, 3])]
-    for fn in (
-        lambda x: tf.zeros(tf.shape(x)),
-        lambda x: tf.fill([tf.shape(x)[0], 2], 1.0),
-        lambda x: tf.random.uniform([tf.shape(x)[0], 1]),
-    ):
-        with pytest.raises(TypeError, match=r"has no value yet; make the result from what has"):
-            tf.function(fn, input_signature=spec)(tf.ones((2, 3)))
-    with pytest.raises(TypeError, match=r"reshape: .*let -1 stand for it"):
-        tf.function(lambda x: tf.reshape(x, [tf.shape(x)[0], 3, 1]), input_signature=spec)(
-            tf.ones((2, 3))
-        )
-    with pytest.raises(Exception, match=r"test_tf_review\.py:\d+: its value is not known"):
-        tf.function(lambda x: tf.range(tf.shape(x)[0]), input_signature=spec)(tf.ones((2, 3)))

@@ -86,6 +86,20 @@ def test_names_hold_within_one_call_and_not_from_call_to_call() -> None:
     assert other(gt.ones(3)).shape == (3,)
 
 
+def test_sizes_of_one_name_are_one_size_in_a_trace() -> None:
+    told: list[Any] = []
+
+    def slopes(x: Any, w: Any, other: Any) -> Any:
+        told.extend([x.shape[0] == w.shape[0], x.shape, gt.concatenate([w, w, other]).shape])
+        return gt.grad(lambda w: gt.sum(gt.sum(x, axis=1) * w) / w.shape[0])(w)
+
+    specs = [gt.TensorSpec([None]), gt.TensorSpec(["n", 3]), gt.TensorSpec(["n"])]
+    f = gt.function(lambda other, x, w: slopes(x, w, other), input_signature=specs)
+    for n in (1, 2, 4):
+        assert f(gt.ones(7), gt.ones((n, 3)), gt.ones(n)).tolist() == [3.0 / n] * n
+    assert list(map(str, told)) == ["True", "(n, 3)", "(m + 2*n,)"]  # m was n, until n came
+
+
 def test_one_argument_may_name_a_size_twice() -> None:
     square = gt.function(gt.trace, input_signature=[gt.TensorSpec(["n", "n"])])
     assert square(gt.ones((3, 3))).item() == 3.0
@@ -144,3 +158,18 @@ def test_gradients_and_batches_of_a_function_with_named_sizes() -> None:
     assert many.shape == (4, 2)
     with pytest.raises(ValueError, match=re.escape(CLASH)):
         gt.vmap(NAMED)(gt.ones((4, 2, 3)), gt.ones((4, 5)))
+
+
+def test_sizes_of_one_name_are_one_size_in_the_trace() -> None:
+    shapes = []
+
+    @gt.function(input_signature=[gt.TensorSpec(["batch", "n", "n"]), gt.TensorSpec(["batch", 4])])
+    def joined(x: Any, y: Any) -> Any:
+        assert x.shape[0] == y.shape[0]
+        assert x.shape[1] == x.shape[2]
+        total = gt.concatenate([gt.sum(x, axis=2), y], axis=1)
+        shapes.append(str(total.shape))
+        return total
+
+    assert joined(gt.ones((2, 3, 3)), gt.ones((2, 4))).shape == (2, 7)
+    assert shapes == ["(batch, n + 4)"]

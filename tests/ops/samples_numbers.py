@@ -42,6 +42,8 @@ SAMPLES = {
     ],
     "size_table": [
         Sample(LONG, kind="hamming", arguments=(4,), dtype="float32"),
+        Sample(LONG, kind="eye", arguments=(2, 3, 1), dtype="float64"),
+        Sample(LONG, kind="inserted", arguments=(3, ("slice", 0, 2, None), 2), dtype="int64"),
         Sample(LONG, kind="falling", arguments=(5, 3, 2, False), dtype="float64"),
     ],
     "spread_like": [Sample(LONG, real(2, 3)), Sample(Z, SHORT), Sample(real(2, 3), LONG)],

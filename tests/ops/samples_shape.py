@@ -86,11 +86,7 @@ SAMPLES = {
     "concatenate": [Sample(X, WIDE[:2, :1], axis=1), Sample(X, Z), Sample(X)],
     "stack": [Sample(X, X[::-1], axis=1), Sample(X, Z)],
     "array_split": [Sample(WIDE, count=3, axis=1), Sample(Z, count=3, axis=0)],
-    "made_of": [
-        Sample(V, maker="arange", arguments=(1, 7, 2), dtype="float32"),
-        Sample(V, maker="eye", arguments=(2, 3, 1), dtype="float64"),
-        Sample(V, maker="inserted", arguments=(3, ("slice", 0, 2, None), 2), dtype="int64"),
-    ],
+    "size_value": [Sample(V, value=3, dtype="int64"), Sample(V, value=0.5, dtype="float32")],
     "split": [
         Sample(WIDE, sections=2, axis=1),
         Sample(WIDE, sections=(1, 2), axis=0),

@@ -24,7 +24,7 @@ REASONS = {
     "from_dlpack": "the memory comes from NumPy, which no tape follows",
     "linalg.matrix_power": "the power 0 is the identity, whatever the matrix",
     **dict.fromkeys(
-        "zeros_like ones_like empty_like full_like size_over quantile_rank size_table "
+        "zeros_like ones_like empty_like full_like size_over size_table size_value quantile_rank "
         "one_per_occurrence "
         "pad_ramp cast_like reshape_like drop_column_like broadcast_like unbroadcast_like "
         "unreduce_like diagonal_adjoint untile_like unrepeat_like unpad_picked_like "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import operator
 import re
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.base.formulas import KINDS
 from gradtape.saving import schema
 
 HERE = Path(__file__).parent
@@ -44,7 +47,70 @@ def value_of(encoded: Any) -> Any:
     return {key: value_of(x) for key, x in content.items()}
 
 
-OPS = {"add": np.add, "multiply": np.multiply, "sin": np.sin}
+def formula_of(formula: Any, witnesses: list[Any]) -> Any:
+    """Return what a formula of the sizes of arrays is."""
+    if not isinstance(formula, list):
+        return value_of(formula)
+    kind, *rest = formula
+    if kind == "size":
+        return witnesses[rest[0]].shape[rest[1]]
+    if kind == "value":
+        return int(witnesses[rest[0]])
+    return FORMULAS[kind](*(formula_of(part, witnesses) for part in rest))
+
+
+def settled(encoded: Any, witnesses: list[Any]) -> Any:
+    """Return a parameter with numbers in the place of formulas."""
+    if isinstance(encoded, list):
+        return [settled(x, witnesses) for x in encoded]
+    if isinstance(encoded, dict) and list(encoded) == ["size"]:
+        return formula_of(encoded["size"], witnesses)
+    if isinstance(encoded, dict) and list(encoded) == ["tuple"]:
+        return tuple(settled(x, witnesses) for x in encoded["tuple"])
+    return value_of(encoded)
+
+
+FORMULAS: dict[str, Any] = {
+    "+": lambda *xs: sum(xs[1:], xs[0]),
+    "*": lambda *xs: math.prod(xs[1:], start=xs[0]),
+    "max": lambda *xs: max(xs),
+    "min": lambda *xs: min(xs),
+    "-": operator.sub,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "neg": operator.neg,
+    "abs": abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "round": round,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "int": int,
+}
+
+
+OPS = {
+    "add": np.add,
+    "multiply": np.multiply,
+    "sin": np.sin,
+    "broadcast_to": np.broadcast_to,
+    "reshape": np.reshape,
+    "concatenate": lambda *arrays, axis: np.concatenate(arrays, axis),
+    "size_value": lambda like, value, dtype: np.asarray(value, dtype),
+    "getitem": lambda x, index: x[
+        tuple(slice(*i[1:]) if isinstance(i, tuple) and i[0] == "slice" else i for i in index)
+    ],
+}
 
 
 class Reader:
@@ -98,9 +164,9 @@ class Reader:
                 values += given[: node["results"]]
                 custom.append((node, given))
             else:
-                made = OPS[node["op"]](
-                    *given, **{k: value_of(v) for k, v in node["params"].items()}
-                )
+                count = len(given) - node.get("witnesses", 0)
+                params = {k: settled(v, given[count:]) for k, v in node["params"].items()}
+                made = OPS[node["op"]](*given[:count], **params)
                 (spec,) = node["outputs"]
                 assert made.dtype == spec["dtype"]
                 values.append(made)
@@ -140,6 +206,40 @@ def test_a_reader_written_from_the_page_knows_which_sizes_are_equal(tmp_path: Pa
         else:
             with pytest.raises(ValueError, match="argument"):
                 loaded(*given)
+
+
+class Sized(gt.Module):
+    """Shapes, bounds and numbers that are made of sizes."""
+
+    @gt.function(input_signature=[gt.TensorSpec([None, 3]), gt.TensorSpec([], "int64")])
+    def parts(self, x: Any, k: Any) -> Any:
+        n = x.shape[0]
+        odd = (n & 1) + (n > 2) + round(n / 3) + math.ceil(n**0.5) + abs(n - 2)
+        top = x[: (n + 1) // 2] * n**0.5
+        zeros = gt.zeros((-n % 4, 3))
+        many = gt.ones((k, np.maximum(n // 2, 1)))
+        return gt.concatenate([top, zeros], axis=0), gt.reshape(x, (n * 3,)), many, odd
+
+
+def test_a_reader_written_from_the_page_computes_with_sizes(tmp_path: Path) -> None:
+    path = tmp_path / "sized.h5"
+    gt.save(Sized(), path)
+    reader = Reader(path)
+    trace, _ = reader.trace("parts")
+    for n in range(7):
+        x = np.linspace(-1, 1, 3 * n, dtype="float32").reshape(n, 3)
+        found, _, _ = reader.run(trace["graph"], [x, np.asarray(n // 2)])
+        expected = gt.load(path).parts(x, n // 2)
+        eager = Sized.parts.python_function(None, gt.constant(x), n // 2)
+        for got, want, plain in zip(found, expected, eager, strict=True):
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(got, plain)
+
+
+def test_the_page_names_every_kind_of_formula() -> None:
+    page = PAGE.read_text().partition("### Formulas")[2].partition("## 7")[0].replace("\\", "")
+    assert set(re.findall(r'\["([^"]+)"', page)) - {"size", "value", "//"} == {*KINDS} - {"//"}
+    assert {*FORMULAS} == {*KINDS}
 
 
 def weights(like: Any, i: int) -> Any:

@@ -86,3 +86,28 @@ def test_specs_without_names_are_written_as_before(tmp_path: Path) -> None:
         manifest = json.loads(file["manifest"][()])
         text = file[manifest["functions"][0]["traces"][0]["dataset"]][()]
     assert b'"names"' not in text
+
+
+SQUARE = (gt.TensorSpec([None, "n"]), gt.TensorSpec(["n", "n"]))
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_samples_have_equal_sizes_where_names_are_equal(called: bool, tmp_path: Path) -> None:
+    class Kernel(gt.Module):
+        @gt.function
+        def apply(self, x: Any, k: Any) -> Any:
+            return gt.matmul(x, k)
+
+    model = Kernel()
+    if called:
+        model.apply(gt.ones((2, 5)), gt.ones((5, 5)))
+    model.apply.get_concrete_function(*SQUARE)
+    gt.save(model, tmp_path / "model.h5")
+    with h5py.File(tmp_path / "model.h5") as file:
+        (function,) = json.loads(file["manifest"][()])["functions"]
+    shapes = [
+        [spec["shape"] for spec in case["inputs"]] for case in function["traces"][-1]["golden"]
+    ]
+    assert len(shapes) >= 2
+    assert all(x[1] == k[0] == k[1] for x, k in shapes)
+    assert gt.saving.verify(tmp_path / "model.h5").ok

@@ -1,4 +1,4 @@
-"""Functions that compute with sizes, each as one would write it: the table of ``test_functions.py``."""
+"""Functions that compute with sizes, as one would write them: the table of ``test_functions``."""
 
 from __future__ import annotations
 

@@ -500,7 +500,6 @@ def test_a_size_of_another_trace_is_refused(use: Any) -> None:
     "fn",
     [
         lambda x: slice(0, x.shape[0]),
-        lambda x: np.array([x.shape[0], 2]),
         lambda x: gt.TensorSpec(x.shape, x.dtype),
     ],
 )

@@ -27,10 +27,10 @@ SHAPES = {
     "a product": (lambda s: gt.prod(s[1:]), "(3*m,)"),
     "the largest": (lambda s: gt.max(s[1:]), "(max(m, 3),)"),
     "the smallest": (lambda s: gt.min(s[1:]), "(min(m, 3),)"),
-    "arithmetic": (lambda s: 2 * s[:2] - ints(0, 1) + s[0], "(3*n, 2*m + n - 1)"),
+    "arithmetic": (lambda s: 2 * s[:2] - ints(0, 1) + s[0], "(3*n, n + 2*m - 1)"),
     "a quotient": (lambda s: s // ints(2, 3, 2), "(n // 2, m // 3, 1)"),
     "a remainder": (lambda s: s[0] % 4, "(n % 4,)"),
-    "up to a multiple": (lambda s: -(-s[0] // 8) * 8, "(-8*((-n) // 8),)"),
+    "up to a multiple": (lambda s: -(-s[0] // 8) * 8, "(-8*(-n // 8),)"),
     "a bound": (lambda s: gt.minimum(gt.maximum(s[:2], 1), 9), None),
     "cast": (lambda s: gt.cast(s, "int64"), "(n, m, 3)"),
     "in other shapes": (lambda s: s[0].reshape(1, 1).squeeze(0), "(n,)"),
@@ -42,7 +42,7 @@ SHAPES = {
     # what may wrap around, or divide by nothing, is what a run finds, and an unknown here
     "large numbers": (lambda s: s[0] * 2**24 // 2**24, None),
     "small numbers": (lambda s: gt.cast(gt.cast(s[0], "int8"), "int32"), None),
-    "a division by a size": (lambda s: s[0] // gt.maximum(s[1], 1), "(n // max(1, m),)"),
+    "a division by a size": (lambda s: s[0] // gt.maximum(s[1], 1), "(n // max(m, 1),)"),
     "a division by a size, maybe 0": (lambda s: s[0] // s[1], None),
     "of floats": (lambda s: gt.cast(gt.ceil(s[0] / 2), "int32"), None),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.extend import Tensor, as_tensor, ops
-from ..shapes import admits, alike, check_several, classes_of, matched, mean_of
+from ..shapes import admits, alike, check_several, checked, classes_of, mean_of
 
 __all__ = [
     "accuracy",
@@ -50,7 +50,7 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     else:
         y_true, y_pred = classes_of("accuracy", y_true, y_pred)
     found = ops["argmax"](y_pred, axis=-1)
-    return ops["equal"](found, matched("accuracy", y_true, found))
+    return ops["equal"](found, checked("accuracy", y_true, found))
 
 
 def check_classes(name: str, labels: Any, predictions: Any) -> None:
@@ -119,7 +119,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     [1.0]
     """
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    y_true = matched("categorical_accuracy", y_true, y_pred)
+    y_true = checked("categorical_accuracy", y_true, y_pred)
     check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
     hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
     return hit.astype("float32")

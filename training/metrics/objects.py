@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.extend import Module, Tensor, Variable, as_tensor, ops
 from .. import losses
-from ..shapes import matched, of_one_rank, ratio, weights_like
+from ..shapes import checked, of_one_rank, ratio, weights_like
 from . import functions
 
 __all__ = [
@@ -178,7 +178,8 @@ class MeanMetricWrapper(MeanOf):
 
 def _equal(y_true: Any, y_pred: Any) -> Tensor:
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
-    return ops["equal"](matched("Accuracy", y_true, y_pred), y_pred)
+    y_true = checked("Accuracy", y_true, y_pred)
+    return ops["equal"](y_true, y_pred)
 
 
 class Accuracy(MeanOf, saved_as="training.metrics.Accuracy"):

@@ -12,10 +12,11 @@ from typing import Any
 
 import gradtape
 
+from ....core.extend import provably_equal
 from ....training import losses as native
 from ....training.shapes import of_one_rank
 from ..names import adapts, lookup
-from ..tensors import TensorShape
+from ..tensors import together
 from .adapting import adapted
 
 __all__ = [
@@ -69,11 +70,18 @@ def aligned(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Any, Any]
     if y_true.dtype != y_pred.dtype:
         y_true = y_true.astype(y_pred.dtype)
     y_true, y_pred = of_one_rank(y_true, y_pred)
-    known = None not in (y_true.shape, y_pred.shape)
-    if broadcast and known and not TensorShape(y_true.shape).is_compatible_with(y_pred.shape):
+    if not broadcast or None in (y_true.shape, y_pred.shape):
+        return y_true, y_pred
+    shape = [together(n, m) for n, m in zip(y_true.shape, y_pred.shape)]
+    if len(y_true.shape) != len(y_pred.shape) or any(n is None for n in shape):
         zeros = gradtape.zeros_like(y_true), gradtape.zeros_like(y_pred)
         return y_true + zeros[1], y_pred + zeros[0]
-    return y_true, y_pred
+    return _in_shape(y_true, shape), _in_shape(y_pred, shape)
+
+
+def _in_shape(x: Any, shape: list[Any]) -> Any:
+    alike = all(map(provably_equal, x.shape, shape))
+    return x if alike else gradtape.broadcast_to(x, shape)
 
 
 def broadcasts(settings: dict[str, Any]) -> bool:

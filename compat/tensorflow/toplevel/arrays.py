@@ -18,12 +18,10 @@ from ....core.extend import (
     is_transformed,
     known_size,
     largest,
-    provably_equal,
-    smallest,
 )
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
-from ..tensors import TensorShape, axes, convert_to_tensor, held_to, plain, sizes
+from ..tensors import TensorShape, axes, convert_to_tensor, held_to, plain, sizes, together
 
 __all__ = [
     "broadcast_dynamic_shape",
@@ -260,22 +258,10 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     """Return the shape that two shapes have together, as a tensor of integers."""
     shapes = sizes(shape_x, "broadcast_dynamic_shape"), sizes(shape_y, "broadcast_dynamic_shape")
-    joined = [_together(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
+    joined = [together(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
     if None in [n for n in joined if not isinstance(n, Size)]:
         raise ValueError(f"broadcast_dynamic_shape: {shapes[0]} and {shapes[1]} do not broadcast")
     return convert_to_tensor(joined[::-1] or np.zeros(0, int32))
-
-
-def _together(a: Any, b: Any) -> Any:
-    """Return the size that two sizes have together; None if they have none."""
-    if provably_equal(a, b) or (known_size(b) and b == 1):
-        return a
-    if known_size(a):
-        return b if a == 1 else None if known_size(b) else a
-    if known_size(b):
-        return b
-    # the one that is not 1; if both are not, and differ, what takes the shape says so
-    return largest(a, b) * smallest(a, b, 1)
 
 
 @adapts("broadcast_shapes")
@@ -421,18 +407,17 @@ def split(
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """Return a part that starts at ``begin`` and is of ``size``; -1 is what is left."""
     x = convert_to_tensor(input_)
-    starts, lengths = sizes(begin, "slice"), sizes(size, "slice")
-    ends = map(_end, starts, lengths, x.shape)
-    return x[tuple(map(_slice, starts, ends))]
+    parts = zip(sizes(begin, "slice"), sizes(size, "slice"), strict=True)
+    return x[tuple(_slice(b, _end(b, n, x, axis)) for axis, (b, n) in enumerate(parts))]
 
 
-def _end(start: Any, length: Any, whole: Any) -> Any:
+def _end(start: Any, length: Any, x: Any, axis: int) -> Any:
     """Return where a slice ends; None where what is left is wanted."""
     everything = length < 0
     if isinstance(everything, bool):
         return None if everything else start + length
     # only a run knows the sign: a length of -1 adds what brings the end to the whole
-    return start + length + largest(-length, 0) * (whole - start + 1)
+    return start + length + largest(-length, 0) * (x.shape[axis] - start + 1)
 
 
 @adapts("copy")

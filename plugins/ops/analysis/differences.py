@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor, beside, is_open, ops
+from ....core.extend import NONDIFF, F, Size, Tensor, as_tensor, beside, is_open, ops
 from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
 from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
-from ..common.sizes import at_least, ensured
+from ..common.sizes import at_least, ensured, fixed
 from ..reductions.options import start_of
 from ..shapes.joining import edge_values
 
@@ -113,7 +112,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     >>> gt.diff(gt.constant([1.0, 4.0, 9.0]), n=2).tolist()
     [2.0]
     """
-    times = operator.index(n)
+    times = fixed(n, "diff", "n")
     if times < 0:
         raise ValueError(f"diff: n must be at least 0, got {n}")
     if times == 0:
@@ -358,7 +357,8 @@ def unwrap(
     if x.dtype.kind == "c":
         raise TypeError(f"unwrap: expected real numbers, got dtype {x.dtype}")
     step = steps_between(ops["stop_gradient"](x), along)
-    dtype = np.result_type(step.dtype, period)
+    weak = (1 if isinstance(period, Size) else 1.0) if is_open(period) else period
+    dtype = np.result_type(step.dtype, weak)
     whole = dtype.kind in "iu"
     half = period // 2 if whole else period / 2
     jump = period / 2 if discont is None else discont

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor, beside, is_transformed, known_size, ops
+from ....core.extend import Tensor, as_size, as_tensor, beside, is_transformed, ops
 from ..common.op_builders import named
 from ..common.ranks import differ
-from ..common.sizes import empty, ensured, unlike
+from ..common.sizes import empty, ensured, fixed, unlike
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.splitting import unstack
@@ -22,8 +21,9 @@ __all__ = ["poly", "polyfit", "roots"]
 def _vector(x: Any, name: str) -> Any:
     x = as_tensor(x)
     x = ops["reshape"](x, shape=(1,)) if x.shape == () else x
-    if x.shape is None or len(x.shape) != 1 or not known_size(x.shape[0]):
-        raise ValueError(f"{name}: a vector of known size is needed, got shape {x.shape}")
+    if x.shape is None or len(x.shape) != 1:
+        raise ValueError(f"{name}: a vector is needed, got shape {x.shape}")
+    fixed(x.shape[0], name, "the vector's size")
     return x if x.dtype.kind in "fc" else ops["cast"](x, dtype="float64")
 
 
@@ -73,8 +73,8 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     >>> gt.polyfit(x, y, 1).numpy().round(4).tolist()
     [2.0, 1.0]
     """
-    count = operator.index(deg) + 1
-    if count < 1:
+    count = as_size(deg, "polyfit") + 1
+    if (count < 1) is True:
         raise ValueError(f"polyfit: deg must be at least 0, got {deg}")
     x = as_tensor(x)
     y = beside(y, x)
@@ -106,7 +106,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     Parameters
     ----------
     seq_of_zeros
-        The roots, a vector of known size; or a square matrix, whose characteristic polynomial this
+        The roots, a vector; or a square matrix, whose characteristic polynomial this
         is. What comes of complex roots stays complex, in conjugate pairs too.
 
     Returns
@@ -149,7 +149,7 @@ def roots(p: Any) -> Tensor:
     Parameters
     ----------
     p
-        The coefficients, highest power first: a vector of known size. In a trace, where values are
+        The coefficients, highest power first: a vector. In a trace, where values are
         not known, the first must not be 0.
 
     Returns
@@ -160,7 +160,9 @@ def roots(p: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If ``p`` is no vector of known size.
+        If ``p`` is no vector.
+    TraceError
+        If a trace does not know its size.
 
     References
     ----------

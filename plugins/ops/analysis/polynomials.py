@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ....core.extend import (
 )
 from ..common.op_builders import named
 from ..common.ranks import as_vector, differ
-from ..common.sizes import at_least, unlike
+from ..common.sizes import at_least, fixed, unlike
 from ..common.tables import table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
@@ -35,7 +34,7 @@ def polyval(p: Any, x: Any) -> Tensor:
     Parameters
     ----------
     p
-        The coefficients, highest power first: a vector of known size, or a list of tensors.
+        The coefficients, highest power first: a vector, or a list of tensors.
     x
         Where: a tensor of any shape.
 
@@ -46,7 +45,9 @@ def polyval(p: Any, x: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If ``p`` is no vector of known size, or has no elements.
+        If ``p`` is no vector, or has no elements.
+    TraceError
+        If a trace does not know how many coefficients there are.
 
     Examples
     --------
@@ -55,7 +56,8 @@ def polyval(p: Any, x: Any) -> Tensor:
     """
     x, p = among((x, p))
     p = as_vector(beside(p, x))
-    first, *rest = unstack(p, num=operator.index(vector_size(p, "polyval")))
+    count = fixed(vector_size(p, "polyval"), "polyval", "the number of coefficients")
+    first, *rest = unstack(p, num=count)
     value = ops["zeros_like"](x) + first
     for coefficient in rest:
         value = value * x + coefficient
@@ -80,7 +82,7 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
     Parameters
     ----------
     a1, a2
-        The coefficients of each, highest power first: vectors of known sizes.
+        The coefficients of each, highest power first: vectors.
 
     Returns
     -------
@@ -89,7 +91,7 @@ def polyadd(a1: Any, a2: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If they are no vectors of known sizes, or have no elements.
+        If they are no vectors, or have no elements.
 
     Examples
     --------
@@ -106,7 +108,7 @@ def polysub(a1: Any, a2: Any) -> Tensor:
     Parameters
     ----------
     a1, a2
-        The coefficients of each, highest power first: vectors of known sizes.
+        The coefficients of each, highest power first: vectors.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def polysub(a1: Any, a2: Any) -> Tensor:
     Raises
     ------
     ValueError
-        If they are no vectors of known sizes, or have no elements.
+        If they are no vectors, or have no elements.
 
     Examples
     --------
@@ -203,7 +205,7 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
 
 
 def _times(m: Any, name: str) -> int:
-    times = operator.index(m)
+    times: int = fixed(m, name, "m")
     if times < 0:
         raise ValueError(f"{name}: m must be at least 0, got {m}")
     return times
@@ -216,7 +218,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     Parameters
     ----------
     p
-        A vector of known size, highest power first.
+        A vector, highest power first.
     m
         How often to differentiate, once by default.
 
@@ -227,7 +229,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     Raises
     ------
     ValueError
-        If ``m`` is negative, or ``p`` no vector of known size.
+        If ``m`` is negative, or ``p`` no vector.
 
     Examples
     --------
@@ -256,7 +258,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     Parameters
     ----------
     p
-        A vector of known size, highest power first.
+        A vector, highest power first.
     m
         How often to integrate, once by default.
     k
@@ -270,7 +272,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     Raises
     ------
     ValueError
-        If ``m`` is negative, there are not ``m`` constants, or ``p`` is no vector of known size.
+        If ``m`` is negative, there are not ``m`` constants, or ``p`` is no vector.
 
     Examples
     --------

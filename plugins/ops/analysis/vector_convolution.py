@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ from ....core.extend import (
     among,
     beside,
     is_open,
-    known_size,
     largest,
     ops,
     rank_of,
     smallest,
 )
+from ..common.batching import with_examples
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector, known_rank
 from ..common.sizes import empty
@@ -80,6 +79,7 @@ def _v_rule(g: Any, x: Any, v_like: Any, whole: bool) -> Any:
     return F.cast_like(gv, v_like)
 
 
+@with_examples
 def convolve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ``convolve``: a convolution of images of one line."""
     (x, v), (bx, bv) = xs, batched
@@ -91,8 +91,6 @@ def convolve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, 
     groups = 1
     if bx and bv:
         groups = x.shape[0]
-        if not known_size(groups) or not groups:
-            return _shifted_products(x, v, taps, around)
         x, v = (F.swapaxes(part, axis1=0, axis2=1) for part in (x, v))
         x, v = F.expand_dims(x, axis=0), F.expand_dims(v, axis=1)
     elif bx:
@@ -103,20 +101,6 @@ def convolve_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, 
     if bv:
         return F.swapaxes(F.squeeze(result, axis=0), axis1=0, axis2=1)
     return F.squeeze(result, axis=2)
-
-
-def _shifted_products(x: Any, v: Any, taps: int, around: int) -> Any:
-    """Return the convolutions of the rows of two matrices, tap by tap."""
-    x = F.pad(x, pad_width=((0, 0), (around, around)))
-    total: Any = None
-    for tap in range(operator.index(taps)):
-        stop = tap + 1 - taps or None
-        product = F.getitem(x, index=(("slice", None, None, None), ("slice", tap, stop, None)))
-        product = product * F.getitem(
-            v, index=(("slice", None, None, None), ("slice", tap, tap + 1, None))
-        )
-        total = product if total is None else total + product
-    return total
 
 
 _convolve = op(
@@ -167,7 +151,12 @@ def convolved(x: Any, v: Any, mode: str, name: str) -> Any:
     if mode == "valid":  # a trace does not know which vector is the longer one
         return _convolve(x, v, whole=True)[few - 1 : many]
     start = (few - 1) // 2
-    return _convolve(x, v, whole=True)[start : start + many]
+    return _of_size(_convolve(x, v, whole=True)[start : start + many], many)
+
+
+def _of_size(x: Any, size: Any) -> Any:
+    """Return a vector of a size that a trace cannot prove."""
+    return ops["reshape"](x, shape=(size,)) if is_open(size) else x
 
 
 @named
@@ -180,8 +169,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
         Vectors of shapes ``(n,)`` and ``(k,)``, of any numeric dtypes.
     mode
         ``"full"``: every element, ``n + k - 1`` of them. ``"same"``: the middle ones, as many as
-        the longer vector has. ``"valid"``: those where the vectors overlap wholly. The latter two
-        need known sizes.
+        the longer vector has. ``"valid"``: those where the vectors overlap wholly.
 
     Returns
     -------
@@ -237,5 +225,5 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
         n, k = vector_size(x, "correlate"), vector_size(w, "correlate")
         start = smallest((k - 1) // 2, n // 2)  # in the middle of the longer one
         whole = convolved(x, w, "full", "correlate")
-        return whole[start : start + largest(n, k)]
+        return _of_size(whole[start : start + largest(n, k)], largest(n, k))
     return convolved(x, w, mode, "correlate")

@@ -6,13 +6,15 @@ the op's parameters; its result has the hidden axis first.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ....core.errors import TraceError
-from ....core.extend import F, Op, Shared, as_batched, rank_of, row_of
+from ....core.extend import F, Op, Shared, as_batched, is_open, rank_of, row_of
 from .axes import reduced_axes
 from .dtypes import SCALARS
+from .sizes import at_least
 
 __all__ = [
     "aligned",
@@ -25,6 +27,7 @@ __all__ = [
     "shape_only",
     "split_first",
     "together",
+    "with_examples",
 ]
 
 Rule = Callable[[Op, list[Any], list[bool], dict[str, Any]], Any]
@@ -109,3 +112,31 @@ def aligned(x: Any, rank: int, op: Op) -> Any:
     """Return a batch of examples with axes of size 1 in front, so that they have ``rank`` axes."""
     missing = rank - (rank_of(x, op) - 1)
     return F.expand_dims(x, axis=tuple(range(1, 1 + missing))) if missing > 0 else x
+
+
+def with_examples(rule: Rule) -> Rule:
+    """Return a batching rule that is never given an empty batch, by whose size it divides.
+
+    It runs on one example of zeros instead, whose result is left out.
+    """
+
+    @functools.wraps(rule)
+    def run(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+        some = xs[batched.index(True)]
+        rank_of(some, op)
+        size = some.shape[0]
+        missing = at_least(0, 1 - size)
+        if not is_open(size) and not missing:
+            return rule(op, xs, batched, params)
+        more = [
+            F.pad(x, pad_width=((0, missing), *((0, 0),) * (rank_of(x, op) - 1)), value=0)
+            if b
+            else x
+            for x, b in zip(xs, batched, strict=True)
+        ]
+        result = rule(op, more, batched, params)
+        if isinstance(result, Shared):
+            return result
+        return F.getitem(result, index=(("slice", None, size, None),))
+
+    return run

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.errors import TraceError
-from ....core.extend import NONDIFF, F, Op, as_tensor, ops, provably_equal, rank_of
+from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
 from .sizes import unlike
 
 __all__ = [
-    "alike",
     "as_columns",
     "as_vector",
     "differ",
@@ -29,13 +28,6 @@ def differ(shape: Any, other: Any) -> bool:
     if shape is None or other is None:
         return False
     return len(shape) != len(other) or any(map(unlike, shape, other))
-
-
-def alike(shape: Any, other: Any) -> bool:
-    """Return whether two shapes are known to be equal."""
-    if shape is None or other is None or len(shape) != len(other):
-        return False
-    return all(map(provably_equal, shape, other))
 
 
 def _inserted(shape: Any, places: Places) -> Any:

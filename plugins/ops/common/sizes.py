@@ -4,10 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import is_open, known_size, largest, ops
+import numpy as np
+
+from ....core.errors import TraceError
+from ....core.extend import as_size, is_open, known_size, largest, ops
 from .op_builders import op
 
-__all__ = ["agreed", "at_least", "empty", "ensured", "ensured_alike", "never_empty", "unlike"]
+__all__ = [
+    "agreed",
+    "as_sizes",
+    "at_least",
+    "empty",
+    "ensured",
+    "ensured_alike",
+    "fixed",
+    "never_empty",
+    "open_among",
+    "unlike",
+]
+
+
+def open_among(*values: Any) -> bool:
+    """Return whether a number in lists is open, or an integer that a trace computes."""
+    return any(
+        open_among(*x)
+        if isinstance(x, (list, tuple))
+        else is_open(x) or getattr(getattr(x, "array", None), "traced", False)
+        for x in values
+        if type(x) is not int
+    )
+
+
+def as_sizes(given: Any, name: str) -> Any:
+    """Return nested lists of integers as nested tuples; those that are open stay what they are."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if isinstance(given, (tuple, list)):
+        return tuple(as_sizes(item, name) for item in given)
+    return as_size(given, name)
+
+
+def fixed(n: Any, name: str, what: str) -> Any:
+    """Return a number on which the form of a result depends, so that a trace must know it.
+
+    Raises
+    ------
+    TraceError
+        If it is open.
+    """
+    n = as_size(n, name)
+    if is_open(n):
+        raise TraceError(
+            f"{name}: {what} decides what a trace is made of, and must be known; got {n!r}, which "
+            "is not known while a function is traced. Give its TensorSpec the size, or compute "
+            "with one tensor that has it as an axis"
+        )
+    return n
 
 
 def unlike(n: Any, m: Any) -> bool:

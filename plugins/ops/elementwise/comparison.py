@@ -225,7 +225,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     Raises
     ------
     ValueError
-        If a trace does not know whether the shapes are the same.
+        If a trace does not know a rank.
 
     Examples
     --------

@@ -31,6 +31,7 @@ from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, scatter_add
+from ..common.sizes import unlike
 from .batched_index import batched_index
 from .reads import gradients_together
 
@@ -96,9 +97,9 @@ def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
         return part.shape
     for n in part.shape:
         size = sizes.pop(0)
-        if None not in (n, size) and (n == size) is False:
+        if unlike(n, size):
             raise IndexError(f"getitem: a mask of shape {part.shape} does not fit shape {shape}")
-    return (None,)
+    return (part.trues,)
 
 
 def _sliced(size: Any, part: slice) -> Any:

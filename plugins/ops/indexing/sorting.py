@@ -26,8 +26,9 @@ from ....core.extend import (
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
-from ..common.ranks import differ
+from ..common.ranks import differ, known_rank
 from ..common.scattering import scatter_add
+from ..common.sizes import fixed
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
 
@@ -255,7 +256,7 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     try:
-        several = np.ndim(kth)  # type: ignore[arg-type]
+        several = np.ndim(kth)
         ranks = tuple(map(_rank, kth)) if several else _rank(kth)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"argpartition: kth holds integers, got {kth!r}") from None
@@ -455,7 +456,9 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     TypeError
         If there are no keys, or a number stands in their place.
     ValueError
-        If their shapes differ, or a trace does not know how many there are.
+        If their shapes differ.
+    TraceError
+        If a trace does not know how many there are.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 
@@ -484,6 +487,5 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 def _rows_of(keys: Tensor) -> list[Tensor]:
     if keys.shape == ():
         raise TypeError("lexsort: keys are a sequence, or a tensor of at least one axis")
-    if keys.shape is None or not known_size(keys.shape[0]):
-        raise ValueError(f"lexsort: how many keys there are is unknown, for shape {keys.shape}")
-    return [keys[i] for i in range(keys.shape[0])]
+    known_rank(keys, "lexsort")
+    return [keys[i] for i in range(fixed(keys.shape[0], "lexsort", "the number of keys"))]

@@ -198,7 +198,7 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
     TypeError
         If an index is no integer.
     ValueError
-        If the mode is unknown, or needs a size that is not known in a trace.
+        If the mode is unknown, or needs a rank that a trace does not know.
     numpy.exceptions.AxisError
         If the axis is out of bounds.
 

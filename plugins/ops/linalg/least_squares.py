@@ -240,7 +240,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
     Raises
     ------
     ValueError
-        If sizes do not fit, or those of ``a`` are unknown in a trace.
+        If sizes do not fit.
 
     Notes
     -----

@@ -335,8 +335,6 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     ------
     numpy.linalg.LinAlgError
         If the equations are not as many as the unknowns, or singular.
-    ValueError
-        If a size is unknown in a trace.
 
     Examples
     --------

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_tensor, ops
+from ....core.extend import F, Tensor, as_tensor, is_open, ops
 from ..common.batching import leading
 from ..common.op_builders import named, op
+from ..common.sizes import fixed
 from .linear_systems import inv
 from .matmul import matmul
 from .matrices import adjoint, as_inexact, inexact, square_shape
@@ -156,8 +156,10 @@ def matrix_power(a: Any, n: int) -> Tensor:
     [[1, 5], [0, 1]]
     """
     try:
-        power = operator.index(n)
+        power = fixed(n, "matrix_power", "the power")
     except TypeError:
+        if is_open(n):
+            raise
         raise TypeError(f"matrix_power: the power must be an integer, got {n!r}") from None
     a = as_tensor(a)
     square_shape(a, "matrix_power")

@@ -5,17 +5,17 @@ As with ``matmul``, each of the three ops is differentiated by the other two.
 
 from __future__ import annotations
 
-from itertools import count
+import itertools
 from string import ascii_letters
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, Tensor, among, rank_of
+from ....core.extend import NONDIFF, F, Op, Shared, Size, Tensor, among, rank_of
 from ..common.axes import as_axis, reduced_axes
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
-from ..common.sizes import unlike
+from ..common.sizes import fixed, unlike
 from ..shapes.joining import common_dtype
 from .einsum import unused_label
 from .matmul import adjoint_spec
@@ -101,7 +101,7 @@ def _tensordot_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
 
 def _labels(rank_x: int, rank_y: int, axes: list[tuple[int, ...]]) -> tuple[list[str], str]:
     """Return what a tensordot is in einsum's terms."""
-    letters = (ascii_letters[i] for i in count())
+    letters = (ascii_letters[i] for i in itertools.count())
     x = [next(letters) for _ in range(rank_x)]
     joined = dict(zip(axes[1], (x[i] for i in axes[0]), strict=True))
     y = [joined.get(i) or next(letters) for i in range(rank_y)]
@@ -200,8 +200,9 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     >>> gt.tensordot(gt.ones((2, 3)), gt.ones((2, 4)), axes=(0, 0)).shape
     (3, 4)
     """
-    if isinstance(axes, (int, np.integer)):
-        pair: Any = (tuple(range(-int(axes), 0)), tuple(range(int(axes))))
+    if isinstance(axes, (int, np.integer, Size)):
+        count = fixed(axes, "tensordot", "the number of axes")
+        pair: Any = (tuple(range(-count, 0)), tuple(range(count)))
     else:
         pair = tuple(as_axis(a, "tensordot") for a in axes)
         pair = tuple(a if isinstance(a, tuple) else (a,) for a in pair)

@@ -6,42 +6,11 @@ example is a group of channels of its own.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from ....core.extend import F, Op, Shared, exact_quotient, is_open, rank_of
-from ..common.batching import Rule
-from ..common.sizes import at_least
+from ....core.extend import F, Op, exact_quotient, rank_of
 
 __all__: list[str] = []
-
-
-def with_examples(rule: Rule) -> Rule:
-    """Return a batching rule that is never given an empty batch, by whose size it divides.
-
-    It runs on one example of zeros instead, whose result is left out.
-    """
-
-    @functools.wraps(rule)
-    def run(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
-        some = xs[batched.index(True)]
-        rank_of(some, op)
-        size = some.shape[0]
-        missing = at_least(0, 1 - size)
-        if not is_open(size) and not missing:
-            return rule(op, xs, batched, params)
-        more = [
-            F.pad(x, pad_width=((0, missing), *((0, 0),) * (rank_of(x, op) - 1)), value=0)
-            if b
-            else x
-            for x, b in zip(xs, batched, strict=True)
-        ]
-        result = rule(op, more, batched, params)
-        if isinstance(result, Shared):
-            return result
-        return F.getitem(result, index=(("slice", None, size, None),))
-
-    return run
 
 
 def as_channels(x: Any, op: Op, groups: int = 1) -> Any:

@@ -6,7 +6,6 @@ order: ``conv``, and its adjoints to the images and to the filters.
 
 from __future__ import annotations
 
-import operator
 from math import prod
 from typing import Any
 
@@ -18,17 +17,18 @@ from ....core.extend import (
     Tensor,
     TensorSpec,
     as_batched,
+    as_size,
     as_tensor,
     ops,
     row_of,
 )
-from ..common.batching import merged, split_first
+from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
 from ..common.sizes import unlike
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
-from .channels import apart, as_channels, as_examples, side_by_side, with_examples
+from .channels import apart, as_channels, as_examples, side_by_side
 from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
 
 __all__ = ["conv", "conv1d", "conv2d", "depthwise_conv"]
@@ -367,7 +367,7 @@ def conv(
     (2, 4, 4, 5)
     """
     w, settings = prepared("conv", filters, None, strides, padding, dilations)
-    return _conv(x, w, **settings, groups=operator.index(groups))
+    return _conv(x, w, **settings, groups=as_size(groups, "conv"))
 
 
 @named
@@ -410,7 +410,7 @@ def conv1d(
     [21.0, 42.0]
     """
     w, settings = prepared("conv1d", filters, 1, strides, padding, dilations)
-    return _conv(x, w, **settings, groups=operator.index(groups))
+    return _conv(x, w, **settings, groups=as_size(groups, "conv1d"))
 
 
 @named
@@ -455,7 +455,7 @@ def conv2d(
     [[8.0, 12.0], [20.0, 24.0]]
     """
     w, settings = prepared("conv2d", filters, 2, strides, padding, dilations)
-    return _conv(x, w, **settings, groups=operator.index(groups))
+    return _conv(x, w, **settings, groups=as_size(groups, "conv2d"))
 
 
 @named

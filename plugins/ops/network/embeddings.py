@@ -16,6 +16,7 @@ from ....core.extend import (
     as_size,
     as_tensor,
     default_dtype,
+    is_transformed,
 )
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
@@ -24,6 +25,7 @@ from ..common.scattering import scatter_add
 from ..common.sizes import unlike
 from ..indexing.batched_index import example_numbers
 from ..indexing.take import take
+from ..reductions.extrema import max
 
 __all__ = ["embedding_lookup", "one_hot", "segment_sum"]
 
@@ -184,7 +186,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     segment_ids
         For each row, the number of its sum: n integers, in any order.
     num_segments
-        How many sums there are; by default the largest number and 1. A trace needs it.
+        How many sums there are; by default the largest number and 1.
 
     Returns
     -------
@@ -207,7 +209,9 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     [4.0, 0.0, 2.0]
     """
     ids = as_tensor(segment_ids)
-    if num_segments is None:
+    if num_segments is None and is_transformed(ids.array):
+        num_segments = max(ids.astype("int64"), initial=-1) + 1
+    elif num_segments is None:
         values = np.asarray(ids.numpy())
         num_segments = int(values.max()) + 1 if values.size else 0
     return _segment_sum(data, ids, num=as_size(num_segments, "segment_sum"))

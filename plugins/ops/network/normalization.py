@@ -7,14 +7,23 @@ gradients of gradients are still right.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import Composed, F, GradientTape, Tensor, TensorSpec, as_tensor, ops
+from ....core.extend import (
+    Composed,
+    F,
+    GradientTape,
+    Tensor,
+    TensorSpec,
+    as_size,
+    as_tensor,
+    exact_quotient,
+    ops,
+)
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import leading
 from ..common.gradients import as_like
@@ -320,7 +329,7 @@ def _in_groups(shape: Any, groups: int) -> Any:
             f"group_normalization: {channels} channels of shape {shape} do not divide into "
             f"{groups} groups"
         )
-    return (*shape[:-1], groups, None if channels is None else channels // groups)
+    return (*shape[:-1], groups, None if channels is None else exact_quotient(channels, groups))
 
 
 op(
@@ -374,8 +383,8 @@ def group_normalization(
     >>> gt.nn.group_normalization([[1.0, 3.0, 10.0, 30.0]], groups=2, epsilon=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
     """
-    x, count = as_tensor(x), operator.index(groups)
-    if count < 1 or x.ndim < 2:
+    x, count = as_tensor(x), as_size(groups, "group_normalization")
+    if (count < 1) is True or x.ndim < 2:
         raise ValueError(
             "group_normalization: at least one group and the shape (batch, ..., channels) are "
             f"needed, got {groups} groups and shape {x.shape}"

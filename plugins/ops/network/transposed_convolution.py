@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....core.extend import F, Op, Tensor, as_batched
-from ..common.batching import merged, split_first
+from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
 from ..common.sizes import at_least, unlike
 from ..shapes.joining import common_dtype
-from .channels import apart, side_by_side, with_examples
+from .channels import apart, side_by_side
 from .convolution import conv_settings, filters_gradient, images_of, prepared
 from .windows import Padding, Sizes, of_rank
 

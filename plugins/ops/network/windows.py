@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_size, as_tensor, is_open
+from ....core.extend import as_size, as_tensor, exact_quotient, is_open
 from ..common.sizes import at_least
 
 __all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
@@ -102,7 +102,7 @@ def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[st
             result.append((n + stride - 1) // stride)
         else:
             around = 0 if padding == "valid" else sum(padding[i])
-            last = (n + around - (k - 1) * dilation - 1) // stride
+            last = exact_quotient(n + around - (k - 1) * dilation - 1, stride)
             result.append(at_least(0, last + 1))
     return tuple(result)
 

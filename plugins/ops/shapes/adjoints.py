@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, as_batched, rank_of, row_of
+from ....core.extend import NONDIFF, F, Op, Shared, as_batched, rank_of, row_of, same_shape
 from ..common.axes import Axis, reduced_axes
 from ..common.batching import aligned, batch_axes
 from ..common.dtypes import SCALARS
 from ..common.kernels import cast_to
 from ..common.op_builders import op
-from ..common.ranks import alike
 
 __all__: list[str] = []
 
@@ -74,7 +73,7 @@ def like_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]
     if op.name == "broadcast_like":
         return op.raw(aligned(x, rank_of(like, op) - 1, op), like)
     if op.name == "unbroadcast_like":
-        if alike(x.shape, like.shape):
+        if same_shape(x.shape, like.shape):
             return op.raw(x, like)
         wide = aligned(like, rank_of(x, op) - 1, op)
         return op.raw(x, wide) if wide is like else F.reshape_like(op.raw(x, wide), like)

@@ -22,6 +22,7 @@ from ..common.axes import axis_of
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named
 from ..common.ranks import differ, known_rank
+from ..common.sizes import ensured
 from .joining import stack
 from .splitting import unstack
 from .transposition import moveaxis
@@ -97,7 +98,10 @@ def _placed(joined: Any, first: int, along: int, rank: int) -> Any:
 def _along_open_axes(fn: Callable[[Any], Any], lines: Any, along: int) -> Any:
     """Apply a function to all vectors at once, where a trace does not know how many there are."""
     *around, size = lines.shape
-    results = as_tensor(vmap(fn)(ops["reshape"](lines, shape=(prod(around), size))))
+    count = prod(around)
+    why = f"apply_along_axis: there are no vectors in the shape {lines.shape}"
+    lines = ensured(lines, count > 0, why)
+    results = as_tensor(vmap(fn)(ops["reshape"](lines, shape=(count, size))))
     rank = known_rank(results, "apply_along_axis") - 1
     joined = ops["reshape"](results, shape=(*around, *results.shape[1:]))
     return _placed(joined, len(around), along, rank)
@@ -181,11 +185,10 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
 
 def _mask(mask: Any, x: Any) -> Any:
     shape = mask.shape
-    if shape is not None and x.shape is not None:
-        if differ(shape, x.shape[: len(shape)]):
-            raise IndexError(
-                f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
-            )
+    if shape is not None and x.shape is not None and differ(shape, x.shape[: len(shape)]):
+        raise IndexError(
+            f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
+        )
     return mask if mask.dtype.kind == "b" else mask != 0
 
 

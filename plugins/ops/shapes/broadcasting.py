@@ -19,10 +19,11 @@ from ....core.extend import (
     as_tensor,
     broadcast_shapes,
     ops,
+    same_shape,
 )
 from ..common.batching import aligned
 from ..common.op_builders import named, op
-from ..common.ranks import alike, with_axes
+from ..common.ranks import with_axes
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to"]
 
@@ -128,7 +129,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     shape = broadcast_shapes(*(x.shape for x in items), op="broadcast_arrays")
     if shape is not None and all(n is not None for n in shape):
         return tuple(
-            x if alike(x.shape, shape) else ops["broadcast_to"](x, shape=shape) for x in items
+            x if same_shape(x.shape, shape) else ops["broadcast_to"](x, shape=shape) for x in items
         )
     # a trace knows no shape to name: take that of a sum, in which each array has its own dtype
     empty = [ops["equal"](x, x) for x in items]

@@ -23,7 +23,8 @@ from ....core.extend import (
     row_of,
 )
 from ..common.op_builders import named, op, same_spec
-from .made import made, open_among
+from ..common.sizes import open_among
+from ..common.tables import table
 
 __all__ = ["eye", "full", "full_like", "identity", "ones", "ones_like", "zeros", "zeros_like"]
 
@@ -35,7 +36,8 @@ def number_dtype(dtype: Any) -> np.dtype[Any]:
 def matrix_of(maker: str, n: Any, m: Any, k: Any, dtype: Any) -> Tensor:
     """Return a matrix of sizes that are open, made as NumPy makes one."""
     sizes = (as_size(x, maker) for x in (n, n if m is None else m, k))
-    return made(maker, *sizes, dtype=number_dtype(dtype))
+    made: Tensor = table(maker, *sizes, dtype=number_dtype(dtype))
+    return made
 
 
 def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:

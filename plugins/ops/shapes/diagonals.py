@@ -26,8 +26,9 @@ from ....core.extend import (
 from ..common.batching import leading, together
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
+from ..common.sizes import open_among
+from ..common.tables import table
 from .creation import matrix_of, number_dtype
-from .made import filled_places, made, open_among
 from .ranges import arange
 
 __all__ = ["diag", "diagflat", "diagonal", "fill_diagonal", "tri", "tril", "triu"]
@@ -262,16 +263,12 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     (size,) = value.shape
     if (size == 0) is True:
         raise ValueError("fill_diagonal: there is no element in val")
-    if open_among(*x.shape):
-        places: Any = made("diagonal", x.shape, bool(wrap))
-    else:
-        places = filled_places(x.shape, wrap)
+    places = table("diagonal", tuple(x.shape), bool(wrap), like=x)
     if (size == 1) is not True:
-        numbers = (
-            arange(places.shape[0]) if open_among(size, *places.shape) else (np.arange(len(places)))
-        )
+        (count,) = places.shape
+        numbers = arange(count) if open_among(size, count) else np.arange(count)
         value = ops["take"](value, beside(numbers % size, x), axis=0)
-    flat = ops["reshape"](x, shape=(-1,)).at[beside(places, x)].set(value)
+    flat = ops["reshape"](x, shape=(-1,)).at[places].set(value)
     return ops["reshape"](flat, shape=x.shape)
 
 

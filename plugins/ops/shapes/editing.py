@@ -16,8 +16,9 @@ from ....core.extend import Tensor, as_shape, as_tensor, beside, is_open, ops
 from ..common.axes import axis_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank
+from ..common.sizes import as_sizes, open_among
+from ..common.tables import index_of, table
 from .joining import concatenate
-from .made import as_sizes, index_of, made, open_among
 from .ranges import arange
 from .transposition import moveaxis
 
@@ -152,7 +153,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
     x, along, size = _lines(as_tensor(x), axis, "delete")
     index = _on_host(obj, "delete")
     if _open_places(size, index):
-        return ops["take"](x, made("deleted", size, index_of(index)), axis=along)
+        return ops["take"](x, table("deleted", size, index_of(index)), axis=along)
     if type(index) is int and -size <= index < size:
         index %= size
         return ops["concatenate"](*_cut(x, along, index, index + 1), axis=along)
@@ -222,16 +223,16 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
             f"of shape {x.shape}"
         ) from None
     if _open_places(size, index) or is_open(count):
-        order: Any = made("inserted", size, index_of(index), count)
+        order = table("inserted", size, index_of(index), count)
         return ops["take"](ops["concatenate"](x, new, axis=along), order, axis=along)
     if type(index) is int and -size <= index <= size:
         index += size if index < 0 else 0
         before, after = _cut(x, along, index, index)
         return ops["concatenate"](before, new, after, axis=along)
     added = size + np.arange(count)
-    order = _placed(lambda: np.insert(np.arange(size), index, added), "insert")
+    places = _placed(lambda: np.insert(np.arange(size), index, added), "insert")
     joined = ops["concatenate"](x, new, axis=along)
-    return ops["take"](joined, beside(order, x), axis=along)
+    return ops["take"](joined, beside(places, x), axis=along)
 
 
 @named
@@ -270,7 +271,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
     if open_among(size, wanted):
         # of no elements there is one more, a zero
         more = ops["concatenate"](flat, ops["cast_like"](as_tensor([0]), flat), axis=0)
-        return ops["reshape"](ops["take"](more, made("cycled", size, wanted), axis=0), shape=shape)
+        return ops["reshape"](ops["take"](more, table("cycled", size, wanted), axis=0), shape=shape)
     if not size:
         return ops["broadcast_to"](ops["cast_like"](ops["sum"](flat, axis=None), flat), shape=shape)
     if wanted > size:

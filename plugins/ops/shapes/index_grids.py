@@ -10,7 +10,8 @@ import numpy as np
 from ....core.extend import Tensor, as_dtype, as_shape, as_size, as_tensor, beside, ops
 from ..common.op_builders import named
 from ..common.ranks import known_rank
-from .made import fixed, made, open_among
+from ..common.sizes import fixed, open_among
+from ..common.tables import table
 from .ranges import arange
 
 __all__ = [
@@ -67,7 +68,7 @@ def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool 
     sizes, dtype = as_shape(dimensions, "indices"), as_dtype(dtype)
     if open_among(*sizes):
         if not sparse:
-            return made("indices", sizes, dtype=dtype)
+            return table("indices", sizes, dtype=dtype)
         return ix_(*(arange(n, dtype=dtype) for n in sizes))
     if sparse:
         return _tensors(np.indices(sizes, dtype, sparse=True))
@@ -140,7 +141,7 @@ def _triangle(name: str, n: Any, k: Any, m: Any, like: Any = None) -> tuple[Tens
     """Return the indices of a triangle, where ``like`` is."""
     if open_among(n, k, m):
         n, k, m = (as_size(x, name) for x in (n, k, n if m is None else m))
-        return tuple(ops["unstack"](made(name, n, k, m), axis=0, num=2))
+        return tuple(ops["unstack"](table(name, n, k, m), axis=0, num=2))
     found = getattr(np, name)(n, k, m)
     return _tensors(found) if like is None else _beside_all(found, like)
 
@@ -276,7 +277,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
         )
     if open_among(*sizes):
-        return (made("alike", sizes),) * rank
+        return (table("numbered", tuple(sizes)),) * rank
     return _beside_all(np.diag_indices(sizes[0], rank), x)
 
 

@@ -31,7 +31,7 @@ from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 from ..common.scattering import scatter_add
-from .made import as_sizes, open_among
+from ..common.sizes import as_sizes, ensured, open_among
 from .ranges import even_steps
 
 __all__ = ["pad"]
@@ -361,6 +361,8 @@ def pad(
         ``stat_length``, or an axis without elements should be padded with elements.
     numpy.exceptions.AxisError
         If a dictionary names an axis that is out of bounds.
+    TraceError
+        For ``reflect_type="odd"``, if a trace does not know the size of an axis or its widths.
 
     Notes
     -----
@@ -399,8 +401,11 @@ def pad(
     for axis, width in enumerate(_widths(widths, rank)):
         if all(map(_nothing, width)):
             continue
-        if (x.shape[axis] == 0) is True:
-            raise ValueError(f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}")
+        size = x.shape[axis]
+        if not known_size(size) or not size:
+            some = largest(size, 1 - sum(width)) > 0  # elements, or no width
+            why = f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}"
+            x = ensured(x, some, why)
         if mode == "linear_ramp":
             check_held(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
             x = _ramped(x, axis, width, _widths(ends, rank)[axis])

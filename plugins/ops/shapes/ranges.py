@@ -18,15 +18,16 @@ from ....core.extend import (
     host_array,
     is_open,
     is_transformed,
-    largest,
     ops,
+    public,
 )
 from ..common.dtypes import SCALARS, inexact, real_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank
+from ..common.sizes import at_least, open_among
+from ..common.tables import table
 from .broadcasting import broadcast_arrays
 from .creation import number_dtype
-from .made import made, open_among
 from .transposition import moveaxis
 
 __all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
@@ -81,17 +82,17 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return numbers made of some that are open; the dtype is what known ones would give."""
-    known = {"arange": arange, "linspace": linspace, "logspace": logspace, "geomspace": geomspace}
     numbers = [_number(x, name) for x in given]
-    result = known[name](*map(_stand_in, given), dtype=dtype).dtype
-    if name != "arange":  # what NumPy computes in and what the result is are two dtypes
-        numbers.append(None if dtype is None else as_dtype(dtype).name)
-    return made(name, *numbers, dtype=result)
+    result = public(name)(*map(_stand_in, given), dtype=dtype).dtype
+    # what NumPy computes in and what the result is may be two dtypes
+    asked = result.name if name == "arange" else None if dtype is None else as_dtype(dtype).name
+    made: Tensor = table(name, *numbers, asked, dtype=result)
+    return made
 
 
 def _stand_in(x: Any) -> Any:
     """Return 1 in the place of a number, of its type or dtype."""
-    if isinstance(x, (Operators, np.ndarray, np.generic)):
+    if hasattr(x, "dtype"):
         return np.ones((), x.dtype)
     if is_open(x):
         return 1 if isinstance(x, Size) else 1.0
@@ -101,8 +102,9 @@ def _stand_in(x: Any) -> Any:
 def _number(x: Any, name: str) -> Any:
     """Return a number as a parameter; an integer that a trace computes as an open size."""
     if isinstance(x, Operators):
-        whole = open_among(x) and x.dtype.kind in "iu"
-        return as_size(x, name) if whole else x.numpy().item()
+        tensor = as_tensor(x)
+        whole = open_among(tensor) and tensor.dtype.kind in "iu"
+        return as_size(tensor, name) if whole else tensor.numpy().item()
     return x.item() if isinstance(x, (np.ndarray, np.generic)) else x
 
 
@@ -223,7 +225,7 @@ def _on_host(count: Any, *values: Any) -> bool:
 
 def _gaps(count: Any, endpoint: bool) -> Any:
     """Return how many distances lie between numbers, 1 at least."""
-    return largest(count - 1 if endpoint else count, 1)
+    return at_least(1, count - 1 if endpoint else count)
 
 
 def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
@@ -296,7 +298,7 @@ def _open_step(start: Any, stop: Any, gaps: Any) -> Tensor:
         kind = linspace(_stand_in(start), _stand_in(stop), 2).dtype.name
         start, stop = (as_tensor(x, np.result_type(kind, np.float64)) for x in (start, stop))
     first, last = _ends(start, stop)
-    share = ops["where"](gaps > 0, as_tensor(1.0 / largest(gaps, 1), "float64"), float("nan"))
+    share = ops["where"](gaps > 0, as_tensor(1.0 / at_least(1, gaps), "float64"), float("nan"))
     step = (last - first) * _in_dtype(share, real_of(last.dtype).name)
     return step if kind is None else _in_dtype(step, kind)
 

@@ -10,7 +10,7 @@ from ..common.axes import as_axis, reduced_axes
 from ..common.batching import along, batch_axes
 from ..common.op_builders import named, op, same_shape
 from ..common.ranks import needs_axes
-from .made import as_sizes, fixed, open_among
+from ..common.sizes import as_sizes, fixed, open_among
 from .transposition import swapaxes
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]

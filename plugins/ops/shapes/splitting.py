@@ -21,7 +21,7 @@ from ..common.axes import axis_number, axis_of, one_axis
 from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
-from .made import fixed, in_order
+from ..common.sizes import fixed
 
 __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 
@@ -42,10 +42,24 @@ def _split_kernel(xp: Any, x: Any, *, sections: Any, axis: int = 0) -> tuple[Any
     return tuple(x[(*before, slice(a, b), ...)] for a, b in pairwise(cuts))
 
 
+def _in_order(cuts: Any, size: int) -> list[int]:
+    """Return where to cut an axis, counted from its start.
+
+    Raises
+    ------
+    ValueError
+        If the places do not ascend.
+    """
+    found = [n if n >= 0 else max(n + size, 0) for n in cuts]
+    if found != sorted(found):
+        raise ValueError(f"indices must ascend, got {list(cuts)} for size {size}")
+    return found
+
+
 def _cuts(size: int, sections: int | tuple[int, ...]) -> list[int]:
     """Return where the parts begin and end; indices past the end leave empty parts."""
     if isinstance(sections, tuple):
-        return [0, *(min(n, size) for n in in_order(sections, size)), size]
+        return [0, *(min(n, size) for n in _in_order(sections, size)), size]
     if size % sections:
         raise ValueError(f"split: size {size} does not divide into {sections} equal parts")
     return list(range(0, size + 1, size // sections)) if size else [0] * (sections + 1)
@@ -133,7 +147,7 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
     """
     sections: Any = as_shape(indices_or_sections, "split")
     if not _several(indices_or_sections):
-        sections = fixed(*sections, "split", "the number of parts")
+        sections = fixed(sections[0], "split", "the number of parts")
         if sections < 1:
             raise ValueError(f"split: the number of parts must be at least 1, got {sections}")
     axis = one_axis(axis, "split")
@@ -220,7 +234,8 @@ def _nearly_equal(size: Any, count: int) -> list[Any]:
 
 
 def _array_split_spec(x: TensorSpec, *, count: int, axis: int) -> list[tuple[Any, Any]]:
-    _checked_count(count, "array_split")
+    if _checked_count(count, "array_split") < 1:
+        raise ValueError(f"array_split: the number of parts must be at least 1, got {count}")
     if x.shape is None:
         return [(None, x.dtype)] * count
     along = axis_number(x.shape, axis, "array_split")

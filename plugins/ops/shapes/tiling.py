@@ -16,8 +16,6 @@ from ....core.extend import (
     as_shape,
     as_size,
     as_tensor,
-    beside,
-    is_open,
     ops,
     rank_of,
 )
@@ -25,7 +23,8 @@ from ..common.axes import as_axis, reduced_axes
 from ..common.batching import aligned, batch_axes, together
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector
-from .made import as_sizes, made, open_among
+from ..common.sizes import as_sizes, ensured, open_among
+from ..common.tables import table
 
 __all__ = ["repeat", "tile"]
 
@@ -235,11 +234,11 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         (repeats,) = repeats
     if open_among(repeats):
-        x, counts = as_tensor(x), as_sizes(repeats, "repeat")
-        if isinstance(counts, tuple):
-            return _repeat_each(x, counts, along)
-        return _repeat(x if along is None else as_vector(x), repeats=counts, axis=along)
-    counts: Any = np.asarray(repeats)
+        x, times = as_tensor(x), as_sizes(repeats, "repeat")
+        if isinstance(times, tuple):
+            return _repeat_each(x, times, along)
+        return _repeat(x if along is None else as_vector(x), repeats=times, axis=along)
+    counts = np.asarray(repeats)
     counts = counts if counts.size else counts.astype(np.int64)  # a list of nothing
     if counts.dtype.kind not in "iu" or counts.ndim > 1:
         raise TypeError(f"repeat: repeats must be one integer or a list of them, got {repeats!r}")
@@ -249,21 +248,18 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
         x = as_vector(as_tensor(x))
     if counts.size == 1:
         return _repeat(x, repeats=int(counts.reshape(())), axis=along)
-    return _repeat_each(as_tensor(x), counts, along)
+    return _repeat_each(as_tensor(x), counts.tolist(), along)
 
 
 def _repeat_each(x: Any, counts: Any, axis: Any) -> Tensor:
     """Repeat each entry as often as its own count says."""
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
+    counts = tuple(counts)
     count = len(counts)
     if x.shape is not None:
         (along,) = reduced_axes(axis, len(x.shape), "repeat")
         size = x.shape[along]
-        if (size == count) is False:
-            raise ValueError(f"repeat: {count} repeats do not fit an axis of size {size}")
-        if is_open(size):  # each run refuses another size
-            x = ops["reshape"](x, shape=(*x.shape[:along], count, *x.shape[along + 1 :]))
-    known = not isinstance(counts, tuple)
-    places = np.repeat(np.arange(count), counts) if known else made("repeated", counts)
-    return ops["take"](x, beside(places, x), axis=axis)
+        why = f"repeat: {count} repeats do not fit an axis of size {size}"
+        x = ensured(x, size == count, why)
+    return ops["take"](x, table("repeated", counts, like=x), axis=axis)

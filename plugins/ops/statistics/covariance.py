@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_dtype, as_tensor, beside, is_transformed, ops
+from ....core.extend import Tensor, as_dtype, as_tensor, beside, is_open, is_transformed, ops
 from ..common.axes import as_axis, reduced_axes
 from ..common.dtypes import as_floating, real_of
 from ..common.op_builders import named
@@ -163,7 +163,7 @@ def cov(
     """
     if ddof is None:
         ddof = 0 if bias else 1
-    if ddof != int(ddof):
+    if not is_open(ddof) and ddof != int(ddof):
         raise ValueError(f"cov: ddof must be an integer, got {ddof!r}")
     m = _at_most_two_axes(m, "m")
     y = None if y is None else _at_most_two_axes(y, "y")

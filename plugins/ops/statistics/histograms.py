@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.errors import TraceError
 from ....core.extend import (
     NONDIFF,
     F,
@@ -14,6 +15,7 @@ from ....core.extend import (
     as_size,
     as_tensor,
     beside,
+    is_open,
     is_transformed,
     ops,
     row_of,
@@ -150,6 +152,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 def _edges(x: Any, bins: Any, span: Any) -> Any:
     """Return the bins' edges, as a tensor; those between its extremes may be traced."""
     if isinstance(bins, str):
+        if is_transformed(x.array):
+            raise TraceError(
+                f"histogram: how many bins the rule {bins!r} chooses depends on values, which are "
+                "not known here; give their number"
+            )
         # the rule says how many; where they are depends on the least and the largest element
         bins = len(np.histogram_bin_edges(x.to("numpy").numpy(), bins, span)) - 1
     if np.ndim(bins) > 1:
@@ -177,10 +184,13 @@ def _outer_edges(x: Any, span: Any) -> tuple[Any, Any]:
         if not is_transformed(low.array) and not bool(ops["isfinite"](high - low).all()):
             raise ValueError(f"histogram: values from {low.item()} to {high.item()} need a range")
     else:
-        low, high = (float(v) for v in (span or (0.0, 1.0)))
-        if not low <= high or not np.isfinite([low, high]).all():
+        low, high = (v if is_open(v) else float(v) for v in (span or (0.0, 1.0)))
+        finite = all(is_open(v) or np.isfinite(v) for v in (low, high))
+        if (low > high) is True or not finite:
             raise ValueError(f"histogram: range must be finite and increase, got {span!r}")
-        low, high = (beside(np.float64(v), x) for v in (low, high))
+        low, high = (
+            as_tensor(v, "float64") if is_open(v) else beside(np.float64(v), x) for v in (low, high)
+        )
     flat = low == high
     return ops["where"](flat, low - 0.5, low), ops["where"](flat, high + 0.5, high)
 

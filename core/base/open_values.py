@@ -1,0 +1,155 @@
+"""``Open``: a number in every run, and an expression of sizes while a function is traced."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..errors import TraceError
+from .context import active_graph
+from .unknown import is_users_call, user_line
+
+__all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
+
+# how long an expression may be, and how deep: beyond it, proofs and printing would take time
+_LONGEST = 30_000
+_DEEPEST = 100
+
+
+class OpenSize(TraceError):
+    """Python asked for the value of a size, number or comparison that only a run knows."""
+
+
+# users meet a TraceError
+OpenSize.__module__, OpenSize.__name__, OpenSize.__qualname__ = (
+    TraceError.__module__,
+    *("TraceError", "TraceError"),
+)
+
+
+def is_open(value: Any) -> bool:
+    """Return whether a value is a size, number or comparison that only a run knows."""
+    return isinstance(value, Open)
+
+
+def known_size(n: Any) -> bool:
+    """Return whether a size is known: neither ``None`` nor open."""
+    return n is not None and not isinstance(n, Open)
+
+
+class Open:
+    """What is a Python number in every run, and an expression of sizes while a function is traced.
+
+    Attributes
+    ----------
+    key
+        Text that equal expressions share.
+    depth
+        How deep expressions are nested in it.
+    """
+
+    __slots__ = ("__weakref__", "depth", "key")
+    key: str
+    depth: int
+    what = "size"
+
+    def text(self) -> tuple[str, int]:
+        """Return the expression as text, and how tightly what is outermost in it binds."""
+        raise NotImplementedError
+
+    def used_after(self) -> str:
+        """Say that it is used after its trace."""
+        return (
+            f"{user_line()}: the {self.what} {self!r} of a trace is used after it; return what "
+            "depends on it from the function"
+        )
+
+    def _refuse(self, asked: str, instead: str) -> NoReturn:
+        if active_graph.get() is None:
+            raise OpenSize(self.used_after())
+        raise OpenSize(
+            f"{user_line()}: the {self.what} {self!r} is not known while a function is traced, and "
+            f"{asked} needs its value; {instead}"
+        )
+
+    def __bool__(self) -> bool:
+        self._refuse(
+            "a decision (if, while, and, or, not, in, max, min)",
+            "write gradtape.where or gradtape.cond for a choice, gradtape.while_loop to repeat, "
+            "gradtape.maximum or gradtape.minimum, or give its TensorSpec the size",
+        )
+
+    def __index__(self) -> int:
+        self._refuse(
+            "Python or NumPy (range, a list, len(), an array)",
+            "compute with gradtape's functions (gradtape.arange, zeros, tile; gradtape.scan or "
+            "while_loop to repeat), or give its TensorSpec the size",
+        )
+
+    def __int__(self) -> int:
+        self._refuse(
+            "int()",
+            "a size is an integer as it is: write n, n // 2, or math.floor, math.ceil or round of "
+            "a number, or give its TensorSpec the size",
+        )
+
+    def __float__(self) -> float:
+        self._refuse(
+            "Python (float(), math)",
+            "write n ** 0.5, n / 2 or a gradtape function of it, or give its TensorSpec the size",
+        )
+
+    def __complex__(self) -> complex:
+        return complex(float(self))
+
+    def __eq__(self, other: object) -> Any:
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        # a table of numbers would not have it, and say so by its default, or by False
+        if is_users_call():
+            self._refuse(
+                "a dictionary or a set",
+                "compare it with the keys in gradtape.cond or where, or give its TensorSpec the "
+                "size",
+            )
+        return hash((type(self), self.key))
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{user_line()}: the {self.what} {self!r} of a trace is not pickled; return it from "
+            "the function, which gives its value"
+        )
+
+    def __repr__(self) -> str:
+        return self.text()[0]
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+
+def key_of(value: Any) -> str:
+    """Return the text that stands for a number or an open one, the same for equal ones."""
+    return value.key if isinstance(value, Open) else repr(value)
+
+
+def checked(key: str, depth: int) -> tuple[str, int]:
+    """Return the key and depth of an expression that is not too long to work with.
+
+    Raises
+    ------
+    TraceError
+        If it is: where a shape rule made it, the size is an unknown of its own.
+    """
+    if len(key) > _LONGEST or depth > _DEEPEST:
+        raise OpenSize(
+            f"{user_line()}: an expression of sizes is longer than a trace works with, for "
+            "instance after many steps of a loop; use gradtape.while_loop, compute with "
+            "gradtape.constant(n), or give its TensorSpec the size"
+        )
+    return key, depth

@@ -1,0 +1,43 @@
+"""Formulas of sizes in files, which strangers wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import Size, Symbol, evaluated
+from .errors import DamagedFile
+from .schema import take
+
+__all__ = ["check_sizes", "without_witnesses"]
+
+_SIZES: tuple[Any, ...] = (int, np.integer, Size)
+
+
+def without_witnesses(
+    inputs: list[Any], params: dict[str, Any], item: Any, where: str
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return what an op is given, and its parameters with sizes in the place of formulas."""
+    count = take(item, "witnesses", int, where) if "witnesses" in item else 0
+    kept = len(inputs) - count
+    if not 0 <= count <= len(inputs) or any(type(x) is not Symbol for x in inputs[kept:]):
+        raise DamagedFile(f"{where}: 'witnesses' does not fit the inputs")
+    witnesses = inputs[kept:]
+    try:
+        found = evaluated(
+            params, [x.shape for x in witnesses], lambda k: witnesses[k].as_size("a size")
+        )
+    except Exception as error:  # of an expression from a stranger, whatever it asks for
+        raise DamagedFile(f"{where}: {error}") from None
+    return inputs[:kept], found
+
+
+def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
+    """Refuse shapes in which something is no size, or is below 0 in every run."""
+    for symbol in outputs:
+        shape: tuple[Any, ...] = symbol.shape or ()
+        for n in shape:
+            if type(n) is bool or not isinstance(n, _SIZES) or (n < 0) is True:
+                raise DamagedFile(f"{where}: not a size: {str(n)[:80]}")
