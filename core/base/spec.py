@@ -91,6 +91,14 @@ class TensorSpec:
         # how many elements are true, for a mask that a trace knows
         self.trues: int | None = None
 
+    @classmethod
+    def of(cls, array: Any) -> TensorSpec:
+        """Return the spec of an array or symbol, whose sizes need no check."""
+        spec = cls.__new__(cls)
+        spec.shape, spec.dtype = array.shape, array.dtype
+        spec.name = spec.names = spec.trues = None
+        return spec
+
     @property
     def ndim(self) -> int | None:
         """The number of axes, ``None`` if unknown."""
@@ -314,8 +322,8 @@ def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
         hint = ""
         if any(n is None for n in sizes):
             hint = (
-                "; None says that a size is unknown: take the size itself, which x.shape[i] is in a "
-                "trace too, or let -1 stand for what is left in reshape"
+                "; None says that a size is unknown: take the size itself, which x.shape[i] is in "
+                "a trace too, or let -1 stand for what is left in reshape"
             )
         raise TypeError(
             f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"

@@ -463,7 +463,7 @@ class Graph(BaseGraph):
 
 
 def _spec_of(symbol: Symbol) -> TensorSpec:
-    spec = TensorSpec(symbol.shape, symbol.dtype)
+    spec = TensorSpec.of(symbol)
     if spec.dtype.kind == "b" and symbol in symbol.graph.constants:
         spec.trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
     return spec

@@ -199,8 +199,8 @@ def test_equal_expressions_that_are_written_differently_are_one(tree: Any, c: in
         assert provably_equal((n + c * d) % d, n % d)
         assert provably_equal(n // -d, -n // d)
     if d > 0:
-        assert provably_equal(n // d // 3, n // (3 * d))
-        assert provably_equal((n // d + c) // 2, (n + c * d) // (2 * d))
+        assert provably_equal(N // d // 3, N // (3 * d))
+        assert provably_equal((N // d + c) // 2, (N + c * d) // (2 * d))
         assert provably_equal(2 * n % (2 * d), 2 * (n % d))
     if is_open(n):
         assert provably_equal(exact_quotient(n * M, M), n)
