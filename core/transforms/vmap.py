@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any, ParamSpec, TypeVar
 
 from ..base.sizes import known_size, provably_equal
@@ -226,7 +225,8 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         if axis is not None and leaf.shape is not None
     }
-    if any((n == m) is False for n, m in combinations(sizes.values(), 2)):
+    best = next(filter(known_size, sizes.values()), next(iter(sizes.values()), None))
+    if any((n == best) is False for n in sizes.values()):
         raise ValueError(f"vmap: the batch sizes of the arguments differ: {sizes}")
     known = [i for i, n in sizes.items() if known_size(n)]
     for i in (*known, *range(len(leaves))):

@@ -5,7 +5,6 @@ A trace has one op that runs the graph of a step; its gradient scans in reverse.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -322,10 +321,11 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
     """Return the number of steps as far as it is known, after a look at rows and at ``length``."""
     sizes = [x.shape[0] for x in rows if x.shape is not None]
     sizes = [n for n in (length, *sizes) if n is not None]
-    for n, m in itertools.combinations(sizes, 2):
-        if (n == m) is False:
-            raise ValueError(f"scan: the lengths differ: {m} and {n}")
-    return next(filter(known_size, sizes), sizes[-1] if sizes else None)
+    best = next(filter(known_size, sizes), sizes[-1] if sizes else None)
+    for n in sizes:
+        if (n == best) is False:
+            raise ValueError(f"scan: the lengths differ: {n} and {best}")
+    return best
 
 
 def _common_length(rows: Sequence[Any], length: Any) -> int:
