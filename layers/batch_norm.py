@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Tensor, Variable, known_size, ops
+from ..core.extend import Tensor, Variable, known_size, ops, unsure
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
@@ -132,7 +132,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         shape = x.array.shape
         if shape is not None:
             self._check(shape)
-            if not known_size(shape[self.axis]):  # one channel would broadcast
+            if unsure(shape) and not known_size(shape[self.axis]):  # one channel would broadcast
                 along = self.axis % len(shape)
                 channels = self.moving_mean.array.shape[0]
                 x = ops["reshape"](x, shape=(*shape[:along], channels, *shape[along + 1 :]))
@@ -157,7 +157,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if any((n == 0) is True for n in shape):
+        if any((n == 0) is True for n in shape) if unsure(shape) else 0 in shape:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"
