@@ -79,7 +79,9 @@ def _difference(found: Evaluation, replayed: Evaluation) -> str:
     """Say what a trace gives that the Python code does not; nothing if there is nothing."""
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
     wrong = [key for key, value in values.items() if _differs(value, others.get(key))]
-    wrong += [key for key in replayed.changed if key not in found.changed]
+    # a variable that is made where it is used is another one whenever Python makes it
+    own = [key for key in replayed.changed if not key.startswith("variable captured/")]
+    wrong += [key for key in own if key not in found.changed]
     if wrong:
         return (
             f"does not give the {', '.join(wrong[:5])} of the Python code: "

@@ -279,6 +279,17 @@ def test_a_trace_that_differs_at_another_batch_is_refused_with_both_results(
         np.testing.assert_array_equal(variable.numpy(), value)
 
 
+def test_a_generator_that_a_function_makes_is_no_difference(tmp_path: Path) -> None:
+    class Draws(Weighted):
+        def __call__(self, x: Any) -> Any:
+            generator = gt.random.Generator(3)
+            generator.set_seed(3)
+            return x + generator.normal(x.shape) * self.w
+
+    module = called(Draws(), (4, 3))
+    assert_alike(reloaded(module, tmp_path), module, *BATCHES)
+
+
 def test_a_python_value_beside_the_tensors_is_compared(tmp_path: Path) -> None:
     class Told(Weighted):
         def __call__(self, x: Any) -> Any:
