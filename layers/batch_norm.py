@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Tensor, Variable, ops
+from ..core.extend import Tensor, Variable, known_size, ops, unsure
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
@@ -111,7 +111,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"it has shape {input_shape}"
             )
         channels = input_shape[self.axis]
-        if channels is None:
+        if not known_size(channels):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): axis {self.axis} of its input must be known "
                 f"when it is first called, got shape {input_shape}"
@@ -132,6 +132,10 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         shape = x.array.shape
         if shape is not None:
             self._check(shape)
+            if unsure(shape) and not known_size(shape[self.axis]):  # one channel would broadcast
+                along = self.axis % len(shape)
+                channels = self.moving_mean.array.shape[0]
+                x = ops["reshape"](x, shape=(*shape[:along], channels, *shape[along + 1 :]))
         if x.array.dtype.kind in "biu":
             x = x.astype(self.moving_mean.dtype)
         if not training or not self.trainable:
@@ -145,7 +149,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         self._move(self.moving_variance, variance)
         return y
 
-    def _check(self, shape: tuple[int | None, ...]) -> None:
+    def _check(self, shape: tuple[Any, ...]) -> None:
         channels = self.moving_mean.array.shape[0]
         outside = not -len(shape) <= self.axis < len(shape)
         if outside or (shape[self.axis] == channels) is False:
@@ -153,7 +157,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if any((n == 0) is True for n in shape):
+        if any((n == 0) is True for n in shape) if unsure(shape) else 0 in shape:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"

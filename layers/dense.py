@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Variable, ops
+from ..core.extend import Variable, known_size, ops
 from . import activations, initializers
 from .layer import Layer
 
@@ -85,7 +85,7 @@ class Dense(Layer, saved_as="layers.Dense"):
 
     def build(self, input_shape: Any) -> None:
         """Make the weights for inputs whose last axis is known."""
-        if not input_shape or input_shape[-1] is None:
+        if not input_shape or not known_size(input_shape[-1]):
             raise ValueError(
                 f"layer {self.name!r} (Dense): the last axis of its input must be known when it is "
                 f"first called, got shape {input_shape}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..core.extend import Stream, key_for_examples, ops
+from ..core.extend import Stream, is_open, key_for_examples, known_size, ops
 from . import activations
 from .initializers import draw_seed
 from .layer import Layer
@@ -139,7 +140,7 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     Raises
     ------
     ValueError
-        If ``name`` is no identifier; when called, if an axis other than the first is unknown.
+        If ``name`` is no identifier; when called, if there is no axis, or their number is unknown.
 
     Examples
     --------
@@ -153,16 +154,15 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     def call(self, x: Any) -> Any:
         """Flatten ``x``, of at least one axis."""
         shape = x.array.shape
-        if shape is None or None in shape[1:] or not shape:
+        if not shape:
             raise ValueError(
-                f"layer {self.name!r} (Flatten): every axis but the first must be known, and there "
-                f"must be a first, got shape {shape}"
+                f"layer {self.name!r} (Flatten): the number of axes must be known, and there must "
+                f"be a first, got shape {shape}"
             )
-        size = 1
-        for n in shape[1:]:
-            size *= n
-        # the batch may be empty or unknown, so it is the size of the rest that is computed
-        return ops["reshape"](x, shape=(-1 if shape[0] is None else shape[0], size))
+        size = prod(shape[1:])
+        # -1 stands for one size, and not beside 0: the batch may be empty, and so may the rest
+        batch = -1 if is_open(shape[0]) and known_size(size) and size else shape[0]
+        return ops["reshape"](x, shape=(batch, size))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""

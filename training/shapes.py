@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, ops
+from ..core.extend import Tensor, as_tensor, ops, provably_equal, same_shape
 
 __all__ = [
     "EPSILON",
@@ -49,7 +49,17 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
 
 def admits(a: Any, b: Any) -> bool:
     """Return whether two shapes may be one, where a trace does not know all sizes."""
-    return len(a) == len(b) and all(None in (m, n) or (m == n) is not False for m, n in zip(a, b))
+    return len(a) == len(b) and all(map(_may_be, a, b))
+
+
+def _may_be(m: Any, n: Any) -> bool:
+    """Return whether two sizes may be equal in a run."""
+    return m is None or n is None or (m == n) is not False
+
+
+def _is_one(n: Any) -> bool:
+    """Return whether a size is known to be 1."""
+    return (n == 1) is True
 
 
 def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
@@ -58,7 +68,7 @@ def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
     Where a trace does not know, each run asks.
     """
     a, b = y_true.shape, y_pred.shape
-    if a is None or b is None:
+    if a is None or b is None or same_shape(a, b):
         return y_true
     message = f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
     if not admits(a, b):
@@ -87,7 +97,7 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 
 def _of_one_rank(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    if high.shape[-1] != 1:
+    if not _is_one(high.shape[-1]):
         return low, high
     if len(low.shape) == 1:
         return ops["expand_dims"](low, axis=-1), high
@@ -97,7 +107,7 @@ def _of_one_rank(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 def column_dropped(x: Tensor, like: Any) -> Tensor:
     """Return ``x`` without its last axis, if that has size 1 and the shape ``like`` lacks it."""
     shape = x.shape
-    if shape is None or like is None or len(shape) != len(like) + 1 or shape[-1] != 1:
+    if None in (shape, like) or len(shape) != len(like) + 1 or not _is_one(shape[-1]):
         return x
     return ops["squeeze"](x, axis=-1)
 
@@ -124,7 +134,7 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 def check_several(name: str, classes: int | None) -> None:
     """Raise if there is but one class: it would always be the right one."""
-    if (classes == 1) is True:
+    if _is_one(classes):
         raise ValueError(
             f"{name}: predictions of a single class are always right; for yes or no in one number "
             "use binary_crossentropy and binary_accuracy"
@@ -153,19 +163,21 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     """
     weight = as_tensor(weight).astype(values.dtype)
     given = weight.shape
-    if weight.ndim == values.ndim + 1 and given[-1] == 1:
+    if weight.ndim == values.ndim + 1 and _is_one(given[-1]):
         weight = ops["squeeze"](weight, axis=-1)
     while 0 < weight.ndim < values.ndim:
         weight = ops["expand_dims"](weight, axis=-1)
     fits = weight.ndim == 0 or (
         weight.ndim == values.ndim
-        and all(m in (n, 1, None) or n is None for m, n in zip(weight.shape, values.shape))
+        and all(_is_one(m) or _may_be(m, n) for m, n in zip(weight.shape, values.shape))
     )
     if not fits:
         raise ValueError(
             f"sample_weight has shape {given}, the values that it weighs have shape "
             f"{values.shape}; give a number for each of them, or for each example"
         )
+    if not all(_is_one(m) or provably_equal(m, n) for m, n in zip(weight.shape, values.shape)):
+        weight = ops["broadcast_to"](weight, shape=values.shape)  # a run refuses more of them
     return weight
 
 

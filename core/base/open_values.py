@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ..errors import TraceError
+from .context import active_graph
 from .unknown import is_users_call, user_line
 
 __all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
@@ -55,7 +56,16 @@ class Open:
         """Return the expression as text, and how tightly what is outermost in it binds."""
         raise NotImplementedError
 
+    def used_after(self) -> str:
+        """Say that it is used after its trace."""
+        return (
+            f"{user_line()}: the {self.what} {self!r} of a trace is used after it; return what "
+            "depends on it from the function"
+        )
+
     def _refuse(self, asked: str, instead: str) -> NoReturn:
+        if active_graph.get() is None:
+            raise OpenSize(self.used_after())
         raise OpenSize(
             f"{user_line()}: the {self.what} {self!r} is not known while a function is traced, and "
             f"{asked} needs its value; {instead}"

@@ -75,10 +75,7 @@ def as_symbol(value: Open, dtypes: Sequence[Any], dtype: Any = None) -> Any:
     """
     graph = active_graph.get()
     if graph is None:
-        raise TraceError(
-            f"{user_line()}: the {value.what} {value!r} of a trace is used after it; return what "
-            "depends on it from the function"
-        )
+        raise TraceError(value.used_after())
     if isinstance(value, Condition):
         dtype = np.dtype(bool) if dtype is None else dtype
     elif dtype is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
-from ..base.sizes import provably_equal
+from ..base.sizes import is_open, provably_equal
 from ..base.spec import Shape, TensorSpec, describe, differ
 from ..base.table import ops
 from ..base.tree import flatten, map_structure, structure
@@ -287,7 +287,7 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
     """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
     tensor = as_tensor(leaf)
     if tensor.dtype != spec.dtype:
-        weak = type(leaf) in SCALARS or isinstance(leaf, (list, tuple))
+        weak = type(leaf) in SCALARS or is_open(leaf) or isinstance(leaf, (list, tuple))
         if not weak:
             raise TypeError(
                 f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "

@@ -16,9 +16,11 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
-from ..base.sizes import is_open
+from ..base.formulas import holds
+from ..base.sizes import Open, is_open
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
+from ..errors import TraceError
 from ..graphs.capture import Closure
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
@@ -338,10 +340,22 @@ def _output(leaf: Any, closure: Closure) -> Any:
     if isinstance(leaf, Variable) or is_open(leaf):  # each run has a value of its own
         leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
+        if holds(_parts(leaf), Open):
+            raise TraceError(
+                f"{closure.graph.name}: it returns {leaf!r}, with a size that each call has anew; "
+                "return the size itself, or a tensor of sizes (gradtape.stack)"
+            )
         return leaf
     graph = closure.graph
     graph.outputs.append(closure.symbol(leaf))
     return Output(len(graph.outputs) - 1)
+
+
+def _parts(leaf: Any) -> Any:
+    """Return what a Python value that may hold sizes is made of."""
+    if isinstance(leaf, slice):
+        return leaf.start, leaf.stop, leaf.step
+    return leaf.shape if isinstance(leaf, TensorSpec) else ()
 
 
 @overload

@@ -26,6 +26,7 @@ from ..base.tree import flatten, pack_like
 from ..ops.dispatch import is_transformed
 from ..tape.broken import severed, tell
 from ..tape.tape import GradientTape
+from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable, exclusive
@@ -213,6 +214,6 @@ def _apart(leaf: Any) -> Any:
 
 
 def _tensors(result: Any) -> list[Any]:
-    """Return the leaves of a result, without those that are None."""
+    """Return the leaves of a result as tensors, without those that are None."""
     leaves = [leaf for leaf in flatten(result) if leaf is not None]
-    return [leaf.value if isinstance(leaf, Variable) else leaf for leaf in leaves]
+    return [leaf.value if isinstance(leaf, Variable) else as_tensor(leaf) for leaf in leaves]

@@ -181,8 +181,8 @@ def same_structure(name: str, what: str, got: Any, other: str, want: Any) -> Non
         )
 
 
-def sizes_of(source: Any, name: str) -> tuple[int, ...]:
+def sizes_of(source: Any, name: str) -> tuple[Any, ...]:
     shape = source.shape
-    if shape is None or None in shape:
-        raise TraceError(f"{name}: the shape of an argument is unknown in this trace: {shape}")
+    if shape is None:
+        raise TraceError(f"{name}: the rank of an argument is unknown in this trace")
     return tuple(shape)

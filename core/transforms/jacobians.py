@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..base.sizes import known_size
 from ..base.spec import unsure
-from ..base.table import ops
+from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
@@ -145,9 +146,7 @@ def jacfwd(
         columns: list[list[Any]] = []
         result = aux = None
         for source in call.sources:
-            shape = source.shape
-            if shape is None:
-                raise TraceError("jacfwd: the rank of an argument is unknown in this trace")
+            shape = sizes_of(source, "jacfwd")
             if unsure(shape):
                 tangents = identity_rows(_handle(source))
             else:
@@ -273,7 +272,7 @@ def jacobian(
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
             raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
         n = prod(sizes_of(source, "jacobian"))
-        if not isinstance(result, Tensor) or prod(sizes_of(result, "jacobian")) != n:
+        if not isinstance(result, Tensor) or (prod(sizes_of(result, "jacobian")) == n) is False:
             raise ValueError(
                 f"jacobian: with structure={structure!r} the result must have as many elements as "
                 f"the argument, {n}; got {getattr(result, 'shape', result)}"
@@ -288,24 +287,32 @@ def jacobian(
     return wrapper
 
 
-def _banded(tape: GradientTape, target: Tensor, source: Any, n: int, width: int) -> Tensor:
+def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int) -> Tensor:
     """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not meet."""
     count = 2 * width + 1
-    seeds = np.zeros((count, n))
-    seeds[np.arange(n) % count, np.arange(n)] = 1
-    rows = rows_beside(seeds.reshape(count, *(target.shape or ())), target)
+    # NumPy's, or a tensor where a run tells how many there are: all that follows is for both
+    columns: Any = np.arange(n) if known_size(n) else public("arange")(n)
+    seeds = columns % count == np.arange(count)[:, None]
+    rows = _beside(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
     if found is None:
-        return Tensor(rows_beside(np.zeros((count, n)), _handle(source)))
-    place = np.arange(n) + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
+        return Tensor(_beside(0 * seeds, _handle(source)))
+    place = columns + np.arange(-width, width + 1)[:, None]  # the row i at [width + i - j, j]
     picked = ops["take_along_axis"](
         ops["reshape"](found, shape=(count, n)),
-        Tensor(rows_beside(place % count, target, np.int64)),
+        Tensor(_beside(place % count, target, np.int64)),
         axis=0,
     )
-    inside = Tensor(rows_beside((place >= 0) & (place < n), target, np.bool_))
+    inside = Tensor(_beside((place >= 0) & (place < n), target, np.bool_))
     result: Tensor = ops["where"](inside, picked, 0.0)
     return result
+
+
+def _beside(values: Any, target: Tensor, dtype: Any = None) -> Any:
+    """Return NumPy's or a trace's values as an array where the target is."""
+    if isinstance(values, Tensor):
+        return values.astype(dtype or target.dtype).array
+    return rows_beside(values, target, dtype)
 
 
 def _check_structure(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, ParamSpec, TypeVar
 
+from ..base.sizes import known_size, provably_equal
 from ..base.spec import unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
@@ -136,11 +136,16 @@ def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> l
         return leaves
     checked = []
     for x, axis in zip(leaves, axes, strict=True):
-        if axis is not None and x.array is not like.array and x.shape is not None:
+        if axis is not None and x.shape is not None and not _as_long(x, like):
             as_long = ops["spread_like"](Tensor(row_of(x.array)), like)
             x = ops["reshape_like"](x, as_long)
         checked.append(x)
     return checked
+
+
+def _as_long(x: Tensor, like: Tensor) -> bool:
+    """Return whether the first axes have one size in every run, as far as a trace can prove it."""
+    return like.shape is not None and provably_equal(x.shape[0], like.shape[0])
 
 
 def _shared_by_all(leaf: Any) -> Any:
@@ -220,9 +225,10 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         if axis is not None and leaf.shape is not None
     }
-    known = {i: n for i, n in sizes.items() if n is not None}
-    if any((n == m) is False for n, m in pairwise(known.values())):
-        raise ValueError(f"vmap: the batch sizes of the arguments differ: {known}")
+    best = next(filter(known_size, sizes.values()), next(iter(sizes.values()), None))
+    if any((n == best) is False for n in sizes.values()):
+        raise ValueError(f"vmap: the batch sizes of the arguments differ: {sizes}")
+    known = [i for i, n in sizes.items() if known_size(n)]
     for i in (*known, *range(len(leaves))):
         if axes[i] is not None:
             return Tensor.with_id(leaves[i].array, 0)

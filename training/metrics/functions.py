@@ -49,12 +49,13 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
         y_true = ops["argmax"](y_true, axis=-1)
     else:
         y_true, y_pred = classes_of("accuracy", y_true, y_pred)
-    return ops["equal"](ops["argmax"](y_pred, axis=-1), y_true)
+    found = ops["argmax"](y_pred, axis=-1)
+    return ops["equal"](found, checked("accuracy", y_true, found))
 
 
 def check_classes(name: str, labels: Any, predictions: Any) -> None:
     """Raise if shapes are none of labels, sparse or one-hot, beside predictions of classes."""
-    if len(predictions) == len(labels) < 2 or predictions[-1:] == (1,):
+    if len(predictions) == len(labels) < 2 or (predictions and (predictions[-1] == 1) is True):
         raise ValueError(
             f"{name}: y_true has shape {labels}, y_pred has shape {predictions}: one number per "
             "example is for yes or no; ask for binary_accuracy, with threshold=0.5 for "

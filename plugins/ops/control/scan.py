@@ -5,7 +5,6 @@ A trace has one op that runs the graph of a step; its gradient scans in reverse.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -322,19 +321,20 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
     """Return the number of steps as far as it is known, after a look at rows and at ``length``."""
     sizes = [x.shape[0] for x in rows if x.shape is not None]
     sizes = [n for n in (length, *sizes) if n is not None]
-    for n, m in itertools.combinations(sizes, 2):
-        if (n == m) is False:
-            raise ValueError(f"scan: the lengths differ: {n} and {m}")
-    return next(filter(known_size, sizes), sizes[-1] if sizes else None)
+    best = next(filter(known_size, sizes), sizes[-1] if sizes else None)
+    for n in sizes:
+        if (n == best) is False:
+            raise ValueError(f"scan: the lengths differ: {n} and {best}")
+    return best
 
 
-def _common_length(rows: Sequence[Any], length: int | None) -> int:
+def _common_length(rows: Sequence[Any], length: Any) -> int:
     """Return the number of steps of a run."""
     steps: int = rows[0].shape[0] if rows else length
-    if steps < 0 or length not in (None, steps) or any(x.shape[0] != steps for x in rows):
-        raise ValueError(
-            f"scan: the lengths differ or are negative: {[x.shape[0] for x in rows]}, {length}"
-        )
+    if length not in (None, steps) or any(x.shape[0] != steps for x in rows):
+        raise ValueError(f"scan: the lengths differ: {[x.shape[0] for x in rows]}, {length}")
+    if steps < 0:
+        raise ValueError(f"scan: length must be at least 0, got {steps}")
     return steps
 
 

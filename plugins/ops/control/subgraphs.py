@@ -52,10 +52,9 @@ def specs_of(graph: Graph, given: Sequence[Any]) -> list[TensorSpec]:
     places = {symbol: i for i, symbol in enumerate(graph.inputs)}
 
     def place(dim: Any) -> tuple[Any, ...]:
-        symbol, axis = graph.homes.get(dim, (None, None))
-        i = places.get(symbol)
-        shape = None if i is None or axis is None else given[i].shape
-        if shape is None or axis >= len(shape) or shape[axis] is None:
+        symbol, axis = graph.homes[dim]
+        i = places[symbol]
+        if axis is None or given[i].shape is None or given[i].shape[axis] is None:
             raise LookupError
         return ("size", i, axis)
 

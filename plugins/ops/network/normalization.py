@@ -66,7 +66,9 @@ def batch_norm_kernel(
     xp: Any, x: Any, gamma: Any, beta: Any, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Any, Any, Any]:
     """Return what is normalised, the mean and the variance."""
-    over, wide, _ = _layout(reals(x), axis)
+    over, wide, count = _layout(reals(x), axis)
+    if not count:  # the mean would be nan, and the moving one from then on
+        raise ValueError(f"batch_norm_training: x of shape {x.shape} has no mean for a channel")
     mean = xp.mean(x, axis=over)  # unlike sum, it does not overflow in half precision
     centred = x - xp.reshape(mean, wide)
     variance = xp.mean(centred * centred, axis=over)
