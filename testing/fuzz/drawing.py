@@ -13,6 +13,7 @@ import numpy as np
 import gradtape as gt
 
 from .program import Array, Line, Program, _helpers
+from .size_templates import SIZES
 from .templates import TEMPLATES, Template
 
 __all__ = ["Draw", "drawn"]
@@ -184,7 +185,11 @@ def _start(rng: random.Random, numbers: np.random.Generator) -> dict[str, Array]
     return found
 
 
-def drawn(seed: int, templates: Iterable[tuple[Template, float]] = TEMPLATES) -> Program:
+#: With their weights: a sixth of the lines computes with sizes.
+ALL = [*TEMPLATES, *((template, 23.0 / len(SIZES)) for template in SIZES)]
+
+
+def drawn(seed: int, templates: Iterable[tuple[Template, float]] = ALL) -> Program:
     """Return the program of a seed: 3 to 25 lines."""
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     inputs = _start(rng, numbers)

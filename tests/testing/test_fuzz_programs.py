@@ -38,13 +38,13 @@ def test_every_template_makes_a_line() -> None:
         "x8": np.array([[0.7]]),
     }
     scope = dict(program._helpers(), **{n: gt.constant(x) for n, x in known.items()})
-    for number, (template, _) in enumerate(drawing.TEMPLATES):
+    for number, (template, _) in enumerate(drawing.ALL):
         for _ in range(60):
             line = drawing._op_line(rng, known, 0, template)
             if line is not None and drawing._run(line, scope) is not None:
                 made.add(number)
                 break
-    missing = [t for i, (t, _) in enumerate(drawing.TEMPLATES) if i not in made]
+    missing = [t for i, (t, _) in enumerate(drawing.ALL) if i not in made]
     assert missing == []
 
 

@@ -1,0 +1,261 @@
+"""Traces with open sizes: asked at several sizes, with the shapes that they infer."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gradtape as gt
+from gradtape.core.extend import (
+    ConcreteFunction,
+    Open,
+    Symbol,
+    evaluated,
+    holds,
+    lowered,
+    plain,
+)
+
+from .measuring import Case, Found, Refused
+from .program import Array
+
+__all__ = ["at_other_sizes", "batched", "misinferred", "saved", "traced", "traces"]
+
+SIZES = (0, 1, 2, 3, 7)
+LARGEST = 400  # elements of an input
+#: How a trace says that it does not take a program.
+REFUSALS = (TypeError, ValueError, gt.errors.TraceError)
+Pairs = Iterator[Any]
+
+
+# -- other sizes -----------------------------------------------------------------------------------
+
+
+def at_other_sizes(case: Case) -> Iterator[Case]:
+    """Yield the case at other sizes of its inputs, those that an eager run takes.
+
+    Axes of one size go on to have one size.
+    """
+    inputs = case.program.inputs
+    drawn = sorted({n for x in inputs.values() for n in x.shape})
+    rng, numbers = random.Random(case.program.seed), np.random.default_rng(case.program.seed)
+    for size in SIZES if drawn else ():
+        others = {n: rng.choice((n, n, *SIZES[1:])) for n in drawn}
+        others[rng.choice(drawn)] = size
+        given = {name: _resized(x, others, numbers) for name, x in inputs.items()}
+        if any(x.size > LARGEST for x in given.values()):
+            continue
+        program = replace(case.program, inputs=given)
+        case.reset()
+        try:
+            case.run(*map(gt.constant, given.values()))
+        except Exception:
+            continue  # an error in the eager run: nothing is promised
+        try:
+            yield Case(program, case.variables)
+        except (ValueError, TypeError, np.linalg.LinAlgError):
+            continue  # a gradient that is refused in words
+
+
+def _resized(x: Array, sizes: dict[int, int], numbers: np.random.Generator) -> Array:
+    shape = tuple(sizes[n] for n in x.shape)
+    made = numbers.uniform(0.15, 1.6, shape) * numbers.choice([-1.0, 1.0], shape)
+    if x.dtype.kind == "c":
+        made = made * np.exp(1j * numbers.uniform(0, 6.28, shape))
+    return np.asarray(made)
+
+
+# -- what a trace infers ---------------------------------------------------------------------------
+
+
+def misinferred(concrete: ConcreteFunction, tensors: Sequence[Any]) -> str | None:
+    """Say which shape or dtype that a trace inferred does not hold for these inputs, if one."""
+    graph = concrete.graph.without_updates()
+    symbols = [*graph.inputs, *(symbol for node in graph.nodes for symbol in node.outputs)]
+    graph.outputs, graph.run = symbols, None
+    found = plain(graph)([x.array for x in tensors])
+    arrays = dict(zip(symbols, found, strict=True))
+    for node in graph.nodes:
+        for symbol in node.outputs:
+            array, name = arrays[symbol], getattr(node.op, "name", "node")
+            shape = known_shape(symbol, arrays)
+            if array.dtype != symbol.dtype:
+                return f"inferred dtype of {name}: {symbol.dtype} for {array.dtype}"
+            if shape is not None and (
+                len(shape) != array.ndim
+                or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True))
+            ):
+                return f"inferred shape of {name}: {symbol.shape} is {shape} for {array.shape}"
+    return None
+
+
+def known_shape(symbol: Symbol, arrays: dict[Symbol, Any]) -> tuple[int | None, ...] | None:
+    """Return a symbol's shape in numbers, from the arrays of a run; None for what they don't tell.
+
+    Parameters
+    ----------
+    symbol
+        A value of a graph.
+    arrays
+        What the symbols of the graph were in a run.
+    """
+    if symbol.shape is None:
+        return None
+    witnesses: list[Any] = []
+
+    def place(dim: Any) -> tuple[Any, ...]:
+        home, axis = symbol.graph.homes.get(dim, (dim.symbol, dim.axis))  # type: ignore[attr-defined]
+        witnesses.append(arrays[home])
+        number = len(witnesses) - 1
+        return ("value", number) if axis is None else ("size", number, axis)
+
+    def known(size: Any) -> int | None:
+        witnesses.clear()
+        try:
+            formula = lowered(size, place)
+        except KeyError:  # of a value that the graph has no more
+            return None
+        shapes = [x.shape for x in witnesses]
+        number: int = evaluated(formula, shapes, lambda k: int(witnesses[k]))
+        return number
+
+    return tuple(known(n) if holds(n, Open) else n for n in symbol.shape)
+
+
+# -- traces ----------------------------------------------------------------------------------------
+
+
+def everything(case: Case) -> Callable[..., Any]:
+    """Return values and both orders as a function of inputs, weights and directions."""
+    n, m = len(case.xs), len(case.weights)
+
+    def run(*given: Any) -> Any:
+        parts = {"weights": given[n : n + m], "directions": given[n + m :]}
+        return tuple(case.orders(*given[:n], **parts))
+
+    return run
+
+
+def arguments(case: Case) -> list[Any]:
+    """Return what :func:`everything` takes."""
+    return [*case.xs, *map(gt.constant, (*case.weights, *case.directions))]
+
+
+def traced(fn: Callable[..., Any], xs: Sequence[Any], unknown: str) -> Any:
+    """Return a traced function of ``xs``, in which ``nothing``, ``sizes`` or ``rank`` is unknown.
+
+    Raises
+    ------
+    Refused
+        If it cannot be traced, and says so.
+    """
+    shapes: list[Any] = [None if unknown == "rank" else [None] * x.ndim for x in xs]
+    if unknown == "nothing":
+        shapes = [x.shape for x in xs]
+    specs = [gt.TensorSpec(s, x.dtype) for s, x in zip(shapes, xs, strict=True)]
+    names = ", ".join(f"a{i}" for i in range(len(xs)))
+    flat = eval(f"lambda {names}: fn({names})", {"fn": fn})
+    made: Any = gt.function(flat, input_signature=specs)
+    if unknown != "nothing":
+        try:
+            made.get_concrete_function()
+        except REFUSALS as error:
+            raise Refused(str(error)) from error
+    return made
+
+
+def _fits(case: Case, other: Case) -> bool:
+    return [w.ndim for w in case.weights] == [w.ndim for w in other.weights]
+
+
+def _asked(case: Case, whole: Any, alone: Any, kind: str) -> Pairs:
+    """Give what the traces of everything and of the program alone find at the sizes of a case."""
+    if whole is not None:
+        case.reset()
+        yield from case.beside(whole(*arguments(case)), f"{kind}, ")
+    case.reset()
+    yield from case.beside(case.orders(*case.xs, run=alone), f"{kind}, taped, ")
+    case.reset()
+    values = case.want[: len(case.weights)]
+    for got, want in zip(alone(*case.xs), values, strict=True):
+        yield Found(f"{kind}, alone", got, want, case=case)
+
+
+def traces(unknown: str) -> Callable[[Case], Pairs]:
+    """Return the mode: everything in a trace, then the program alone, with tapes outside."""
+
+    def mode(case: Case) -> Pairs:
+        case.reset()
+        alone = traced(case.run, case.xs, unknown)
+        case.reset()
+        whole = traced(everything(case), arguments(case), unknown)
+        yield from _asked(case, whole, alone, "compiled")
+        if unknown == "nothing":
+            return
+        for other in (case, *at_other_sizes(case)):
+            fits = unknown == "rank" or _fits(case, other)
+            if other is not case:
+                at = f"traced at {_shapes(case)}, run at {_shapes(other)}"
+                yield from _asked(other, whole if fits else None, alone, at)
+            if fits and not case.program.stateful:
+                concrete = whole.get_concrete_function()
+                said = misinferred(concrete, arguments(other))
+                if said:
+                    raise AssertionError(said)
+
+    return mode
+
+
+def _shapes(case: Case) -> str:
+    return " ".join(str(x.shape) for x in case.xs)
+
+
+def saved(case: Case) -> Pairs:
+    """Saved and loaded, the program alone and with its gradients."""
+    if case.sources:
+        return  # what is loaded has variables of its own
+    unknown = ("nothing", "sizes")[case.program.seed % 2]
+    made = {
+        "alone": traced(case.run, case.xs, unknown),
+        "whole": traced(everything(case), arguments(case), unknown),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.h5"
+        try:
+            gt.save(gt.Module(), path, made, golden=False)
+        except REFUSALS as error:
+            raise Refused(str(error)) from error
+        loaded = gt.load(path).signatures
+    yield from _asked(case, loaded["whole"], loaded["alone"], "loaded")
+    for other in at_other_sizes(case) if unknown == "sizes" else ():
+        whole = loaded["whole"] if _fits(case, other) else None
+        yield from _asked(other, whole, loaded["alone"], f"loaded, run at {_shapes(other)}")
+
+
+def batched(case: Case) -> Pairs:
+    """A trace of ``vmap`` with open sizes, beside a loop."""
+    if case.sources:
+        raise Refused("it has variables")
+    n = len(case.weights)
+    stacked = [gt.stack([x, x]) for x in arguments(case)]
+    whole = traced(gt.vmap(everything(case)), stacked, "sizes")
+    for other in (case, *at_other_sizes(case)):
+        if not _fits(case, other):
+            continue
+        near = replace(
+            other.program,
+            inputs={k: x * (1.0 + 2.0**-9) for k, x in other.program.inputs.items()},
+        )
+        rows = [other, Case(near)]
+        pairs = zip(*(arguments(row) for row in rows), strict=True)
+        got = whole(*(gt.stack(list(pair)) for pair in pairs))
+        want = [gt.stack(list(column)) for column in zip(*(r.want for r in rows), strict=True)]
+        for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+            what = f"traced vmap at {_shapes(other)}, {'value' if i < n else 'gradient'} {i}"
+            yield Found(what, mine, right, case=other)
