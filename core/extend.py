@@ -69,6 +69,7 @@ from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.replay import replay
+from .graphs.run_shapes import shape_in_run
 from .module import (
     Module,
     freeze,
@@ -214,6 +215,7 @@ __all__ = [
     "row_of",
     "same_shape",
     "saved_classes",
+    "shape_in_run",
     "smallest",
     "snake_case",
     "structure",

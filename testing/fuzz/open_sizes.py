@@ -14,12 +14,8 @@ import numpy as np
 import gradtape as gt
 from gradtape.core.extend import (
     ConcreteFunction,
-    Open,
-    Symbol,
-    evaluated,
-    holds,
-    lowered,
     plain,
+    shape_in_run,
 )
 
 from .measuring import Case, Found, Refused
@@ -58,9 +54,12 @@ def at_other_sizes(case: Case) -> Iterator[Case]:
         except Exception:
             continue  # an error in the eager run: nothing is promised
         try:
-            yield Case(program, case.variables)
+            other = Case(program, case.variables)
         except (ValueError, TypeError, np.linalg.LinAlgError):
             continue  # a gradient that is refused in words
+        # how far nan spreads on the way back is not promised
+        if not size or all(np.isfinite(y.numpy()).all() for y in other.want):
+            yield other
 
 
 def _resized(x: Array, sizes: dict[int, int], numbers: np.random.Generator) -> Array:
@@ -84,7 +83,7 @@ def misinferred(concrete: ConcreteFunction, tensors: Sequence[Any]) -> str | Non
     for node in graph.nodes:
         for symbol in node.outputs:
             array, name = arrays[symbol], getattr(node.op, "name", "node")
-            shape = known_shape(symbol, arrays)
+            shape = shape_in_run(symbol, arrays)
             if array.dtype != symbol.dtype:
                 return f"inferred dtype of {name}: {symbol.dtype} for {array.dtype}"
             if shape is not None and (
@@ -93,39 +92,6 @@ def misinferred(concrete: ConcreteFunction, tensors: Sequence[Any]) -> str | Non
             ):
                 return f"inferred shape of {name}: {symbol.shape} is {shape} for {array.shape}"
     return None
-
-
-def known_shape(symbol: Symbol, arrays: dict[Symbol, Any]) -> tuple[int | None, ...] | None:
-    """Return a symbol's shape in numbers, from the arrays of a run; None for what they don't tell.
-
-    Parameters
-    ----------
-    symbol
-        A value of a graph.
-    arrays
-        What the symbols of the graph were in a run.
-    """
-    if symbol.shape is None:
-        return None
-    witnesses: list[Any] = []
-
-    def place(dim: Any) -> tuple[Any, ...]:
-        home, axis = symbol.graph.homes.get(dim, (dim.symbol, dim.axis))  # type: ignore[attr-defined]
-        witnesses.append(arrays[home])
-        number = len(witnesses) - 1
-        return ("value", number) if axis is None else ("size", number, axis)
-
-    def known(size: Any) -> int | None:
-        witnesses.clear()
-        try:
-            formula = lowered(size, place)
-        except KeyError:  # of a value that the graph has no more
-            return None
-        shapes = [x.shape for x in witnesses]
-        number: int = evaluated(formula, shapes, lambda k: int(witnesses[k]))
-        return number
-
-    return tuple(known(n) if holds(n, Open) else n for n in symbol.shape)
 
 
 # -- traces ----------------------------------------------------------------------------------------
@@ -240,8 +206,8 @@ def saved(case: Case) -> Pairs:
 
 def batched(case: Case) -> Pairs:
     """A trace of ``vmap`` with open sizes, beside a loop."""
-    if case.sources:
-        raise Refused("it has variables")
+    if case.program.stateful:
+        raise Refused("it assigns to a variable")
     n = len(case.weights)
     stacked = [gt.stack([x, x]) for x in arguments(case)]
     whole = traced(gt.vmap(everything(case)), stacked, "sizes")
@@ -252,9 +218,14 @@ def batched(case: Case) -> Pairs:
             other.program,
             inputs={k: x * (1.0 + 2.0**-9) for k, x in other.program.inputs.items()},
         )
-        rows = [other, Case(near)]
+        rows = [other, Case(near, case.variables)]
         pairs = zip(*(arguments(row) for row in rows), strict=True)
-        got = whole(*(gt.stack(list(pair)) for pair in pairs))
+        together = [gt.stack(list(pair)) for pair in pairs]
+        try:
+            got = whole(*together)
+        except Exception:
+            gt.vmap(everything(case))(*together)  # it raises, too, and a batch is no loop then
+            raise
         want = [gt.stack(list(column)) for column in zip(*(r.want for r in rows), strict=True)]
         for i, (mine, right) in enumerate(zip(got, want, strict=True)):
             what = f"traced vmap at {_shapes(other)}, {'value' if i < n else 'gradient'} {i}"

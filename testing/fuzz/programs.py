@@ -99,7 +99,8 @@ def _smallest(program: Program, mode: str) -> Program:
     """Return the program reduced, wrong in the same mode and way."""
     kind = _kind(next((said for _, said in wrong(program, [mode])), ""))
     return reduced(
-        program, lambda other: any(_kind(said) == kind for _, said in wrong(other, [mode]))
+        program,
+        lambda other: (mode, kind) in ((m, _kind(said)) for m, said in wrong(other, [mode])),
     )
 
 
