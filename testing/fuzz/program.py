@@ -33,7 +33,8 @@ def paired(x, y):
 def nested_rule(x):
     return cubed(gt.sin(x)), lambda g: 3.0 * g * gt.sin(x) ** 2 * gt.cos(x)""",
     "noise": """def noise(shape):
-    from gradtape.core.extend import ops
+    from gradtape.core.extend import as_shape, ops
+    shape = as_shape(shape, "noise")
     return ops["random_normal"](gt.constant([7, 3]), shape=shape, dtype="float64")""",
 }
 

@@ -1,4 +1,4 @@
-"""What the fuzzer of programs found in traces of open sizes: each gives what the eager run gives."""
+"""What the fuzzer found in traces of open sizes: each gives what the eager run gives."""
 
 from __future__ import annotations
 
