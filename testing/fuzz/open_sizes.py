@@ -34,7 +34,7 @@ Pairs = Iterator[Any]
 # -- other sizes -----------------------------------------------------------------------------------
 
 
-def at_other_sizes(case: Case) -> Iterator[Case]:
+def at_other_sizes(case: Case, sizes: Sequence[int] = SIZES) -> Iterator[Case]:
     """Yield the case at other sizes of its inputs, those that an eager run takes.
 
     Axes of one size go on to have one size.
@@ -42,7 +42,7 @@ def at_other_sizes(case: Case) -> Iterator[Case]:
     inputs = case.program.inputs
     drawn = sorted({n for x in inputs.values() for n in x.shape})
     rng, numbers = random.Random(case.program.seed), np.random.default_rng(case.program.seed)
-    for size in SIZES if drawn else ():
+    for size in sizes if drawn else ():
         others = {n: rng.choice((n, n, *SIZES[1:])) for n in drawn}
         others[rng.choice(drawn)] = size
         given = {name: _resized(x, others, numbers) for name, x in inputs.items()}
@@ -58,8 +58,9 @@ def at_other_sizes(case: Case) -> Iterator[Case]:
             other = Case(program, case.variables)
         except (ValueError, TypeError, np.linalg.LinAlgError):
             continue  # a gradient that is refused in words
-        # how far nan spreads on the way back is not promised
-        if not size or all(np.isfinite(y.numpy()).all() for y in other.want):
+        # how far nan spreads on the way back is not promised; the mean of nothing is nan
+        promised = other.want if size else other.want[len(other.weights) :]
+        if all(np.isfinite(y.numpy()).all() for y in promised):
             yield other
 
 
@@ -165,25 +166,25 @@ def traces(unknown: str) -> Callable[[Case], Pairs]:
         yield from _asked(case, whole, alone, "compiled")
         if unknown == "nothing":
             return
-        yield from _held(case, whole)
-        for other in at_other_sizes(case):
+        _hold(case, whole)
+        # without a rank, no rule can provide for nothing along an axis
+        for other in at_other_sizes(case, SIZES[1:] if unknown == "rank" else SIZES):
             fits = unknown == "rank" or _fits(case, other)
             at = f"traced at {_shapes(case)}, run at {_shapes(other)}"
             with suppress(np.linalg.LinAlgError):  # singular, or nearly so
                 yield from _asked(other, whole if fits else None, alone, at)
                 if fits:
-                    yield from _held(other, whole)
+                    _hold(other, whole)
 
     return mode
 
 
-def _held(case: Case, whole: Any) -> Pairs:
-    """Give an error if a trace infers what does not hold at the sizes of a case."""
+def _hold(case: Case, whole: Any) -> None:
+    """Raise an error if a trace infers what does not hold at the sizes of a case."""
     if not case.program.stateful:
         said = misinferred(whole.get_concrete_function(), arguments(case))
         if said:
             raise AssertionError(said)
-    yield from ()
 
 
 def _shapes(case: Case) -> str:
