@@ -41,7 +41,7 @@ def shape_in_run(symbol: Symbol, arrays: Mapping[Symbol, Any]) -> tuple[int | No
 
     def known(size: Any) -> int | None:
         if not isinstance(size, Open):
-            return size  # type: ignore[no-any-return]
+            return size
         witnesses.clear()
         try:
             formula = lowered(size, place)

@@ -104,8 +104,8 @@ def everything(case: Case) -> Callable[..., Any]:
     n, m = len(case.xs), len(case.weights)
 
     def run(*given: Any) -> Any:
-        parts = {"weights": given[n : n + m], "directions": given[n + m :]}
-        return tuple(case.orders(*given[:n], **parts))
+        weights, directions = given[n : n + m], given[n + m :]
+        return tuple(case.orders(*given[:n], weights=weights, directions=directions))
 
     return run
 
