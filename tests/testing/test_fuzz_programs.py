@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import gradtape as gt
 from gradtape.testing.fuzz import drawing, program, programs
 from gradtape.testing.fuzz.commands import main
 from gradtape.testing.fuzz.modes import MODES
+from gradtape.testing.fuzz.open_sizes import misinferred
 from gradtape.testing.fuzz.shrinking import reduced
 from gradtape.testing.fuzz.size_templates import SIZES
 from gradtape.testing.fuzz.templates import TEMPLATES
@@ -71,3 +73,42 @@ def test_reducing_keeps_what_fails() -> None:
     small = reduced(drawn, lambda other: "gt.sin(" in other.source())
     assert len(small.lines) == 1
     assert all(x.size == 1 for x in small.inputs.values())
+
+
+def of_rows(text: str) -> program.Program:
+    x = np.array([[0.3, 0.7], [0.9, -0.4]])
+    line = program.Line("v0", text, ("x0",))
+    return program.Program({"x0": x}, {}, (line,), ("v0",))
+
+
+@pytest.mark.parametrize("mode", ["unknown sizes", "vmap of unknown sizes"])
+def test_a_trace_that_is_wrong_at_another_size_is_found(mode: str) -> None:
+    frozen = of_rows("{0} * (2.0 if str({0}.shape[0]) in '2mn' else 3.0)")
+    ((found, said),) = programs.wrong(frozen, [mode])
+    assert found == mode
+    assert "value is" in said
+    assert list(programs.wrong(of_rows("{0} / {0}.shape[0]"), [mode])) == []
+
+
+def test_a_shape_that_was_inferred_wrong_is_found() -> None:
+    x = gt.constant(np.ones((2, 3)))
+    signature = [gt.TensorSpec([None, 3], x.dtype)]
+    traced = gt.function(lambda x: gt.concatenate([x, x[1:]]), input_signature=signature)
+    concrete = traced.get_concrete_function()
+    assert misinferred(concrete, [x]) is None
+    (made,) = concrete.graph.outputs
+    rows, columns = made.shape
+    made.shape = (rows + 1, columns)
+    said = misinferred(concrete, [x])
+    assert said is not None
+    assert said.startswith("inferred shape of concatenate: (2*n, 3) is (4, 3) for (3, 3)")
+
+
+def test_refusals_are_counted_by_their_text() -> None:
+    refusals = Counter[str]()
+    refused = of_rows("{0} if {0}.shape[0] > 1 else {0} * 2.0")
+    assert list(programs.wrong(refused, ["unknown sizes"], refusals=refusals)) == []
+    ((text, count),) = refusals.items()
+    assert count == 1
+    assert text.startswith("unknown sizes: ")
+    assert "is not known while a function is traced" in text
