@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .sizes import Size
-from .spec import as_size
+from .sizes import Size, as_size
 
 __all__ = ["encode_index"]
 

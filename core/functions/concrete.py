@@ -10,8 +10,8 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
-from ..base.sizes import is_open, provably_equal
-from ..base.spec import Shape, TensorSpec, describe, differ
+from ..base.sizes import Shape, is_open, same_size, sizes_differ
+from ..base.spec import TensorSpec, describe
 from ..base.table import ops
 from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
@@ -307,7 +307,7 @@ def _is_sure(spec: TensorSpec, x: Tensor) -> bool:
     if spec.shape is None or x.shape is None:
         return spec.shape is None
     return all(
-        want is None or provably_equal(want, n) for want, n in zip(spec.shape, x.shape, strict=True)
+        want is None or same_size(want, n) for want, n in zip(spec.shape, x.shape, strict=True)
     )
 
 
@@ -326,7 +326,7 @@ def held_to(x: Tensor, shape: Shape) -> Tensor:
     if x.shape is None:
         x = ops["transpose"](x, axes=tuple(range(len(shape))))  # which other ranks do not take
     for axis, want in enumerate(shape):
-        if want is not None and not provably_equal(want, x.shape[axis]):
+        if want is not None and not same_size(want, x.shape[axis]):
             # one axis at a time: none makes up for another
             x = ops["reshape"](x, shape=(*x.shape[:axis], want, *x.shape[axis + 1 :]))
     return x
@@ -344,7 +344,7 @@ def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
             place = f"{size} in axis {axis} of {argument}"
             sizes = known.setdefault(name, {})
             for other, where in sizes.items():
-                if differ(other, size):
+                if sizes_differ(other, size):
                     equal = "sizes of one name are equal in a call"
                     return f"size {name!r} is {where} and {place}; {equal}"
             sizes.setdefault(size, place)

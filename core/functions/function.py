@@ -16,8 +16,7 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
-from ..base.formulas import holds
-from ..base.sizes import Open, is_open
+from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..errors import TraceError

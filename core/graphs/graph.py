@@ -16,9 +16,8 @@ import numpy as np
 
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
-from ..base.formulas import dims_of, holds, lowered
-from ..base.sizes import Dim, Open, OpenSize, Size, alone
-from ..base.spec import TensorSpec, blunt
+from ..base.sizes import Dim, Open, OpenSize, Size, alone, blunt, dims_of, holds, lowered
+from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..base.context import active_graph
-from ..base.formulas import planned
 from ..base.operators import ArrayOperators
-from ..base.sizes import Dim, Size, alone
-from ..base.spec import Shape, as_size, describe
+from ..base.sizes import Dim, Shape, Size, alone, as_size, planned
+from ..base.spec import describe
 from ..tensors.op import Op
 from .integers import Integers
 

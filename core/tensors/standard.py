@@ -33,9 +33,8 @@ from numpy import (
 )
 
 from ..base.dtypes import default_complex_dtype, default_dtype
-from ..base.sizes import is_open
-from ..base.spec import Shape, as_shape
-from ..base.spec import broadcast_shapes as broadcast
+from ..base.sizes import Shape, as_shape, is_open
+from ..base.sizes import broadcast_shapes as broadcast
 from ..base.table import face, ops
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order

@@ -12,7 +12,7 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import provably_equal
+from ....core.extend import same_size
 from ....training import losses as native
 from ....training.shapes import of_one_rank
 from ..names import adapts, lookup
@@ -80,7 +80,7 @@ def aligned(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Any, Any]
 
 
 def _in_shape(x: Any, shape: list[Any]) -> Any:
-    alike = all(map(provably_equal, x.shape, shape))
+    alike = all(map(same_size, x.shape, shape))
     return x if alike else gradtape.broadcast_to(x, shape)
 
 

@@ -18,6 +18,7 @@ from ....core.extend import (
     is_transformed,
     known_size,
     largest,
+    sizes_differ,
 )
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
@@ -396,7 +397,7 @@ def split(
     free = [i for i, n in enumerate(parts) if known_size(n) and n == -1]
     for i in free[:1]:
         parts[i] = whole - sum(parts) - 1
-    if (sum(parts) == whole) is False or any((n < 0) is True for n in parts):
+    if sizes_differ(sum(parts), whole) or any((n < 0) is True for n in parts):
         raise ValueError(f"split: sizes {parts} of axis {axis} of shape {value.shape}")
     along = axis % len(value.shape)
     shape = [sum(parts) if i == along else None for i in _range(len(value.shape))]

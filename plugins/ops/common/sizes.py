@@ -7,20 +7,18 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import as_size, is_open, known_size, largest, ops
+from ....core.extend import as_size, is_open, known_size, largest, ops, same_size
 from .op_builders import op
 
 __all__ = [
     "agreed",
     "as_sizes",
-    "at_least",
     "empty",
     "ensured",
     "ensured_alike",
     "fixed",
     "never_empty",
     "open_among",
-    "unlike",
 ]
 
 
@@ -62,11 +60,6 @@ def fixed(n: Any, name: str, what: str) -> Any:
     return n
 
 
-def unlike(n: Any, m: Any) -> bool:
-    """Return whether two sizes are known to differ; None may be any size."""
-    return n is not None and m is not None and (n == m) is False
-
-
 def agreed(*sizes: Any) -> Any:
     """Return the one size that several, which must be equal, are: a known one, if there is one."""
     return next(
@@ -74,14 +67,9 @@ def agreed(*sizes: Any) -> Any:
     )
 
 
-def at_least(least: Any, n: Any) -> Any:
-    """Return a size, but no less than ``least``."""
-    return largest(least, n) if is_open(n) or is_open(least) else max(least, n)
-
-
 def empty(shape: Any) -> bool:
     """Return whether an array of a shape is known to have no elements."""
-    return shape is not None and any((n == 0) is True for n in shape)
+    return shape is not None and any(same_size(n, 0) for n in shape)
 
 
 def never_empty(x: Any, axes: tuple[int, ...]) -> Any:
@@ -89,7 +77,7 @@ def never_empty(x: Any, axes: tuple[int, ...]) -> Any:
     open_axes = tuple(i for i in axes if is_open(x.shape[i]))
     if not open_axes:
         return x
-    sizes = tuple(at_least(1, x.shape[i]) for i in open_axes)
+    sizes = tuple(largest(1, x.shape[i]) for i in open_axes)
     return ops["crop_or_pad"](x, sizes=sizes, axes=open_axes)
 
 

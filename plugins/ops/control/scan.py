@@ -29,6 +29,7 @@ from ....core.extend import (
     ops,
     pack_like,
     replay,
+    sizes_differ,
     structure,
     unsure,
 )
@@ -323,7 +324,7 @@ def _known_length(rows: Sequence[Any], length: Any) -> Any:
     sizes = [n for n in (length, *sizes) if n is not None]
     best = next(filter(known_size, sizes), sizes[-1] if sizes else None)
     for n in sizes:
-        if (n == best) is False:
+        if sizes_differ(n, best):
             raise ValueError(f"scan: the lengths differ: {n} and {best}")
     return best
 

@@ -18,6 +18,7 @@ from ....core.extend import (
     known_size,
     ops,
     rank_of,
+    sizes_differ,
 )
 from ..common.axes import axis_number, one_axis, reduced_axes
 from ..common.batching import along, batch_axes, together
@@ -62,7 +63,7 @@ def _one_size(sizes: Iterable[Any]) -> tuple[Any, bool]:
     """Return the size that arrays have in common, a known one if any, and whether it may be one."""
     given = [n for n in sizes if n is not None]
     size = next(filter(known_size, given), given[0] if given else None)
-    return size, not any((n == size) is False for n in given)
+    return size, not any(sizes_differ(n, size) for n in given)
 
 
 def _split_like(xp: Any, x: Any, *likes: Any, axis: int) -> tuple[Any, ...]:

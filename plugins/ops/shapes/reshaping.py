@@ -17,6 +17,7 @@ from ....core.extend import (
     is_open,
     known_size,
     rank_of,
+    sizes_differ,
 )
 from ..common.axes import as_axis, axis_over, reduced_axes
 from ..common.batching import batch_axes, leading
@@ -36,7 +37,7 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
         return tuple(None if i in free else n for i, n in enumerate(shape)), x.dtype
     size = prod(x.shape)
     if is_open(size) or is_open(known):
-        fits = bool(free) or (size == known) is not False
+        fits = bool(free) or not sizes_differ(size, known)
     else:
         fits = not size % known if free and known else size == known
     if not fits:
@@ -210,7 +211,7 @@ def _squeezed(shape: Any, axis: Any) -> Any:
         return None if open_ones else tuple(n for n in shape if n != 1)
     gone = reduced_axes(axis, len(shape), "squeeze")
     for i in gone:
-        if shape[i] is not None and (shape[i] == 1) is False:
+        if shape[i] is not None and sizes_differ(shape[i], 1):
             raise ValueError(
                 f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 can go"
             )

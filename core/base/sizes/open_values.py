@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from ..errors import TraceError
-from .context import active_graph
-from .unknown import is_users_call, user_line
+from ...errors import TraceError
+from ..context import active_graph
+from ..unknown import is_users_call, user_line
 
 __all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
 

@@ -11,10 +11,12 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .size_terms import ordered_terms
-from .sizes import Compound, Dim, Open, Size, is_open, largest, smallest
+from .arithmetic import largest, smallest
+from .open_values import Open
+from .terms import Compound, Dim, ordered_terms
+from .values import Size
 
-__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
+__all__ = ["KINDS", "Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
 
 # how large the integers of a formula may be: a file may say anything
 _MOST_BITS = 4096
@@ -66,23 +68,6 @@ def _product(*factors: Any) -> Any:
     return result
 
 
-def _largest(*values: Any) -> Any:
-    return _extreme(max, largest, values)
-
-
-def _smallest(*values: Any) -> Any:
-    return _extreme(min, smallest, values)
-
-
-def _extreme(known: Callable[..., Any], unsettled: Callable[..., Any], values: Any) -> Any:
-    """Return the extreme of numbers as NumPy does: a float if one is, NaN if one is."""
-    if any(map(is_open, values)):
-        return unsettled(*values)
-    if any(type(x) is float for x in values):
-        return next((x for x in values if x != x), float(known(values)))
-    return known(values)
-
-
 def _whole(comparison: Any) -> Any:
     return comparison * 1  # True is 1; one that is open becomes a size
 
@@ -103,8 +88,8 @@ KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "trunc": (1, math.trunc),
     "round": (1, round),
     "int": (1, _whole),
-    "max": (None, _largest),
-    "min": (None, _smallest),
+    "max": (None, largest),
+    "min": (None, smallest),
     "&": (2, operator.and_),
     "|": (2, operator.or_),
     "^": (2, operator.xor),
