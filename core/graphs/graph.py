@@ -238,21 +238,22 @@ class Graph(BaseGraph):
         TypeError, ValueError
             If the shape rule refuses the inputs.
         """
-        inputs = tuple(self.adopt(array) for array in arrays)
+        inputs = tuple(map(self.adopt, arrays))
         settings = {**op.defaults, **params}
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
-        witnesses: dict[Symbol, int] = {}
-        if holds(tuple(settings.values()), Open):  # before the outputs, which may tell sizes too
-            settings = lowered(settings, lambda dim: self._placed(dim, witnesses))
+        held, witnesses = settings, dict[Symbol, int]()
+        if settings and holds(settings, Open):  # before the outputs, which may tell sizes too
+            held = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
-            Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
+            [Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])]
         )
-        known = known_integers(op, inputs, {**op.defaults, **params}, outputs, self.constants)
-        for symbol, integers in zip(outputs, known, strict=True):
-            symbol.integers = integers
+        if outputs and outputs[0].dtype.kind == "i":
+            known = known_integers(op, inputs, settings, outputs, self.constants)
+            for symbol, integers in zip(outputs, known, strict=True):
+                symbol.integers = integers
         given = (*inputs, *witnesses)
-        self.nodes.append(Node(op, given, settings, outputs, several, len(witnesses)))
+        self.nodes.append(Node(op, given, held, outputs, several, len(witnesses)))
         return list(outputs) if several else outputs[0]
 
     def _placed(self, dim: Dim, witnesses: dict[Symbol, int]) -> tuple[Any, ...]:

@@ -152,13 +152,17 @@ def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any
     return value
 
 
+# which hold nothing: a trace asks at each node
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
 def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
     """Return whether a parameter is, or contains, something of ``kind``."""
-    if type(value) in (tuple, list):
-        return any(holds(item, kind) for item in value)
     if type(value) is dict:
-        return any(holds(item, kind) for item in value.values())
-    return isinstance(value, kind)
+        value = value.values()
+    elif type(value) not in (tuple, list):
+        return isinstance(value, kind)
+    return any(type(item) not in _PLAIN and holds(item, kind) for item in value)
 
 
 def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:
