@@ -73,6 +73,8 @@ def as_size(n: Any, name: str) -> Any:
     TypeError
         If it is no integer.
     """
+    if type(n) is int:
+        return n
     if isinstance(n, Size):
         return n.as_plain()
     if getattr(getattr(n, "array", None), "traced", False):
