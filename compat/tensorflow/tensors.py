@@ -259,7 +259,7 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
     return held_in_runs(x, wanted)
 
 
-def together(a: Any, b: Any) -> Any:
+def broadcast_size(a: Any, b: Any) -> Any:
     """Return the size that two sizes have together; None if they have none."""
     if same_size(a, b) or (known_size(b) and b == 1):
         return a

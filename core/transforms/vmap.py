@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from ..base.sizes import known_size, same_size, sizes_differ, unsure
+from ..base.sizes import agreed, known_size, same_size, sizes_differ, unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
 from ..batches.batched import has_level, row_of, running_level
@@ -224,7 +224,7 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         if axis is not None and leaf.shape is not None
     }
-    best = next(filter(known_size, sizes.values()), next(iter(sizes.values()), None))
+    best = agreed(*sizes.values())
     if any(sizes_differ(n, best) for n in sizes.values()):
         raise ValueError(f"vmap: the batch sizes of the arguments differ: {sizes}")
     known = [i for i, n in sizes.items() if known_size(n)]

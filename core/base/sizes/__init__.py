@@ -10,6 +10,7 @@ from .formulas import KINDS, Formula, dims_of, evaluated, holds, lowered, planne
 from .open_values import Open, OpenSize, is_open, known_size
 from .shapes import (
     Shape,
+    agreed,
     as_shape,
     as_size,
     blunt,
@@ -32,6 +33,7 @@ __all__ = [
     "OpenSize",
     "Shape",
     "Size",
+    "agreed",
     "alone",
     "apart",
     "as_shape",

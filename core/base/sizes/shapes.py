@@ -12,6 +12,7 @@ from .values import Size
 
 __all__ = [
     "Shape",
+    "agreed",
     "as_shape",
     "as_size",
     "blunt",
@@ -43,6 +44,12 @@ def same_shape(a: Any, b: Any) -> bool:
         return a is not None and bool(a == b)
     except OpenSize:
         return False
+
+
+def agreed(*sizes: Any) -> Any:
+    """Return the one size that several, which must be equal, are: a known one, if there is one."""
+    given = [n for n in sizes if n is not None]
+    return next(filter(known_size, given), given[0] if given else None)
 
 
 def shapes_differ(a: Any, b: Any) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import as_size, is_open, known_size, largest, ops, same_size
+from ....core.extend import as_size, is_open, largest, ops, same_size
 from .op_builders import op
 
 __all__ = [
-    "agreed",
     "as_sizes",
+    "elements",
     "empty",
     "ensured",
     "ensured_alike",
@@ -60,11 +61,9 @@ def fixed(n: Any, name: str, what: str) -> Any:
     return n
 
 
-def agreed(*sizes: Any) -> Any:
-    """Return the one size that several, which must be equal, are: a known one, if there is one."""
-    return next(
-        (n for n in sizes if known_size(n)), next((n for n in sizes if n is not None), None)
-    )
+def elements(shape: Any) -> Any:
+    """Return how many elements an array of a shape has; None if a size or the rank is unknown."""
+    return None if shape is None or any(n is None for n in shape) else prod(shape)
 
 
 def empty(shape: Any) -> bool:

@@ -19,6 +19,7 @@ from ....core.extend import (
     GradientTape,
     Tensor,
     TensorSpec,
+    agreed,
     as_size,
     as_tensor,
     exact_quotient,
@@ -31,7 +32,6 @@ from ..common.batching import leading
 from ..common.gradients import as_like
 from ..common.kernels import reals
 from ..common.op_builders import named, op
-from ..common.sizes import agreed
 
 __all__ = ["batch_normalization", "group_normalization", "layer_normalization"]
 

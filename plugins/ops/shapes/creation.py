@@ -11,6 +11,7 @@ from ....core.extend import (
     NONDIFF,
     Operators,
     Shared,
+    Size,
     Tensor,
     UnaryOp,
     as_dtype,
