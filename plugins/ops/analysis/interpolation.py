@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, among, beside, broadcast_shapes, ops, same_shape, shapes_differ
+from ....core.extend import Tensor, among, beside, broadcast_shapes, ops
 from ..common.axes import axis_of, part_of
 from ..common.blending import blended
 from ..common.dtypes import as_floating, inexact
@@ -71,10 +71,7 @@ def interp(
     if any(shape is not None and (len(shape) != 1 or empty(shape)) for shape in shapes):
         raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
     broadcast_shapes(*shapes, op="interp")
-    if shapes_differ(*shapes):
-        raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
-    if None not in shapes and not same_shape(*shapes):
-        fp = ensured_alike(fp, xp.shape, f"interp: xp and fp must have one size, got {shapes}")
+    fp = ensured_alike(fp, xp.shape, f"interp: xp and fp must have one size, got shapes {shapes}")
     # in double precision: coordinates near to each other, or many periods away, lose it all else
     dtype = np.result_type(x.dtype, xp.dtype, fp.dtype)
     x, xp = (ops["cast"](v, dtype="float64") for v in (x, xp))

@@ -122,7 +122,16 @@ def ensured(x: Any, condition: Any, message: str) -> Any:
 
 
 def ensured_alike(x: Any, shape: Any, message: str) -> Any:
-    """Return ``x`` if its shape is ``shape``, as far as each is known, of the same rank."""
+    """Return ``x`` if its shape is ``shape``; where a trace does not know, each run asks.
+
+    Raises
+    ------
+    ValueError
+        If it is not. An unknown rank is not asked for.
+    """
+    if x.shape is None or shape is None:
+        return x
+    _checked(len(x.shape) == len(shape), message)
     for n, m in zip(x.shape, shape, strict=True):
         x = ensured(x, n == m, message)
     return x

@@ -103,8 +103,6 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
     axes = reduced_axes(axis, x.ndim, "average")
     want = tuple(x.shape[i] for i in axes)
     words = f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
-    if shapes_differ(weights.shape, want):
-        raise ValueError(words)
     weights = ensured_alike(weights, want, words)
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     others = tuple(i for i in range(x.ndim) if i not in axes)
