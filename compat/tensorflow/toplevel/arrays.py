@@ -257,7 +257,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 
 @adapts("broadcast_shapes")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
-    """Return the shape that two shapes have broadcast_size, as a tensor of integers."""
+    """Return the shape that two shapes have together, as a tensor of integers."""
     shapes = sizes(shape_x, "broadcast_dynamic_shape"), sizes(shape_y, "broadcast_dynamic_shape")
     joined = [broadcast_size(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
     if None in [n for n in joined if not isinstance(n, Size)]:
@@ -267,7 +267,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
 
 @adapts("broadcast_shapes")
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
-    """Return the shape that two shapes have broadcast_size, None for what a trace does not know."""
+    """Return the shape that two shapes have together, None for what a trace does not know."""
     joined = broadcast_shapes(tuple(shape_x), tuple(shape_y), op="broadcast_static_shape")
     return TensorShape(joined)
 
