@@ -10,7 +10,7 @@ import numpy as np
 from .dtypes import as_dtype, default_dtype
 from .sizes import Shape, Size, shapes_differ
 
-__all__ = ["TensorSpec", "describe"]
+__all__ = ["InputSpec", "TensorSpec", "describe"]
 
 # What files hold.
 _LONGEST_NAME = 1024
@@ -53,7 +53,7 @@ class TensorSpec:
     (TensorSpec(('batch', 3), 'float32'), (None, 3), ('batch', None))
     """
 
-    __slots__ = ("dtype", "name", "names", "shape", "trues")
+    __slots__ = ("dtype", "name", "names", "shape")
 
     def __init__(
         self,
@@ -71,16 +71,6 @@ class TensorSpec:
         self.shape: Shape = None if sizes is None else tuple(_dimension(n) for n in sizes)
         self.dtype: np.dtype[Any] = default_dtype() if dtype is None else as_dtype(dtype)
         self.name = name
-        # how many elements are true, for a mask that a trace knows
-        self.trues: int | None = None
-
-    @classmethod
-    def of(cls, array: Any) -> TensorSpec:
-        """Return the spec of an array or symbol, whose sizes need no check."""
-        spec = cls.__new__(cls)
-        spec.shape, spec.dtype = array.shape, array.dtype
-        spec.name = spec.names = spec.trues = None
-        return spec
 
     @property
     def ndim(self) -> int | None:
@@ -126,6 +116,23 @@ class TensorSpec:
 
     def __str__(self) -> str:
         return describe(self.dims, self.dtype)
+
+
+class InputSpec(TensorSpec):
+    """What a shape rule is told of an input: the shape of a symbol, whose sizes need no check.
+
+    Attributes
+    ----------
+    trues
+        How many elements of a mask are true, where the trace knows it.
+    """
+
+    __slots__ = ("trues",)
+
+    def __init__(self, symbol: Any, trues: int | None = None) -> None:
+        self.shape, self.dtype = symbol.shape, symbol.dtype
+        self.name = self.names = None
+        self.trues = trues
 
 
 def describe(shape: Shape, dtype: Any) -> str:

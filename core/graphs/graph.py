@@ -17,7 +17,7 @@ import numpy as np
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
 from ..base.sizes import Dim, Open, OpenSize, Size, alone, blunt, dims_of, holds, lowered
-from ..base.spec import TensorSpec
+from ..base.spec import InputSpec, TensorSpec
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
@@ -462,11 +462,11 @@ class Graph(BaseGraph):
         return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
 
-def _spec_of(symbol: Symbol) -> TensorSpec:
-    spec = TensorSpec.of(symbol)
-    if spec.dtype.kind == "b" and symbol in symbol.graph.constants:
-        spec.trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
-    return spec
+def _spec_of(symbol: Symbol) -> InputSpec:
+    trues = None
+    if symbol.dtype.kind == "b" and symbol in symbol.graph.constants:
+        trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
+    return InputSpec(symbol, trues)
 
 
 def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
@@ -478,7 +478,7 @@ def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
         return op.infer(*specs, **settings)
     except OpenSize:
         for spec in specs:
-            if isinstance(spec, TensorSpec):
+            if isinstance(spec, InputSpec):
                 spec.shape = blunt(spec.shape)
         return op.infer(*specs, **settings)
 

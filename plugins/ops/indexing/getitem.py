@@ -99,7 +99,7 @@ def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
         size = sizes.pop(0)
         if sizes_differ(n, size):
             raise IndexError(f"getitem: a mask of shape {part.shape} does not fit shape {shape}")
-    return (part.trues,)
+    return (getattr(part, "trues", None),)
 
 
 def _sliced(size: Any, part: slice) -> Any:
