@@ -1,0 +1,83 @@
+"""Programs as users write them that once meant something else in a trace than in Python."""
+
+from __future__ import annotations
+
+import fractions
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+D = "float64"
+
+
+def traced(function: Any, *shapes: Any) -> Any:
+    return gt.function(function, input_signature=[gt.TensorSpec(s, D) for s in shapes])
+
+
+def by_match(x: Any) -> Any:
+    match x.shape:
+        case (int() as n, _):
+            return n * x
+    return x
+
+
+KINDS = {
+    "int": lambda x: 2 * x if isinstance(x.shape[0], int) else x,
+    "not a float": lambda x: 2 * x if isinstance(x.shape[0], float) else x,
+    "integers of NumPy too": lambda x: 2 * x if isinstance(x.size, (int, np.integer)) else x,
+    "Integral": lambda x: 2 * x if isinstance(x.shape[0] + 1, numbers.Integral) else x,
+    "a half is a float": lambda x: 2 * x if isinstance(x.shape[0] / 2, float) else x,
+    "a comparison is a bool": lambda x: 2 * x if isinstance(x.shape[0] > 2, bool) else x,
+    "np.isscalar": lambda x: 2 * x if np.isscalar(x.shape[0]) else x,
+    "match": by_match,
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_size_is_of_the_kind_that_it_is_in_eager_code(name: str) -> None:
+    function = traced(KINDS[name], [None, 2])
+    for n in (1, 3):
+        x = gt.constant(np.arange(2.0 * n).reshape(n, 2))
+        np.testing.assert_array_equal(function(x), KINDS[name](x))
+
+
+ATTRIBUTES = {
+    ".bit_length": lambda x: gt.zeros(1 << (x.shape[0] - 1).bit_length()),
+    ".is_integer": lambda x: 2 * x if (x.shape[0] / 2).is_integer() else x,
+    ".real": lambda x: x * x.shape[0].real,
+    ".numerator": lambda x: x * float(fractions.Fraction(x.shape[0], 2)),
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTES)
+def test_what_only_pythons_numbers_have_is_refused_in_words(name: str) -> None:
+    with pytest.raises(gt.errors.TraceError, match=rf"not known .* and {name} needs its value"):
+        traced(ATTRIBUTES[name], [None])(gt.ones(3, D))
+
+
+def test_what_pythons_numbers_do_not_have_is_missing_in_a_trace_too() -> None:
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'numpy'"):
+        traced(lambda x: x * x.shape[0].numpy(), [None])(gt.ones(3, D))
+
+
+RANKS = {
+    "equal shapes": lambda x, y: 2 * x if x.shape == y.shape else x,
+    "no axes": lambda x, y: 2 * x if x.shape == () else x,
+    "truth": lambda x, y: 2 * x if x.shape else x,
+    "gt.shape": lambda x, y: 2 * x if gt.shape(x) == gt.shape(y) else x,
+    "an axis": lambda x, y: x * x.shape[0],
+    "number of axes": lambda x, y: x * len(x.shape),
+    "product": lambda x, y: x / math.prod(x.shape),
+    "another shape": lambda x, y: gt.zeros((*x.shape, 1)),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_a_shape_of_open_rank_is_refused_in_words(name: str) -> None:
+    with pytest.raises(gt.errors.TraceError, match="shape .its rank is open.* is not known"):
+        traced(RANKS[name], None, None)(gt.ones((2, 3), D), gt.ones(3, D))
