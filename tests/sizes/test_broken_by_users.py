@@ -81,3 +81,45 @@ RANKS = {
 def test_a_shape_of_open_rank_is_refused_in_words(name: str) -> None:
     with pytest.raises(gt.errors.TraceError, match="shape .its rank is open.* is not known"):
         traced(RANKS[name], None, None)(gt.ones((2, 3), D), gt.ones(3, D))
+
+
+@gt.function(input_signature=[gt.TensorSpec(["b", 3], D), gt.TensorSpec(["b"], D)])
+def of_one_batch(x: Any, y: Any) -> Any:
+    assert x.shape[0] == y.shape[0]
+    return gt.sum(x) + gt.sum(y) / y.shape[0]
+
+
+@gt.function(input_signature=[gt.TensorSpec(["b", "b"], D)])
+def of_square(x: Any) -> Any:
+    return gt.sum(x) / x.shape[0]
+
+
+@gt.function(input_signature=[gt.TensorSpec([2, 3], D)])
+def of_two(x: Any) -> Any:
+    assert x.shape[0] == 2
+    return gt.sum(x)
+
+
+SIGNED = {
+    "sizes of one name": lambda x, y: of_one_batch(x, y),
+    "sizes of one name in one argument": lambda x, y: of_square(gt.outer(x[:, 0], y)),
+    "a known size": lambda x, y: of_two(x) + gt.sum(y),
+    "a known size, of a transpose": lambda x, y: of_two(gt.transpose(gt.transpose(x))) + gt.sum(y),
+    "a concrete function": lambda x, y: of_one_batch.get_concrete_function()(x, y),
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 2), (2, 1), (3, 3), (0, 0), (0, 1), (4, 3)])
+def test_the_signature_of_a_function_holds_inside_a_trace(
+    name: str, sizes: tuple[int, int]
+) -> None:
+    def outcome(function: Any) -> Any:
+        x, y = gt.ones((sizes[0], 3), D), gt.ones(sizes[1], D)
+        try:
+            return function(x, y).numpy()
+        except (ValueError, ZeroDivisionError):
+            return "refused"
+
+    expected = outcome(SIGNED[name])
+    np.testing.assert_array_equal(outcome(traced(SIGNED[name], [None, 3], [None])), expected)
