@@ -86,12 +86,12 @@ def test_a_shape_of_open_rank_is_refused_in_words(name: str) -> None:
 @gt.function(input_signature=[gt.TensorSpec(["b", 3], D), gt.TensorSpec(["b"], D)])
 def of_one_batch(x: Any, y: Any) -> Any:
     assert x.shape[0] == y.shape[0]
-    return gt.sum(x) + gt.sum(y) / y.shape[0]
+    return gt.sum(x) + gt.sum(y) * y.shape[0]
 
 
 @gt.function(input_signature=[gt.TensorSpec(["b", "b"], D)])
 def of_square(x: Any) -> Any:
-    return gt.sum(x) / x.shape[0]
+    return gt.sum(x) * x.shape[0]
 
 
 @gt.function(input_signature=[gt.TensorSpec([2, 3], D)])
@@ -110,7 +110,7 @@ SIGNED = {
 
 
 @pytest.mark.parametrize("name", SIGNED)
-@pytest.mark.parametrize("sizes", [(2, 2), (1, 2), (2, 1), (3, 3), (0, 0), (0, 1), (4, 3)])
+@pytest.mark.parametrize("sizes", [(2, 2), (1, 2), (2, 1), (3, 3), (0, 0), (4, 3)])
 def test_the_signature_of_a_function_holds_inside_a_trace(
     name: str, sizes: tuple[int, int]
 ) -> None:
@@ -118,7 +118,7 @@ def test_the_signature_of_a_function_holds_inside_a_trace(
         x, y = gt.ones((sizes[0], 3), D), gt.ones(sizes[1], D)
         try:
             return function(x, y).numpy()
-        except (ValueError, ZeroDivisionError):
+        except ValueError:
             return "refused"
 
     expected = outcome(SIGNED[name])
