@@ -170,9 +170,13 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
         try:
             traced = function.get_concrete_function(*general[0], **general[1])
         except Exception as error:
-            if sizes == "open":
-                _needs_sizes(where, error, function, (args, kwargs), shapes)
-            raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+            together = _of_one_batch(general, shapes) if sizes == "open" else None
+            found = None if together is None else _traced(function, *together)
+            if found is None:
+                if sizes == "open":
+                    _needs_sizes(where, error, function, (args, kwargs), shapes)
+                raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+            traced = found
         concrete.append(traced)
         seen.append(shapes)
     return SavedFunction("__call__", where, signature, concrete, original, sizes, seen)
@@ -327,6 +331,28 @@ def _merged(known: Any, tree: Any) -> Any:
             a = TensorSpec(shape, a.dtype)
         leaves.append(a)
     return pack_like(known, leaves)
+
+
+def _traced(function: Function[..., Any], args: Any, kwargs: Any) -> ConcreteFunction | None:
+    try:
+        return function.get_concrete_function(*args, **kwargs)
+    except Exception:  # why it failed before is what is told
+        return None
+
+
+def _of_one_batch(call: Any, seen: Sequence[Shapes]) -> Any:
+    """Return a call whose tensors have one size of a batch, if they had in each call; or None."""
+    firsts = [{shape[0] for shape in shapes if shape} for shapes in seen]
+    several = sum(isinstance(leaf, TensorSpec) and bool(leaf.shape) for leaf in flatten(call)) > 1
+    if not several or any(len(sizes) != 1 for sizes in firsts):
+        return None
+    return pack_like(call, [_named_batch(leaf) for leaf in flatten(call)])
+
+
+def _named_batch(leaf: Any) -> Any:
+    if not isinstance(leaf, TensorSpec) or not leaf.shape:
+        return leaf
+    return TensorSpec(("batch", *leaf.shape[1:]), leaf.dtype, leaf.name)
 
 
 def _batched(leaf: Any) -> Any:

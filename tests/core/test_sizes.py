@@ -364,8 +364,11 @@ def test_a_size_that_a_narrow_dtype_cannot_hold_raises_as_eagerly() -> None:
 def test_what_would_ask_for_its_value_names_the_line_the_size_and_the_way(
     asked: Any, advice: str
 ) -> None:
+    def function(x: Any) -> Any:
+        return asked(x.shape[0])
+
     with pytest.raises(gt.errors.TraceError, match=rf"test_sizes\.py:\d+: .*n.*{advice}"):
-        asked(N)
+        traced(function)(gt.ones(2))
 
 
 def test_a_division_by_zero_names_the_line_and_the_size() -> None:

@@ -85,7 +85,7 @@ SAMPLES = {
     "crop_or_pad_like": [Sample(WIDE, real(4, 2), axes=(0, 1)), Sample(Z, real(2, 5), axes=(1,))],
     "concatenate": [Sample(X, WIDE[:2, :1], axis=1), Sample(X, Z), Sample(X)],
     "stack": [Sample(X, X[::-1], axis=1), Sample(X, Z)],
-    "array_split": [Sample(WIDE, count=3, axis=1), Sample(Z, count=3, axis=0)],
+    "split_unevenly": [Sample(WIDE, count=3, axis=1), Sample(Z, count=3, axis=0)],
     "size_value": [Sample(V, value=3, dtype="int64"), Sample(V, value=0.5, dtype="float32")],
     "split": [
         Sample(WIDE, sections=2, axis=1),

@@ -347,7 +347,7 @@ def test_einsum_takes_numbers() -> None:
     ids=["concatenate", "poly", "roots"],
 )
 def test_what_numpy_iterates_over_says_what_is_not_known(f: Any) -> None:
-    with pytest.raises(TypeError, match=r"len\(\) is not known while a function is traced"):
+    with pytest.raises(TypeError, match=r"rows, .* is not known while a function is traced"):
         gt.function(f, input_signature=[UNKNOWN])(gt.constant(M[0]))
 
 

@@ -144,17 +144,12 @@ def test_a_roll_along_one_axis_twice_adds_up(shift: Any, axis: Any) -> None:
     in_every_mode(lambda x: gt.roll(x, shift, axis), x)
 
 
-def test_broadcasting_to_sizes_that_a_trace_does_not_know_is_refused_in_words() -> None:
+def test_broadcasting_to_a_rank_that_a_trace_does_not_know_is_refused_in_words() -> None:
     x, y = gt.constant(np.ones(3)), gt.constant(np.ones((2, 3)))
-    specs = [gt.TensorSpec([None], "float64"), gt.TensorSpec([None, None], "float64")]
-    for f in (
-        lambda x, y: gt.broadcast_to(x, y.shape),
-        lambda x, y: gt.broadcast_to(x, (2, x.shape[0])),
-    ):
-        for last in (specs[1], gt.TensorSpec(None, "float64")):
-            traced = gt.function(f, input_signature=[specs[0], last])
-            with pytest.raises(gt.errors.TraceError, match=r"broadcast_to: .*broadcast_arrays"):
-                traced(x, y)
+    specs = [gt.TensorSpec([None], "float64"), gt.TensorSpec(None, "float64")]
+    traced = gt.function(lambda x, y: gt.broadcast_to(x, y.shape), input_signature=specs)
+    with pytest.raises(gt.errors.TraceError, match=r"broadcast_to: .*broadcast_arrays"):
+        traced(x, y)
     way = gt.function(
         lambda x, y: gt.broadcast_arrays(x, y)[0],
         input_signature=[gt.TensorSpec([None], "float64"), gt.TensorSpec(None, "float64")],

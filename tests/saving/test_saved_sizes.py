@@ -484,6 +484,23 @@ def test_a_part_that_is_called_by_itself_is_refused_as_a_whole_module_is(tmp_pat
     assert_alike(loaded.part, holder.part, 4)
 
 
+def test_inputs_of_one_batch_may_rely_on_it(tmp_path: Path) -> None:
+    class Pair(gt.Module):
+        def __call__(self, x: Any, y: Any) -> Any:
+            assert x.shape[0] == y.shape[0], "one batch"
+            return gt.concatenate([x, y], axis=1) / x.shape[0]
+
+    module = Pair()
+    module(sample(4, 2), sample(4, 3))
+    gt.save(module, tmp_path / "pair.h5")
+    loaded = gt.load(tmp_path / "pair.h5")
+    for n in (1, 2, 7):
+        x, y = sample(n, 2), sample(n, 3)
+        np.testing.assert_array_equal(loaded(x, y), module(x, y))
+    with pytest.raises(ValueError, match="batch"):
+        loaded(sample(2, 2), sample(3, 3))
+
+
 def test_sizes_is_open_or_seen(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='sizes is "open" or "seen", got \'any\''):
         gt.save(gt.Module(), tmp_path / "a.h5", sizes="any")

@@ -245,7 +245,7 @@ def _array_split_spec(x: TensorSpec, *, count: int, axis: int) -> list[tuple[Any
 
 
 _array_split = op(
-    "array_split",
+    "split_unevenly",
     _array_split_kernel,
     vjp=lambda gs, inputs, outputs, needed, count, axis: [F.concatenate(*gs, axis=axis)],
     shapes_only=("x", "out"),
