@@ -5,6 +5,7 @@ from __future__ import annotations
 import fractions
 import math
 import numbers
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,3 +124,25 @@ def test_the_signature_of_a_function_holds_inside_a_trace(
 
     expected = outcome(SIGNED[name])
     np.testing.assert_array_equal(outcome(traced(SIGNED[name], [None, 3], [None])), expected)
+
+
+class Recurrent(gt.Module):
+    """Takes a state, or starts with one of zeros."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = gt.Variable(np.full((3, 3), 0.1))
+
+    @gt.function
+    def __call__(self, x: Any, state: Any = None) -> Any:
+        state = gt.zeros((x.shape[0], 3), D) if state is None else state
+        return gt.tanh(state @ self.weights + x)
+
+
+def test_a_module_called_with_and_without_an_optional_tensor_is_saved(tmp_path: Path) -> None:
+    module, x = Recurrent(), gt.ones((2, 3), D)
+    module(x, module(x))
+    gt.save(module, tmp_path / "recurrent.h5")
+    loaded = gt.load(tmp_path / "recurrent.h5")
+    np.testing.assert_array_equal(loaded(x), module(x))
+    np.testing.assert_array_equal(loaded(x, x), module(x, x))
