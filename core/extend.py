@@ -21,30 +21,33 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
-from .base.formulas import Formula, evaluated, holds, lowered
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
+    Formula,
     Open,
-    Size,
-    apart,
-    exact_quotient,
-    is_open,
-    known_size,
-    largest,
-    provably_equal,
-    smallest,
-)
-from .base.spec import (
     Shape,
-    TensorSpec,
+    Size,
+    agreed,
+    apart,
     as_shape,
     as_size,
     blunt,
     broadcast_shapes,
-    describe,
+    evaluated,
+    exact_quotient,
+    holds,
+    is_open,
+    known_size,
+    largest,
+    lowered,
     same_shape,
+    same_size,
+    shapes_differ,
+    sizes_differ,
+    smallest,
     unsure,
 )
+from .base.spec import TensorSpec, describe
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
 from .base.unknown import line_of, user_line
@@ -149,6 +152,7 @@ __all__ = [
     "Written",
     "active_graph",
     "active_tapes",
+    "agreed",
     "among",
     "apart",
     "as_batched",
@@ -205,7 +209,6 @@ __all__ = [
     "ops",
     "pack_like",
     "plain",
-    "provably_equal",
     "public",
     "rank_of",
     "recording_to",
@@ -214,8 +217,11 @@ __all__ = [
     "replay",
     "row_of",
     "same_shape",
+    "same_size",
     "saved_classes",
     "shape_in_run",
+    "shapes_differ",
+    "sizes_differ",
     "smallest",
     "snake_case",
     "structure",

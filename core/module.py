@@ -14,7 +14,8 @@ import numpy as np
 
 from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
-from .base.spec import TensorSpec, blunt, unsure
+from .base.sizes import blunt, unsure
+from .base.spec import TensorSpec
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import Function

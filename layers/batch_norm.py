@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Tensor, Variable, known_size, ops, unsure
+from ..core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
 from .layer import Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
@@ -152,12 +152,12 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     def _check(self, shape: tuple[Any, ...]) -> None:
         channels = self.moving_mean.array.shape[0]
         outside = not -len(shape) <= self.axis < len(shape)
-        if outside or (shape[self.axis] == channels) is False:
+        if outside or sizes_differ(shape[self.axis], channels):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if any((n == 0) is True for n in shape) if unsure(shape) else 0 in shape:
+        if any(same_size(n, 0) for n in shape) if unsure(shape) else 0 in shape:
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, and "
                 "so no mean"

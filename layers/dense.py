@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.extend import Variable, known_size, ops
+from ..core.extend import Variable, known_size, ops, sizes_differ
 from . import activations, initializers
 from .layer import Layer
 
@@ -101,7 +101,7 @@ class Dense(Layer, saved_as="layers.Dense"):
         kernel = self.kernel
         array = x.array
         shape = array.shape
-        if shape is not None and (not shape or (shape[-1] == kernel.array.shape[0]) is False):
+        if shape is not None and (not shape or sizes_differ(shape[-1], kernel.array.shape[0])):
             raise ValueError(
                 f"layer {self.name!r} (Dense): expected inputs of shape "
                 f"(..., {kernel.shape[0]}), got {shape}; its kernel has shape {kernel.shape}"

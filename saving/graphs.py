@@ -21,14 +21,13 @@ from ..core.extend import (
     Read,
     Refusal,
     Registry,
-    Shape,
     Symbol,
     TensorSpec,
     Variable,
     Written,
     blunt,
     is_differentiable,
-    known_size,
+    shapes_differ,
     to_numpy,
     tracing_into,
 )
@@ -374,8 +373,8 @@ class GraphReader:
             raise DamagedFile(f"{where}: op {name!r} does not make one step")
         outputs = result if isinstance(result, list) else [result]
         check_sizes(outputs, f"{where}: op {name!r}")
-        if [x.dtype for x in outputs] != [x.dtype for x in claimed] or not all(
-            _agree(x.shape, y.shape) for x, y in zip(outputs, claimed, strict=True)
+        if [x.dtype for x in outputs] != [x.dtype for x in claimed] or any(
+            shapes_differ(x.shape, y.shape) for x, y in zip(outputs, claimed, strict=True)
         ):
             raise DamagedFile(
                 f"{where}: op {name!r} gives {', '.join(map(str, outputs))}, "
@@ -416,7 +415,7 @@ class GraphReader:
         if (
             type(value) is not Symbol
             or value.dtype != variable.dtype
-            or not _agree(value.shape, variable.shape)
+            or shapes_differ(value.shape, variable.shape)
         ):
             raise DamagedFile(f"{where}: a value of another shape or dtype is assigned")
         if graph.parent is not None:
@@ -449,23 +448,14 @@ class GraphReader:
         if [(blunt(x.shape), x.dtype) for x in backward.inputs] != expected:
             raise DamagedFile(f"{place}: the inputs of its gradient are not what it is given")
         targets = [x for x, c in zip(inputs[n:m], connected, strict=True) if c]
-        if len(backward.outputs) != len(targets) or not all(
-            _agree(g.shape, x.shape) and (g.dtype == x.dtype or not is_differentiable(x.dtype))
+        if len(backward.outputs) != len(targets) or any(
+            shapes_differ(g.shape, x.shape) or (g.dtype != x.dtype and is_differentiable(x.dtype))
             for g, x in zip(backward.outputs, targets, strict=True)
         ):
             raise DamagedFile(f"{place}: the outputs of its gradient do not fit its arguments")
         backward.captures = list(saved)
         kind = CustomGradient(label, results, arguments, backward, tuple(connected))
         return graph.custom(kind, inputs[:n], inputs[n:m], saved)
-
-
-def _agree(a: Shape, b: Shape) -> bool:
-    """Return whether a tensor could have both shapes."""
-    if a is None or b is None:
-        return True
-    return len(a) == len(b) and all(
-        not known_size(n) or not known_size(m) or n == m for n, m in zip(a, b, strict=True)
-    )
 
 
 def read_spec(record: Any, where: str) -> TensorSpec:

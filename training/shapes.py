@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, ops, provably_equal, same_shape
+from ..core.extend import Tensor, as_tensor, ops, same_shape, same_size, shapes_differ, sizes_differ
 
 __all__ = [
     "EPSILON",
-    "admits",
     "alike",
     "check_several",
     "checked",
@@ -47,21 +46,6 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
     return checked(name, y_true, y_pred), y_pred
 
 
-def admits(a: Any, b: Any) -> bool:
-    """Return whether two shapes may be one, where a trace does not know all sizes."""
-    return len(a) == len(b) and all(map(_may_be, a, b))
-
-
-def _may_be(m: Any, n: Any) -> bool:
-    """Return whether two sizes may be equal in a run."""
-    return m is None or n is None or (m == n) is not False
-
-
-def _is_one(n: Any) -> bool:
-    """Return whether a size is known to be 1."""
-    return (n == 1) is True
-
-
 def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
     """Return the labels; raise if their shape is not that of the predictions.
 
@@ -71,7 +55,7 @@ def checked(name: str, y_true: Tensor, y_pred: Tensor) -> Tensor:
     if a is None or b is None or same_shape(a, b):
         return y_true
     message = f"{name}: y_true has shape {a}, y_pred has shape {b}; give both the same shape"
-    if not admits(a, b):
+    if shapes_differ(a, b):
         raise ValueError(message)
     for fits in [n == m for n, m in zip(a, b)]:
         if fits is not True:
@@ -97,7 +81,7 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 
 def _of_one_rank(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    if not _is_one(high.shape[-1]):
+    if not same_size(high.shape[-1], 1):
         return low, high
     if len(low.shape) == 1:
         return ops["expand_dims"](low, axis=-1), high
@@ -107,7 +91,7 @@ def _of_one_rank(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 def column_dropped(x: Tensor, like: Any) -> Tensor:
     """Return ``x`` without its last axis, if that has size 1 and the shape ``like`` lacks it."""
     shape = x.shape
-    if None in (shape, like) or len(shape) != len(like) + 1 or not _is_one(shape[-1]):
+    if None in (shape, like) or len(shape) != len(like) + 1 or not same_size(shape[-1], 1):
         return x
     return ops["squeeze"](x, axis=-1)
 
@@ -134,7 +118,7 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 def check_several(name: str, classes: int | None) -> None:
     """Raise if there is but one class: it would always be the right one."""
-    if _is_one(classes):
+    if same_size(classes, 1):
         raise ValueError(
             f"{name}: predictions of a single class are always right; for yes or no in one number "
             "use binary_crossentropy and binary_accuracy"
@@ -163,20 +147,22 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     """
     weight = as_tensor(weight).astype(values.dtype)
     given = weight.shape
-    if weight.ndim == values.ndim + 1 and _is_one(given[-1]):
+    if weight.ndim == values.ndim + 1 and same_size(given[-1], 1):
         weight = ops["squeeze"](weight, axis=-1)
     while 0 < weight.ndim < values.ndim:
         weight = ops["expand_dims"](weight, axis=-1)
     fits = weight.ndim == 0 or (
         weight.ndim == values.ndim
-        and all(_is_one(m) or _may_be(m, n) for m, n in zip(weight.shape, values.shape))
+        and all(
+            same_size(m, 1) or not sizes_differ(m, n) for m, n in zip(weight.shape, values.shape)
+        )
     )
     if not fits:
         raise ValueError(
             f"sample_weight has shape {given}, the values that it weighs have shape "
             f"{values.shape}; give a number for each of them, or for each example"
         )
-    if not all(_is_one(m) or provably_equal(m, n) for m, n in zip(weight.shape, values.shape)):
+    if not all(same_size(m, 1) or same_size(m, n) for m, n in zip(weight.shape, values.shape)):
         weight = ops["broadcast_to"](weight, shape=values.shape)  # a run refuses more of them
     return weight
 

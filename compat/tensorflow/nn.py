@@ -6,7 +6,7 @@ from typing import Any
 
 import gradtape
 
-from ...core.extend import as_size
+from ...core.extend import as_size, sizes_differ
 from .dtypes import cast
 from .images import (
     avg_pool,
@@ -206,7 +206,7 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
     first = data_format is not None and data_format.startswith("NC")
     shape = value.shape
     channels = None if shape is None else shape[1 if first else -1]
-    if bias.ndim != 1 or (bias.shape[0] == channels) is False:
+    if bias.ndim != 1 or sizes_differ(bias.shape[0], channels):
         raise ValueError(f"bias_add: bias of shape {bias.shape} for a value of shape {shape}")
     if first:
         bias = gradtape.reshape(bias, (-1,) + (1,) * (len(shape) - 2))

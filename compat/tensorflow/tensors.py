@@ -22,7 +22,8 @@ from ...core.extend import (
     flatten,
     known_size,
     largest,
-    provably_equal,
+    same_size,
+    sizes_differ,
     smallest,
 )
 from ...core.extend import (
@@ -252,15 +253,15 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
             f"{op}: the rank of {x!r} is unknown in this trace; give its TensorSpec a shape"
         )
     wanted = tuple(n if want is None else want for want, n in zip(shape, x.shape, strict=False))
-    differs = [(want == n) is False for want, n in zip(wanted, x.shape, strict=False)]
+    differs = [sizes_differ(want, n) for want, n in zip(wanted, x.shape, strict=False)]
     if len(shape) != len(x.shape) or any(differs):
         raise ValueError(f"{op}: expected shape {tuple(shape)}, got {x.shape}")
     return held_in_runs(x, wanted)
 
 
-def together(a: Any, b: Any) -> Any:
+def broadcast_size(a: Any, b: Any) -> Any:
     """Return the size that two sizes have together; None if they have none."""
-    if provably_equal(a, b) or (known_size(b) and b == 1):
+    if same_size(a, b) or (known_size(b) and b == 1):
         return a
     if known_size(a):
         return b if a == 1 else None if known_size(b) else a

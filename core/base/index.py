@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .sizes import Size
-from .spec import as_size
+from .sizes import Size, as_size
 
 __all__ = ["encode_index"]
 
@@ -37,4 +36,4 @@ def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any,
 
 
 def _bound(n: Any) -> Any:
-    return None if n is None else as_size(n, "getitem")
+    return n if n is None or type(n) is int else as_size(n, "getitem")

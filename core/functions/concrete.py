@@ -10,8 +10,8 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
-from ..base.sizes import is_open, provably_equal
-from ..base.spec import Shape, TensorSpec, describe, differ
+from ..base.sizes import Shape, is_open, same_size, sizes_differ
+from ..base.spec import TensorSpec, describe
 from ..base.table import ops
 from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
@@ -90,7 +90,7 @@ class ConcreteFunction:
         """Run on arguments of the traced structure."""
         tensors = self.fitted(args, kwargs)
         if active_graph.get() is not None:  # which need not know all that this trace relies on
-            tensors = [held_to(x, spec.shape) for x, spec in zip(tensors, self.specs, strict=True)]
+            tensors = held(tensors, self.specs)
         return self.call_flat(tensors)
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
@@ -307,7 +307,7 @@ def _is_sure(spec: TensorSpec, x: Tensor) -> bool:
     if spec.shape is None or x.shape is None:
         return spec.shape is None
     return all(
-        want is None or provably_equal(want, n) for want, n in zip(spec.shape, x.shape, strict=True)
+        want is None or same_size(want, n) for want, n in zip(spec.shape, x.shape, strict=True)
     )
 
 
@@ -326,10 +326,32 @@ def held_to(x: Tensor, shape: Shape) -> Tensor:
     if x.shape is None:
         x = ops["transpose"](x, axes=tuple(range(len(shape))))  # which other ranks do not take
     for axis, want in enumerate(shape):
-        if want is not None and not provably_equal(want, x.shape[axis]):
+        if want is not None and not same_size(want, x.shape[axis]):
             # one axis at a time: none makes up for another
             x = ops["reshape"](x, shape=(*x.shape[:axis], want, *x.shape[axis + 1 :]))
     return x
+
+
+def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]:
+    """Return tensors that fit specs, and names in these, in each run.
+
+    Parameters
+    ----------
+    tensors
+        Tensors that may fit, as far as the trace knows them.
+    specs
+        A spec for each.
+    """
+    sizes: dict[str | None, Any] = {}
+    result = []
+    for x, spec in zip(tensors, specs, strict=True):
+        x = held_to(x, spec.shape)
+        if spec.names is not None:
+            named = zip(spec.names, x.shape, strict=True)
+            wanted = [None if name is None else sizes.setdefault(name, n) for name, n in named]
+            x = held_to(x, tuple(wanted))
+        result.append(x)
+    return result
 
 
 def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
@@ -344,7 +366,7 @@ def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
             place = f"{size} in axis {axis} of {argument}"
             sizes = known.setdefault(name, {})
             for other, where in sizes.items():
-                if differ(other, size):
+                if sizes_differ(other, size):
                     equal = "sizes of one name are equal in a call"
                     return f"size {name!r} is {where} and {place}; {equal}"
             sizes.setdefault(size, place)

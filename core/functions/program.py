@@ -13,8 +13,7 @@ from typing import Any
 
 from ..base.context import recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
-from ..base.formulas import dims_of
-from ..base.sizes import Size, known_size
+from ..base.sizes import Size, dims_of, known_size
 from ..base.spec import TensorSpec
 from ..base.table import F
 from ..batches.batched import Batched, as_batched, outermost, running_level

@@ -7,7 +7,8 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from ..base.context import training_mode
-from ..base.spec import TensorSpec, unsure
+from ..base.sizes import unsure
+from ..base.spec import TensorSpec
 from ..base.tree import flatten, pack_like, paths, sorted_keys
 from ..base.unknown import warn_user
 from ..tensors.tensor import Tensor

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.spec import unsure
+from ..base.sizes import unsure
 from ..ops.backend import Backend, backend_for_type, current_backend
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp

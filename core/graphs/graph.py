@@ -16,9 +16,8 @@ import numpy as np
 
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
-from ..base.formulas import dims_of, holds, lowered
-from ..base.sizes import Dim, Open, OpenSize, Size, alone
-from ..base.spec import TensorSpec, blunt
+from ..base.sizes import Dim, Open, OpenSize, Size, alone, blunt, dims_of, holds, lowered
+from ..base.spec import InputSpec, TensorSpec
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
@@ -239,21 +238,22 @@ class Graph(BaseGraph):
         TypeError, ValueError
             If the shape rule refuses the inputs.
         """
-        inputs = tuple(self.adopt(array) for array in arrays)
+        inputs = tuple(map(self.adopt, arrays))
         settings = {**op.defaults, **params}
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
-        witnesses: dict[Symbol, int] = {}
-        if holds(tuple(settings.values()), Open):  # before the outputs, which may tell sizes too
-            settings = lowered(settings, lambda dim: self._placed(dim, witnesses))
+        held, witnesses = settings, dict[Symbol, int]()
+        if settings and holds(settings, Open):  # before the outputs, which may tell sizes too
+            held = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
-            Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])
+            [Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])]
         )
-        known = known_integers(op, inputs, {**op.defaults, **params}, outputs, self.constants)
-        for symbol, integers in zip(outputs, known, strict=True):
-            symbol.integers = integers
+        if outputs and outputs[0].dtype.kind == "i":
+            known = known_integers(op, inputs, settings, outputs, self.constants)
+            for symbol, integers in zip(outputs, known, strict=True):
+                symbol.integers = integers
         given = (*inputs, *witnesses)
-        self.nodes.append(Node(op, given, settings, outputs, several, len(witnesses)))
+        self.nodes.append(Node(op, given, held, outputs, several, len(witnesses)))
         return list(outputs) if several else outputs[0]
 
     def _placed(self, dim: Dim, witnesses: dict[Symbol, int]) -> tuple[Any, ...]:
@@ -462,11 +462,11 @@ class Graph(BaseGraph):
         return f"<Graph {self.name!r}: {len(self.inputs)} inputs, {len(self.nodes)} nodes>"
 
 
-def _spec_of(symbol: Symbol) -> TensorSpec:
-    spec = TensorSpec.of(symbol)
-    if spec.dtype.kind == "b" and symbol in symbol.graph.constants:
-        spec.trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
-    return spec
+def _spec_of(symbol: Symbol) -> InputSpec:
+    trues = None
+    if symbol.dtype.kind == "b" and symbol in symbol.graph.constants:
+        trues = int(to_numpy(symbol.graph.constants[symbol]).sum())
+    return InputSpec(symbol, trues)
 
 
 def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
@@ -478,7 +478,7 @@ def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
         return op.infer(*specs, **settings)
     except OpenSize:
         for spec in specs:
-            if isinstance(spec, TensorSpec):
+            if isinstance(spec, InputSpec):
                 spec.shape = blunt(spec.shape)
         return op.infer(*specs, **settings)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..base.sizes import Size, largest, smallest
+from ..base.sizes import Size, largest, sizes_differ, smallest
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -32,7 +32,7 @@ _WIDE = (np.dtype(np.int32), np.dtype(np.int64))
 
 def _whole_division(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def divide(a: Any, b: Any) -> Any:
-        if (b == 0) is not False:
+        if not sizes_differ(b, 0):
             raise ZeroDivisionError  # by which a tensor may be divided, and no size
         return compute(a, b)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..base.context import active_graph
-from ..base.formulas import planned
 from ..base.operators import ArrayOperators
-from ..base.sizes import Dim, Size, alone
-from ..base.spec import Shape, as_size, describe
+from ..base.sizes import Dim, Shape, Size, alone, as_size, planned
+from ..base.spec import describe
 from ..tensors.op import Op
 from .integers import Integers
 
@@ -85,8 +85,10 @@ class Symbol(ArrayOperators):
         self.name = name
         self.integers: Integers | None = None
         self.shape = shape
-        if shape is not None and any(type(n) is not int for n in shape):
-            self.shape = tuple(self._size(n, axis) for axis, n in enumerate(shape))
+        for n in shape or ():
+            if type(n) is not int:
+                self.shape = tuple(map(self._size, shape, itertools.count()))  # type: ignore[arg-type]
+                break
 
     def _size(self, size: Any, axis: int) -> Any:
         """Return one of the sizes; one that nobody knows, or that has a name, is an unknown."""

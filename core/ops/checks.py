@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import is_differentiable
-from ..base.spec import unsure
+from ..base.sizes import unsure
 from ..base.table import F
 from ..errors import GradientError
 from .backend import shape_witness

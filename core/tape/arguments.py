@@ -6,7 +6,8 @@ import enum
 from typing import Any
 
 from ..base.dtypes import is_differentiable
-from ..base.spec import TensorSpec, same_shape
+from ..base.sizes import same_shape
+from ..base.spec import TensorSpec
 from ..base.tree import flatten
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor

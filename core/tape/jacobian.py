@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
-from ..base.spec import unsure
+from ..base.sizes import sizes_differ, unsure
 from ..base.table import F, ops, public
 from ..base.unknown import user_line
 from ..batches.batched import Batched, running_level, whole_shape
@@ -114,7 +114,7 @@ def check_examples(tape: GradientTape, target: Tensor, source: Tensor, check: bo
                 "has one number"
             )
     batch, also = (target.shape or ())[0], (source.shape or ())[0]
-    if (batch == also) is False:
+    if sizes_differ(batch, also):
         raise ValueError(
             "batch_jacobian: target and source must have the same number of examples, "
             f"got shapes {target.shape} and {source.shape}"

@@ -13,7 +13,7 @@ from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.recorder import Recorder
-from ..base.spec import same_shape
+from ..base.sizes import same_shape
 from ..base.table import F
 from ..base.tree import flatten
 from ..ops.backend import shape_witness

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
-from ..base.sizes import Condition, Number, Open, OpenSize, Size, as_symbol, is_open, known_size
-from ..base.spec import as_shape
+from ..base.sizes import (
+    Condition,
+    Number,
+    Open,
+    OpenSize,
+    Size,
+    as_shape,
+    as_symbol,
+    is_open,
+    known_size,
+    sizes_differ,
+)
 from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
@@ -91,7 +101,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
     if known_size(result.size) and result.size == 1:
         filled: Tensor = ops["broadcast_to"](ops["reshape"](result, shape=()), shape=shape)
         return filled
-    if (result.size == prod(shape)) is False:
+    if sizes_differ(result.size, prod(shape)):
         raise ValueError(
             f"constant: a value of shape {result.shape} does not fill the shape {shape}"
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.dtypes import SCALARS
 from ..base.index import encode_index
-from ..base.spec import broadcast_shapes
+from ..base.sizes import broadcast_shapes
 from ..base.table import F, ops
 from ..ops.backend import backend_of, to_numpy
 from ..ops.dispatch import is_transformed

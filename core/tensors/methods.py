@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import numpy as np
 
 from ..base.dtypes import as_dtype
-from ..base.spec import as_shape
+from ..base.sizes import as_shape
 from ..base.table import ops, public
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Any
 
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
-from ..base.formulas import holds
-from ..base.sizes import Open
+from ..base.sizes import Open, holds
 from ..base.spec import describe
 from ..base.table import F
 from ..errors import GradientError, GradtapeError, PluginError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.context import active_tapes
-from ..base.spec import same_shape
+from ..base.sizes import same_shape
 from ..ops.dispatch import scalar_tables
 from .op import Op, name_op
 from .tensor import Tensor

@@ -33,9 +33,8 @@ from numpy import (
 )
 
 from ..base.dtypes import default_complex_dtype, default_dtype
-from ..base.sizes import is_open
-from ..base.spec import Shape, as_shape
-from ..base.spec import broadcast_shapes as broadcast
+from ..base.sizes import Shape, Size, as_shape
+from ..base.sizes import broadcast_shapes as broadcast
 from ..base.table import face, ops
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order
@@ -358,7 +357,7 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     [0.0, 0.0]
     """
     sizes = as_shape(shape, "empty")
-    if any(map(is_open, sizes)):
+    if Size in map(type, sizes):
         return ops["broadcast_to"](empty((), dtype), shape=sizes)
     return constant(np.zeros(sizes, default_dtype() if dtype is None else dtype))
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
-from ..base.spec import Shape, TensorSpec, same_shape
+from ..base.sizes import Shape, same_shape
+from ..base.spec import TensorSpec
 from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend

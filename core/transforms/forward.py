@@ -10,7 +10,8 @@ from typing import Any
 from ..base.context import active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
 from ..base.recorder import Recorder
-from ..base.spec import TensorSpec, same_shape
+from ..base.sizes import same_shape
+from ..base.spec import TensorSpec
 from ..base.table import F, registry
 from ..base.tree import flatten, pack_like, structure
 from ..tape.arguments import UnconnectedGradients, unconnected_kind

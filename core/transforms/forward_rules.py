@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, is_differentiable
-from ..base.spec import same_shape
+from ..base.sizes import same_shape
 from ..base.table import F
 from ..errors import GradientError
 from ..ops.dispatch import is_transformed

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.sizes import known_size
-from ..base.spec import unsure
+from ..base.sizes import known_size, sizes_differ, unsure
 from ..base.table import ops, public
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
@@ -272,7 +271,7 @@ def jacobian(
         if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
             raise TraceError("jacobian: check=True needs values, and a trace or vmap has none")
         n = prod(sizes_of(source, "jacobian"))
-        if not isinstance(result, Tensor) or (prod(sizes_of(result, "jacobian")) == n) is False:
+        if not isinstance(result, Tensor) or sizes_differ(prod(sizes_of(result, "jacobian")), n):
             raise ValueError(
                 f"jacobian: with structure={structure!r} the result must have as many elements as "
                 f"the argument, {n}; got {getattr(result, 'shape', result)}"

@@ -7,8 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from ..base.sizes import known_size, provably_equal
-from ..base.spec import unsure
+from ..base.sizes import agreed, known_size, same_size, sizes_differ, unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
 from ..batches.batched import has_level, row_of, running_level
@@ -145,7 +144,7 @@ def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> l
 
 def _as_long(x: Tensor, like: Tensor) -> bool:
     """Return whether the first axes have one size in every run, as far as a trace can prove it."""
-    return like.shape is not None and provably_equal(x.shape[0], like.shape[0])
+    return like.shape is not None and same_size(x.shape[0], like.shape[0])
 
 
 def _shared_by_all(leaf: Any) -> Any:
@@ -225,8 +224,8 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         if axis is not None and leaf.shape is not None
     }
-    best = next(filter(known_size, sizes.values()), next(iter(sizes.values()), None))
-    if any((n == best) is False for n in sizes.values()):
+    best = agreed(*sizes.values())
+    if any(sizes_differ(n, best) for n in sizes.values()):
         raise ValueError(f"vmap: the batch sizes of the arguments differ: {sizes}")
     known = [i for i, n in sizes.items() if known_size(n)]
     for i in (*known, *range(len(leaves))):

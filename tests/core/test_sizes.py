@@ -15,14 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gradtape as gt
-from gradtape.core.base.formulas import Formula, evaluated, lowered
 from gradtape.core.base.sizes import (
     Condition,
+    Formula,
     Size,
+    evaluated,
     exact_quotient,
     is_open,
     largest,
-    provably_equal,
+    lowered,
+    same_size,
     smallest,
 )
 from gradtape.core.extend import Graph, tracing_into
@@ -172,7 +174,7 @@ def test_what_is_proved_holds_for_all_sizes(left: Any, right: Any, shift: int | 
     except Wrong:
         return
     said = {kind: compare(a, b) for kind, compare in COMPARISONS.items()}
-    equal = provably_equal(a, b)
+    equal = same_size(a, b)
     for call in CALLS:
         try:
             x, y = built(left, call), built(right, call)
@@ -192,18 +194,18 @@ def test_equal_expressions_that_are_written_differently_are_one(tree: Any, c: in
         n = built(tree, (N, M, K)) + N
     except Wrong:
         return
-    assert provably_equal((n + c) * d, n * d + c * d)
+    assert same_size((n + c) * d, n * d + c * d)
     if d:
-        assert provably_equal((n * d + c) // d, n + c // d)
-        assert provably_equal((n * d + c) % d, c % d)
-        assert provably_equal((n + c * d) % d, n % d)
-        assert provably_equal(n // -d, -n // d)
+        assert same_size((n * d + c) // d, n + c // d)
+        assert same_size((n * d + c) % d, c % d)
+        assert same_size((n + c * d) % d, n % d)
+        assert same_size(n // -d, -n // d)
     if d > 0:
-        assert provably_equal(N // d // 3, N // (3 * d))
-        assert provably_equal((N // d + c) // 2, (N + c * d) // (2 * d))
-        assert provably_equal(2 * n % (2 * d), 2 * (n % d))
+        assert same_size(N // d // 3, N // (3 * d))
+        assert same_size((N // d + c) // 2, (N + c * d) // (2 * d))
+        assert same_size(2 * n % (2 * d), 2 * (n % d))
     if is_open(n):
-        assert provably_equal(exact_quotient(n * M, M), n)
+        assert same_size(exact_quotient(n * M, M), n)
 
 
 @pytest.mark.parametrize(

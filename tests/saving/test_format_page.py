@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.base.formulas import KINDS
+from gradtape.core.base.sizes import KINDS
 from gradtape.saving import schema
 
 HERE = Path(__file__).parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import Tensor, as_tensor, ops
-from ..shapes import admits, alike, check_several, checked, classes_of, mean_of
+from ...core.extend import Tensor, as_tensor, ops, same_size, shapes_differ
+from ..shapes import alike, check_several, checked, classes_of, mean_of
 
 __all__ = [
     "accuracy",
@@ -55,7 +55,7 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
 
 def check_classes(name: str, labels: Any, predictions: Any) -> None:
     """Raise if shapes are none of labels, sparse or one-hot, beside predictions of classes."""
-    if len(predictions) == len(labels) < 2 or (predictions and (predictions[-1] == 1) is True):
+    if len(predictions) == len(labels) < 2 or (predictions and same_size(predictions[-1], 1)):
         raise ValueError(
             f"{name}: y_true has shape {labels}, y_pred has shape {predictions}: one number per "
             "example is for yes or no; ask for binary_accuracy, with threshold=0.5 for "
@@ -63,7 +63,7 @@ def check_classes(name: str, labels: Any, predictions: Any) -> None:
         )
     example = predictions[:-1]
     kinds = (example, (*example, 1), predictions)
-    if not predictions or not any(admits(kind, labels) for kind in kinds):
+    if not predictions or all(shapes_differ(kind, labels) for kind in kinds):
         raise ValueError(
             f"{name}: y_true has shape {labels}, y_pred has shape {predictions}; give labels of "
             f"shape {example}, or one-hot ones of the shape of the predictions"

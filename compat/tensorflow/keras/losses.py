@@ -12,11 +12,11 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import provably_equal
+from ....core.extend import same_size
 from ....training import losses as native
 from ....training.shapes import of_one_rank
 from ..names import adapts, lookup
-from ..tensors import together
+from ..tensors import broadcast_size
 from .adapting import adapted
 
 __all__ = [
@@ -72,7 +72,7 @@ def aligned(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Any, Any]
     y_true, y_pred = of_one_rank(y_true, y_pred)
     if not broadcast or None in (y_true.shape, y_pred.shape):
         return y_true, y_pred
-    shape = [together(n, m) for n, m in zip(y_true.shape, y_pred.shape)]
+    shape = [broadcast_size(n, m) for n, m in zip(y_true.shape, y_pred.shape)]
     if len(y_true.shape) != len(y_pred.shape) or any(n is None for n in shape):
         zeros = gradtape.zeros_like(y_true), gradtape.zeros_like(y_pred)
         return y_true + zeros[1], y_pred + zeros[0]
@@ -80,7 +80,7 @@ def aligned(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Any, Any]
 
 
 def _in_shape(x: Any, shape: list[Any]) -> Any:
-    alike = all(map(provably_equal, x.shape, shape))
+    alike = all(map(same_size, x.shape, shape))
     return x if alike else gradtape.broadcast_to(x, shape)
 
 

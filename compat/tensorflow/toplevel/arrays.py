@@ -18,10 +18,11 @@ from ....core.extend import (
     is_transformed,
     known_size,
     largest,
+    sizes_differ,
 )
 from ..dtypes import as_dtype, cast, float32, int32
 from ..names import adapts
-from ..tensors import TensorShape, axes, convert_to_tensor, held_to, plain, sizes, together
+from ..tensors import TensorShape, axes, broadcast_size, convert_to_tensor, held_to, plain, sizes
 
 __all__ = [
     "broadcast_dynamic_shape",
@@ -258,7 +259,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     """Return the shape that two shapes have together, as a tensor of integers."""
     shapes = sizes(shape_x, "broadcast_dynamic_shape"), sizes(shape_y, "broadcast_dynamic_shape")
-    joined = [together(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
+    joined = [broadcast_size(a, b) for a, b in zip_longest(*map(reversed, shapes), fillvalue=1)]
     if None in [n for n in joined if not isinstance(n, Size)]:
         raise ValueError(f"broadcast_dynamic_shape: {shapes[0]} and {shapes[1]} do not broadcast")
     return convert_to_tensor(joined[::-1] or np.zeros(0, int32))
@@ -396,7 +397,7 @@ def split(
     free = [i for i, n in enumerate(parts) if known_size(n) and n == -1]
     for i in free[:1]:
         parts[i] = whole - sum(parts) - 1
-    if (sum(parts) == whole) is False or any((n < 0) is True for n in parts):
+    if sizes_differ(sum(parts), whole) or any((n < 0) is True for n in parts):
         raise ValueError(f"split: sizes {parts} of axis {axis} of shape {value.shape}")
     along = axis % len(value.shape)
     shape = [sum(parts) if i == along else None for i in _range(len(value.shape))]

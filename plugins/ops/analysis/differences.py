@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Size, Tensor, as_tensor, beside, is_open, ops
+from ....core.extend import NONDIFF, F, Size, Tensor, as_tensor, beside, is_open, largest, ops
 from ..common.axes import as_axis, axis_of, part_of, reduced_axes
 from ..common.batching import along
 from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
-from ..common.sizes import at_least, ensured, fixed
+from ..common.sizes import ensured, fixed
 from ..reductions.options import start_of
 from ..shapes.joining import edge_values
 
@@ -39,7 +39,7 @@ def _difference_adjoint(xp: Any, g: Any, like: Any, *, axis: int) -> Any:
 
 
 def _shorter(size: Any) -> Any:
-    return None if size is None else at_least(0, size - 1)
+    return None if size is None else largest(0, size - 1)
 
 
 def _difference_spec(x: Any, *, axis: int) -> tuple[Any, Any]:

@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_size, as_tensor, beside, is_transformed, ops
+from ....core.extend import (
+    Tensor,
+    as_size,
+    as_tensor,
+    beside,
+    is_transformed,
+    ops,
+    shapes_differ,
+    sizes_differ,
+)
 from ..common.op_builders import named
-from ..common.ranks import differ
-from ..common.sizes import empty, ensured, fixed, unlike
+from ..common.sizes import empty, ensured, fixed
 from ..linalg.eigenvalues import eigvals
 from ..linalg.least_squares import lstsq
 from ..shapes.splitting import unstack
@@ -80,7 +88,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     y = beside(y, x)
     if x.ndim != 1 or empty(x.shape):
         raise TypeError(f"polyfit: x must be a vector with elements, got shape {x.shape}")
-    if y.ndim not in (1, 2) or differ(y.shape[:1], x.shape):
+    if y.ndim not in (1, 2) or shapes_differ(y.shape[:1], x.shape):
         raise TypeError(f"polyfit: y of shape {y.shape} does not fit x of shape {x.shape}")
     x, y = (v if v.dtype.kind in "fc" else ops["cast"](v, dtype="float64") for v in (x, y))
     if rcond is None:
@@ -89,7 +97,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     matrix = vander(x, count)
     if w is not None:
         w = beside(w, x)
-        if differ(w.shape, x.shape):
+        if shapes_differ(w.shape, x.shape):
             raise TypeError(f"polyfit: w of shape {w.shape} does not fit x of shape {x.shape}")
         column = ops["expand_dims"](w, axis=1)
         matrix, y = matrix * column, y * (w if y.ndim == 1 else column)
@@ -130,7 +138,7 @@ def poly(seq_of_zeros: Any) -> Tensor:
     given: Any = as_tensor(seq_of_zeros)
     real_matrix = given.ndim == 2 and given.dtype.kind != "c"
     if given.ndim == 2:
-        if unlike(*given.shape) or empty(given.shape):
+        if sizes_differ(*given.shape) or empty(given.shape):
             raise ValueError(f"poly: a square matrix is needed, got shape {given.shape}")
         given = eigvals(given)
     zeros = _vector(given, "poly")

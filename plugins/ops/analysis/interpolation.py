@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, among, beside, broadcast_shapes, ops, same_shape
+from ....core.extend import Tensor, among, beside, broadcast_shapes, ops
 from ..common.axes import axis_of, part_of
 from ..common.blending import blended
 from ..common.dtypes import as_floating, inexact
 from ..common.op_builders import named
-from ..common.ranks import differ, known_rank, needs_axes
+from ..common.ranks import known_rank, needs_axes
 from ..common.sizes import empty, ensured_alike
 from ..indexing.sorting import searchsorted
 from .differences import EARLIER, LATER, steps_between
@@ -71,10 +71,7 @@ def interp(
     if any(shape is not None and (len(shape) != 1 or empty(shape)) for shape in shapes):
         raise ValueError(f"interp: xp and fp must be vectors of samples, got {shapes}")
     broadcast_shapes(*shapes, op="interp")
-    if differ(*shapes):
-        raise ValueError(f"interp: xp and fp must have one size, got shapes {shapes}")
-    if None not in shapes and not same_shape(*shapes):
-        fp = ensured_alike(fp, xp.shape, f"interp: xp and fp must have one size, got {shapes}")
+    fp = ensured_alike(fp, xp.shape, f"interp: xp and fp must have one size, got shapes {shapes}")
     # in double precision: coordinates near to each other, or many periods away, lose it all else
     dtype = np.result_type(x.dtype, xp.dtype, fp.dtype)
     x, xp = (ops["cast"](v, dtype="float64") for v in (x, xp))

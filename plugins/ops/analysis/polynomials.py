@@ -14,11 +14,14 @@ from ....core.extend import (
     beside,
     is_transformed,
     known_size,
+    largest,
     ops,
+    shapes_differ,
+    sizes_differ,
 )
 from ..common.op_builders import named
-from ..common.ranks import as_vector, differ
-from ..common.sizes import at_least, fixed, unlike
+from ..common.ranks import as_vector
+from ..common.sizes import fixed
 from ..common.tables import table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
@@ -67,7 +70,7 @@ def polyval(p: Any, x: Any) -> Tensor:
 def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
     p, q = as_vectors(p, q)
     missing = vector_size(p, name) - vector_size(q, name)
-    return _longer(p, at_least(0, -missing)), _longer(q, at_least(0, missing))
+    return _longer(p, largest(0, -missing)), _longer(q, largest(0, missing))
 
 
 def _longer(p: Any, missing: Any) -> Any:
@@ -240,7 +243,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
     size = vector_size(p, "polyder")
     if not times:
         return p
-    left = at_least(0, size - times)
+    left = largest(0, size - times)
     return p[:left] * _factors(size - 1, left, times, p)
 
 
@@ -286,9 +289,9 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     if p.dtype.kind not in "fc":
         p = ops["cast"](p, dtype="float64")
     constants = beside(0 if k is None else k, p)
-    if constants.ndim == 0 or (constants.ndim == 1 and not unlike(constants.shape[0], 1)):
+    if constants.ndim == 0 or (constants.ndim == 1 and not sizes_differ(constants.shape[0], 1)):
         constants = ops["broadcast_to"](constants, shape=(times,))
-    if differ(constants.shape, (times,)):
+    if shapes_differ(constants.shape, (times,)):
         raise ValueError(f"polyint: {times} constants are needed, got shape {constants.shape}")
     for i in range(times):
         last = ops["cast_like"](constants[i : i + 1], p)
@@ -337,7 +340,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
         if not columns:
             return column[:, :0]
     else:
-        rest = ops["broadcast_to"](column, shape=(x.shape[0], at_least(0, count - 1)))
+        rest = ops["broadcast_to"](column, shape=(x.shape[0], largest(0, count - 1)))
         columns = [ops["ones_like"](column)[:, :count], rest]
     powers = ops["concatenate"](*columns, axis=1)
     if (count <= 2) is not True:

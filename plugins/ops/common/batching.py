@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ....core.errors import TraceError
-from ....core.extend import F, Op, Shared, as_batched, is_open, rank_of, row_of
+from ....core.extend import F, Op, Shared, as_batched, is_open, largest, rank_of, row_of
 from .axes import reduced_axes
 from .dtypes import SCALARS
-from .sizes import at_least
 
 __all__ = [
     "aligned",
@@ -125,7 +124,7 @@ def with_examples(rule: Rule) -> Rule:
         some = xs[batched.index(True)]
         rank_of(some, op)
         size = some.shape[0]
-        missing = at_least(0, 1 - size)
+        missing = largest(0, 1 - size)
         if not is_open(size) and not missing:
             return rule(op, xs, batched, params)
         more = [

@@ -8,12 +8,10 @@ from ....core.errors import TraceError
 from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
-from .sizes import unlike
 
 __all__ = [
     "as_columns",
     "as_vector",
-    "differ",
     "known_rank",
     "like_columns",
     "needs_axes",
@@ -21,13 +19,6 @@ __all__ = [
 ]
 
 Places = tuple[tuple[int, ...], ...]
-
-
-def differ(shape: Any, other: Any) -> bool:
-    """Return whether two shapes are known to differ: in a trace, sizes may be unknown."""
-    if shape is None or other is None:
-        return False
-    return len(shape) != len(other) or any(map(unlike, shape, other))
 
 
 def _inserted(shape: Any, places: Places) -> Any:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import as_size, is_open, known_size, largest, ops
+from ....core.extend import as_size, is_open, largest, ops, same_size
 from .op_builders import op
 
 __all__ = [
-    "agreed",
     "as_sizes",
-    "at_least",
+    "elements",
     "empty",
     "ensured",
     "ensured_alike",
     "fixed",
     "never_empty",
     "open_among",
-    "unlike",
 ]
 
 
@@ -62,26 +61,14 @@ def fixed(n: Any, name: str, what: str) -> Any:
     return n
 
 
-def unlike(n: Any, m: Any) -> bool:
-    """Return whether two sizes are known to differ; None may be any size."""
-    return n is not None and m is not None and (n == m) is False
-
-
-def agreed(*sizes: Any) -> Any:
-    """Return the one size that several, which must be equal, are: a known one, if there is one."""
-    return next(
-        (n for n in sizes if known_size(n)), next((n for n in sizes if n is not None), None)
-    )
-
-
-def at_least(least: Any, n: Any) -> Any:
-    """Return a size, but no less than ``least``."""
-    return largest(least, n) if is_open(n) or is_open(least) else max(least, n)
+def elements(shape: Any) -> Any:
+    """Return how many elements an array of a shape has; None if a size or the rank is unknown."""
+    return None if shape is None or any(n is None for n in shape) else prod(shape)
 
 
 def empty(shape: Any) -> bool:
     """Return whether an array of a shape is known to have no elements."""
-    return shape is not None and any((n == 0) is True for n in shape)
+    return shape is not None and any(same_size(n, 0) for n in shape)
 
 
 def never_empty(x: Any, axes: tuple[int, ...]) -> Any:
@@ -89,7 +76,7 @@ def never_empty(x: Any, axes: tuple[int, ...]) -> Any:
     open_axes = tuple(i for i in axes if is_open(x.shape[i]))
     if not open_axes:
         return x
-    sizes = tuple(at_least(1, x.shape[i]) for i in open_axes)
+    sizes = tuple(largest(1, x.shape[i]) for i in open_axes)
     return ops["crop_or_pad"](x, sizes=sizes, axes=open_axes)
 
 
@@ -135,7 +122,16 @@ def ensured(x: Any, condition: Any, message: str) -> Any:
 
 
 def ensured_alike(x: Any, shape: Any, message: str) -> Any:
-    """Return ``x`` if its shape is ``shape``, as far as each is known, of the same rank."""
+    """Return ``x`` if its shape is ``shape``; where a trace does not know, each run asks.
+
+    Raises
+    ------
+    ValueError
+        If it is not. An unknown rank is not asked for.
+    """
+    if x.shape is None or shape is None:
+        return x
+    _checked(len(x.shape) == len(shape), message)
     for n, m in zip(x.shape, shape, strict=True):
         x = ensured(x, n == m, message)
     return x

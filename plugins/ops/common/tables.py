@@ -16,12 +16,12 @@ from ....core.extend import (
     as_tensor,
     beside,
     holds,
+    largest,
     ops,
     row_of,
     smallest,
 )
 from .op_builders import op
-from .sizes import at_least
 
 __all__ = ["index_of", "table"]
 
@@ -53,7 +53,7 @@ def _below(n: Any, m: Any, k: Any) -> Any:
     """Return how many elements a matrix has on diagonal ``k`` and below."""
 
     def before(rows: Any) -> Any:
-        rows = at_least(0, rows)
+        rows = largest(0, rows)
         grown = smallest(rows, m)
         return grown * (grown + 1) // 2 + m * (rows - grown)
 
@@ -94,7 +94,7 @@ def _cycled(size: int, count: int) -> Any:
 
 def _counted(n: Any, *_: Any) -> tuple[Any, ...]:
     """Return the shape of ``n`` numbers, none if it is negative."""
-    return (at_least(0, n),)
+    return (largest(0, n),)
 
 
 #: What makes a table, and its shape, of the same arguments; None is a size that they do not tell.

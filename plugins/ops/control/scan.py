@@ -17,6 +17,7 @@ from ....core.extend import (
     Tensor,
     TensorSpec,
     active_graph,
+    agreed,
     as_size,
     as_tensor,
     batched_graph,
@@ -30,6 +31,7 @@ from ....core.extend import (
     pack_like,
     replay,
     shape_in_run,
+    sizes_differ,
     structure,
     unsure,
 )
@@ -327,11 +329,10 @@ def _length(rows: list[Tensor], length: Any) -> Any:
 
 def _known_length(rows: Sequence[Any], length: Any) -> Any:
     """Return the number of steps as far as it is known, after a look at rows and at ``length``."""
-    sizes = [x.shape[0] for x in rows if x.shape is not None]
-    sizes = [n for n in (length, *sizes) if n is not None]
-    best = next(filter(known_size, sizes), sizes[-1] if sizes else None)
+    sizes = [*(x.shape[0] for x in rows if x.shape is not None), length]
+    best = agreed(*sizes)
     for n in sizes:
-        if (n == best) is False:
+        if sizes_differ(n, best):
             raise ValueError(f"scan: the lengths differ: {n} and {best}")
     return best
 

@@ -22,8 +22,8 @@ from ....core.extend import (
     lowered,
     ops,
     pack_like,
-    provably_equal,
     same_shape,
+    same_size,
 )
 from ..common.gradients import as_like
 from ..common.op_builders import op
@@ -98,7 +98,7 @@ def common_shape(a: Any, b: Any) -> Any:
     """Return a shape that admits two."""
     if a is None or b is None or len(a) != len(b):
         return None
-    return tuple(n if provably_equal(n, m) else None for n, m in zip(a, b, strict=True))
+    return tuple(n if same_size(n, m) else None for n, m in zip(a, b, strict=True))
 
 
 def widened(before: Any, after: Any) -> bool:

@@ -16,12 +16,12 @@ from ....core.extend import (
     beside,
     check_held,
     ops,
-    provably_equal,
+    same_size,
+    shapes_differ,
 )
 from ..common.dtypes import SCALARS
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
-from ..common.ranks import differ
 
 __all__ = [
     "allclose",
@@ -241,9 +241,9 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
             f"array_equal: whether shapes {x.shape} and {y.shape} are the same is unknown in this "
             "trace; give the TensorSpec a rank"
         )
-    if differ(x.shape, y.shape):
+    if shapes_differ(x.shape, y.shape):
         return beside(np.asarray(False), x)
-    alike = [n == m for n, m in zip(x.shape, y.shape, strict=True) if not provably_equal(n, m)]
+    alike = [n == m for n, m in zip(x.shape, y.shape, strict=True) if not same_size(n, m)]
     if alike:  # each run compares the sizes first
         y = ops["crop_or_pad_like"](y, x, axes=tuple(range(len(x.shape))))
     equal = ops["equal"](x, y)

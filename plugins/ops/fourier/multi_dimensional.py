@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....core.extend import Tensor, as_size, as_tensor, ops
+from ....core.extend import Tensor, as_size, as_tensor, ops, same_size
 from ..common.axes import one_axis
 from ..common.op_builders import named
 from ..common.ranks import known_rank
@@ -34,7 +34,7 @@ def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], d
 
 def _kept(n: Any) -> bool:
     """Return whether a size that was asked for stands for that of the array."""
-    return (n == -1) is True
+    return same_size(n, -1)
 
 
 def _repeats(x: Any, axes: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_size, as_tensor, ops, provably_equal
+from ....core.extend import NONDIFF, F, as_size, as_tensor, ops, same_size
 from ..common.axes import reduced_axes
 from ..common.batching import along
 from ..common.gradients import as_like
@@ -100,7 +100,7 @@ def _check_points(shape: Any, axes: Sequence[int], name: str) -> None:
     if shape is None:
         return
     for place in reduced_axes(tuple(axes), len(shape), name):
-        if (shape[place] == 0) is True:
+        if same_size(shape[place], 0):
             raise ValueError(f"{name}: axis {place} of shape {shape} has no points to transform")
 
 
@@ -272,7 +272,7 @@ def resized(x: Any, sizes: dict[int, Any]) -> Any:
     x = as_tensor(x)
     if x.shape is not None:
         reduced_axes(tuple(sizes), len(x.shape), "fft")
-        sizes = {i: n for i, n in sizes.items() if not provably_equal(x.shape[i], n)}
+        sizes = {i: n for i, n in sizes.items() if not same_size(x.shape[i], n)}
     if not sizes:
         return x
     return ops["crop_or_pad"](x, sizes=tuple(sizes.values()), axes=tuple(sizes))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Shared, row_of
 from ..common.op_builders import op
+from ..common.sizes import elements
 
 __all__: list[str] = []
 
@@ -23,10 +24,6 @@ def _occurrences(xp: Any, places: Any) -> Any:
 def _one_per_occurrence(xp: Any, x: Any, occurrences: Any) -> Any:
     most = int(xp.max(occurrences)) + 1 if occurrences.shape[0] else 0
     return xp.ones((most, prod(x.shape)), dtype=x.dtype)
-
-
-def _size(shape: Any) -> Any:
-    return None if shape is None or any(n is None for n in shape) else prod(shape)
 
 
 def _occurrences_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -56,7 +53,7 @@ op(
     "one_per_occurrence",
     _one_per_occurrence,
     gradients={"x": NONDIFF, "occurrences": NONDIFF},
-    infer=lambda x, occurrences: ((None, _size(x.shape)), x.dtype),
+    infer=lambda x, occurrences: ((None, elements(x.shape)), x.dtype),
     batch=_ones_rule,
     doc="Return ones of the dtype of ``x``, a row per occurrence and a column per element.",
 )

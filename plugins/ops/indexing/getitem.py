@@ -24,6 +24,7 @@ from ....core.extend import (
     is_open,
     largest,
     row_of,
+    sizes_differ,
     smallest,
 )
 from ..common.batching import shape_only
@@ -31,7 +32,6 @@ from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, scatter_add
-from ..common.sizes import unlike
 from .batched_index import batched_index
 from .reads import gradients_together
 
@@ -97,9 +97,9 @@ def _picked(part: Any, sizes: list[Any], shape: Any) -> Any:
         return part.shape
     for n in part.shape:
         size = sizes.pop(0)
-        if unlike(n, size):
+        if sizes_differ(n, size):
             raise IndexError(f"getitem: a mask of shape {part.shape} does not fit shape {shape}")
-    return (part.trues,)
+    return (getattr(part, "trues", None),)
 
 
 def _sliced(size: Any, part: slice) -> Any:

@@ -15,7 +15,7 @@ from ....core.extend import (
     beside,
     check_held,
     ops,
-    provably_equal,
+    same_size,
 )
 from ..common.axes import axis_of, part_of
 from ..common.batching import leading, refused
@@ -68,7 +68,7 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
     along = axis_of(x, axis, "compress")
     size = None if x.shape is None else x.shape[along]
-    if provably_equal(size, truth.shape[0]):
+    if same_size(size, truth.shape[0]):
         return part_of(x, along, truth)
     return ops["take"](x, _nonzero(truth)[0], axis=along)
 

@@ -21,12 +21,14 @@ from ....core.extend import (
     known_size,
     ops,
     rank_of,
+    shapes_differ,
+    sizes_differ,
     to_numpy,
 )
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
-from ..common.ranks import differ, known_rank
+from ..common.ranks import known_rank
 from ..common.scattering import scatter_add
 from ..common.sizes import fixed
 from .selection import INDEX
@@ -202,7 +204,7 @@ def _argpartition_spec(x: Any, *, kth: Any, axis: int) -> tuple[Any, Any]:
         size = x.shape[axis_of(x, axis, "argpartition")]
         for k in kth if isinstance(kth, tuple) else (kth,):
             outside = size is not None and ((k < -size) is True or (k >= size) is True)
-            if outside and (size == 0) is False:  # of nothing, NumPy takes any
+            if outside and sizes_differ(size, 0):  # of nothing, NumPy takes any
                 raise ValueError(f"argpartition: kth={k} is out of bounds for size {size}")
     return x.shape, INDEX
 
@@ -472,7 +474,7 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     if not columns:
         raise TypeError("lexsort: at least one key is needed")
     shapes = [x.shape for x in columns]
-    if any(differ(shape, shapes[0]) for shape in shapes):
+    if any(shapes_differ(shape, shapes[0]) for shape in shapes):
         raise ValueError(f"lexsort: keys must have one shape, got {shapes}")
     if shapes[0] == () and axis in (-1, 0):  # each key is one number, as for NumPy
         return beside(np.int64(0), columns[0])

@@ -20,6 +20,7 @@ from ....core.extend import (
     ops,
     rank_of,
     row_of,
+    same_size,
 )
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along
@@ -164,7 +165,7 @@ def _inside(shape: Any, indices: Any, axis: int | None, mode: str) -> Any:
     if shape is None:
         raise ValueError(f"take: mode={mode!r} needs a known rank in a trace")
     size = prod(sizes)
-    if (size == 0) is True:
+    if same_size(size, 0):
         if empty(indices.shape):
             return indices
         raise IndexError(f"take: there is nothing to take from, got shape {shape}")

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, as_tensor, ops, provably_equal
+from ....core.extend import F, Tensor, TensorSpec, as_tensor, ops, same_size, sizes_differ
 from ..common.batching import leading
 from ..common.op_builders import named, op
-from ..common.sizes import unlike
 from .eigenvalues import eigh, eigvalsh
 from .matmul import matmul
 from .matrices import (
@@ -123,7 +122,7 @@ def _qr_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, mode: str) -> li
     # Walter and Lehmann, "Algorithmic differentiation of linear algebra functions" (2010)
     (x,), (gq, gr), (q, r) = inputs, gs, outputs
     _, rows, columns = sizes_of_matrices(x, "qr")
-    if mode == "complete" and unlike(rows, columns):
+    if mode == "complete" and sizes_differ(rows, columns):
         raise ValueError(
             f"qr: no gradient for the complete factors of matrices of shape {x.shape}, whose last "
             "columns are any basis; use mode='reduced'"
@@ -245,7 +244,7 @@ def _unit(s: Any) -> Any:
 
 def _may_be_wider(u: Any, vh: Any) -> bool:
     """Return whether one of the square factors may have more vectors than singular values."""
-    return u.shape is None or vh.shape is None or not provably_equal(u.shape[-1], vh.shape[-1])
+    return u.shape is None or vh.shape is None or not same_size(u.shape[-1], vh.shape[-1])
 
 
 def _skew(x: Any) -> Any:

@@ -14,14 +14,15 @@ from ....core.extend import (
     as_tensor,
     beside,
     is_open,
+    largest,
     ops,
+    sizes_differ,
     smallest,
 )
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..common.sizes import at_least, unlike
 from .decompositions import svdvals, svdvals_kernel
 from .matmul import matmul
 from .matrices import (
@@ -263,13 +264,13 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
     known_rank(a, "lstsq")
     vector = b.ndim == 1
     sides = ops["expand_dims"](b, axis=-1) if vector else b
-    if sides.ndim < 2 or unlike(sides.shape[-2], rows):
+    if sides.ndim < 2 or sizes_differ(sides.shape[-2], rows):
         raise np.linalg.LinAlgError(
             f"lstsq: matrices of shape {a.shape} do not fit b of shape {b.shape}"
         )
     share = as_real(rcond)
     if share is None:
-        share = at_least(rows, columns) * float(np.finfo(a.dtype).eps)
+        share = largest(rows, columns) * float(np.finfo(a.dtype).eps)
     x = matmul(_pinv(a, rcond=share), sides)
     more = rows > columns
     if more is False:
@@ -278,7 +279,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Tensor, Tensor, T
         off = ops["abs"](sides - matmul(a, x))
         residuals = ops["sum"](off * off, axis=-2, keepdims=False)
         if more is not True:  # a trace does not know: none of them, or all
-            known = smallest(at_least(0, rows - columns), 1)
+            known = smallest(largest(0, rows - columns), 1)
             residuals = residuals[: residuals.shape[0] * known]
     rank = ops["cast"](matrix_rank(a, rtol=share), dtype="int32")  # LAPACK's integers, in NumPy
     return (ops["squeeze"](x, axis=-1) if vector else x), residuals, rank, svdvals(a)

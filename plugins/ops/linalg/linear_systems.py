@@ -24,11 +24,11 @@ from ....core.extend import (
     broadcast_shapes,
     ops,
     rank_of,
+    sizes_differ,
 )
 from ..common.batching import aligned, leading, together
 from ..common.op_builders import named, op
 from ..common.ranks import as_columns, known_rank, like_columns
-from ..common.sizes import unlike
 from .matrices import adjoint, inexact, sizes_of_matrices, square_shape, transposed
 
 __all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
@@ -46,7 +46,7 @@ def _solve_spec(a: TensorSpec, b: TensorSpec) -> tuple[Any, Any]:
     shape = square_shape(a, "solve")
     if shape is None or b.shape is None:
         return None, dtype
-    if len(b.shape) < 2 or unlike(shape[-1], b.shape[-2]):
+    if len(b.shape) < 2 or sizes_differ(shape[-1], b.shape[-2]):
         raise ValueError(f"solve: matrices of shape {shape} do not fit sides of shape {b.shape}")
     batch = broadcast_shapes(shape[:-2], b.shape[:-2], op="solve") or ()
     return (*batch, *b.shape[-2:]), dtype
@@ -195,7 +195,7 @@ def _solve_triangular_spec(
     batch, rows, columns = sizes_of_matrices(b, "solve_triangular")
     if shape is None or batch is None:
         return None, dtype
-    if unlike(shape[-1], rows):
+    if sizes_differ(shape[-1], rows):
         raise ValueError(
             f"solve_triangular: matrices of shape {shape} do not fit sides of shape {b.shape}"
         )
@@ -304,7 +304,7 @@ def tensorinv(x: Any, ind: int = 2) -> Tensor:
     x = as_tensor(x)
     shape = _shape_of(x, "tensorinv")
     rows, columns = shape[:count], shape[count:]
-    if unlike(prod(rows), prod(columns)):
+    if sizes_differ(prod(rows), prod(columns)):
         raise np.linalg.LinAlgError(
             f"tensorinv: the first {count} axes of shape {shape} must have as many elements as the "
             "others"
@@ -348,7 +348,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
         a = ops["transpose"](a, axes=(*(n for n in range(a.ndim) if n not in last), *last))
     shape, size = _shape_of(a, "tensorsolve"), prod(_shape_of(b, "tensorsolve"))
     unknowns = shape[b.ndim :]
-    if unlike(prod(unknowns), size) or unlike(prod(shape), size * size):
+    if sizes_differ(prod(unknowns), size) or sizes_differ(prod(shape), size * size):
         raise np.linalg.LinAlgError(
             f"tensorsolve: coefficients of shape {shape} need as many unknowns as equations, "
             f"got b of shape {b.shape}"

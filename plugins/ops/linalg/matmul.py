@@ -11,11 +11,20 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ....core.extend import NONDIFF, BinaryOp, F, Op, broadcast_shapes, in_words, ops, rank_of
+from ....core.extend import (
+    NONDIFF,
+    BinaryOp,
+    F,
+    Op,
+    broadcast_shapes,
+    in_words,
+    ops,
+    rank_of,
+    sizes_differ,
+)
 from ..common.batching import aligned
 from ..common.gradients import as_like
 from ..common.op_builders import op
-from ..common.sizes import unlike
 from ..shapes.joining import common_dtype
 
 __all__ = ["matmul"]
@@ -37,7 +46,7 @@ def _matmul_shape(x: Any, y: Any) -> Any:
     if x is None or y is None:
         return None
     inner = (x[-1], y[-2] if len(y) > 1 else y[0])
-    if unlike(*inner):
+    if sizes_differ(*inner):
         raise ValueError(f"matmul: shapes {x} and {y} do not match: {inner[0]} is not {inner[1]}")
     batch = broadcast_shapes(x[:-2], y[:-2], op="matmul") or ()
     return (*batch, *x[-2:-1], *(y[-1:] if len(y) > 1 else ()))

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, TensorSpec, as_tensor, known_size, ops, smallest
-from ..common.sizes import unlike
+from ....core.extend import F, TensorSpec, as_tensor, known_size, ops, sizes_differ, smallest
 
 __all__ = [
     "adjoint",
@@ -93,7 +92,7 @@ def real_of(dtype: Any) -> Any:
 def square_shape(x: TensorSpec, name: str) -> Any:
     """Return the shape of square matrices; raise if they are not."""
     shape = x.shape
-    if shape is not None and (len(shape) < 2 or unlike(*shape[-2:])):
+    if shape is not None and (len(shape) < 2 or sizes_differ(*shape[-2:])):
         raise np.linalg.LinAlgError(f"{name}: square matrices are needed, got shape {shape}")
     return shape
 

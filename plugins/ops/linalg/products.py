@@ -7,11 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op, Tensor, among, as_tensor, beside, ops
+from ....core.extend import (
+    F,
+    Op,
+    Tensor,
+    among,
+    as_tensor,
+    beside,
+    ops,
+    shapes_differ,
+    sizes_differ,
+)
 from ..common.axes import as_axis, one_axis, reduced_axes
 from ..common.op_builders import named, op
-from ..common.ranks import differ, known_rank
-from ..common.sizes import ensured, unlike
+from ..common.ranks import known_rank
+from ..common.sizes import ensured
 from .matmul import matmul
 from .tensordot import tensordot
 
@@ -119,7 +129,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     (3+0j)
     """
     x, y = (ops["reshape"](t, shape=(-1,)) for t in among((a, b)))
-    if differ(x.shape, y.shape):
+    if shapes_differ(x.shape, y.shape):
         raise ValueError(f"vdot: a has {x.shape[0]} elements, b has {y.shape[0]}")
     return matmul(ops["conj"](x) if x.dtype.kind == "c" else x, y)
 
@@ -308,7 +318,7 @@ def cross(
     for name, x, along in (("a", a, axisa), ("b", b, axisb)):
         if x.shape is not None:
             (place,) = reduced_axes(as_axis(along, "cross"), len(x.shape), "cross")
-            if unlike(x.shape[place], 2) and unlike(x.shape[place], 3):
+            if sizes_differ(x.shape[place], 2) and sizes_differ(x.shape[place], 3):
                 raise ValueError(
                     f"cross: vectors must have 3 elements, got shape {x.shape} for {name} "
                     f"with axis {along}"

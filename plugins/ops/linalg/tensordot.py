@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, Size, Tensor, among, rank_of
+from ....core.extend import NONDIFF, F, Op, Shared, Size, Tensor, among, rank_of, sizes_differ
 from ..common.axes import as_axis, reduced_axes
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
-from ..common.sizes import fixed, unlike
+from ..common.sizes import fixed
 from ..shapes.joining import common_dtype
 from .einsum import unused_label
 from .matmul import adjoint_spec
@@ -34,7 +34,7 @@ def _contracted(x: Any, y: Any, axes: Pairs) -> Pairs:
     if len(result[0]) != len(result[1]):
         raise ValueError(f"tensordot: axes {axes} do not come in pairs")
     for i, j in zip(*result, strict=True):
-        if unlike(x[i], y[j]):
+        if sizes_differ(x[i], y[j]):
             raise ValueError(f"tensordot: shapes {x} and {y} differ on axes {i} and {j}")
     return result  # type: ignore[return-value]
 

@@ -21,11 +21,11 @@ from ....core.extend import (
     as_tensor,
     ops,
     row_of,
+    sizes_differ,
 )
 from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
-from ..common.sizes import unlike
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
 from .channels import apart, as_channels, as_examples, side_by_side
@@ -149,12 +149,12 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
             f"{name}: images of shape {x} and filters of shape {w} must have as many axes: "
             "(batch, spatial axes, channels) and (spatial axes, input channels, output channels)"
         )
-    if w[-2] is not None and unlike(x[-1], w[-2] * groups):
+    if w[-2] is not None and sizes_differ(x[-1], w[-2] * groups):
         raise ValueError(
             f"{name}: images of shape {x} have {x[-1]} channels, filters of shape {w} in {groups} "
             f"groups need {w[-2] * groups}"
         )
-    if w[-1] is not None and unlike(w[-1] % groups, 0):
+    if w[-1] is not None and sizes_differ(w[-1] % groups, 0):
         raise ValueError(f"{name}: {w[-1]} filters do not divide into {groups} groups")
     return (x[0], *window_counts(x[1:-1], w[:-2], settings), w[-1])
 

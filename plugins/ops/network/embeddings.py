@@ -17,12 +17,12 @@ from ....core.extend import (
     as_tensor,
     default_dtype,
     is_transformed,
+    sizes_differ,
 )
 from ..common.batching import leading
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
-from ..common.sizes import unlike
 from ..indexing.batched_index import example_numbers
 from ..indexing.take import take
 from ..reductions.extrema import max
@@ -127,7 +127,7 @@ def embedding_lookup(params: Any, ids: Any) -> Tensor:
 def _segment_shape(x: Any, ids: Any, num: int) -> Any:
     if x is None or ids is None:
         return None
-    if len(ids) != 1 or not x or unlike(ids[0], x[0]):
+    if len(ids) != 1 or not x or sizes_differ(ids[0], x[0]):
         raise ValueError(
             "segment_sum: segment_ids have one axis, as long as the first axis of data, "
             f"got shapes {ids} and {x}"

@@ -14,7 +14,6 @@ from ....core.extend import F, Op, Tensor, as_tensor, ops, same_shape
 from ..common.axes import one_axis, reduced_axes
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
-from ..common.ranks import differ
 from ..common.sizes import ensured_alike
 
 __all__ = [
@@ -34,11 +33,7 @@ def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]
     if same_shape(labels.shape, other.shape):
         return labels, other
     words = f"{name}: labels and {called} must have one shape, got {labels.shape} and {other.shape}"
-    if differ(labels.shape, other.shape):
-        raise ValueError(words)
-    if labels.shape is not None and other.shape is not None:
-        labels = ensured_alike(labels, other.shape, words)
-    return labels, other
+    return ensured_alike(labels, other.shape, words), other
 
 
 def _summed(x: Any, axis: Any, name: str) -> Any:

@@ -19,18 +19,19 @@ from ....core.extend import (
     GradientTape,
     Tensor,
     TensorSpec,
+    agreed,
     as_size,
     as_tensor,
     exact_quotient,
     ops,
+    shapes_differ,
+    sizes_differ,
 )
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import leading
 from ..common.gradients import as_like
 from ..common.kernels import reals
 from ..common.op_builders import named, op
-from ..common.ranks import differ
-from ..common.sizes import agreed, unlike
 
 __all__ = ["batch_normalization", "group_normalization", "layer_normalization"]
 
@@ -162,7 +163,7 @@ def _channels(x: TensorSpec, gamma: TensorSpec, axis: int) -> Any:
         return gamma.shape
     (along,) = reduced_axes(axis, len(x.shape), "batch_norm_training")
     size = x.shape[along]
-    if differ(gamma.shape, (size,)):
+    if shapes_differ(gamma.shape, (size,)):
         raise ValueError(
             f"batch_norm_training: gamma of shape {gamma.shape} does not fit axis {axis} of x, "
             f"of shape {x.shape}"
@@ -324,7 +325,7 @@ def _in_groups(shape: Any, groups: int) -> Any:
     if shape is None:
         return None
     channels = shape[-1] if shape else 1
-    if channels is not None and unlike(channels % groups, 0):
+    if channels is not None and sizes_differ(channels % groups, 0):
         raise ValueError(
             f"group_normalization: {channels} channels of shape {shape} do not divide into "
             f"{groups} groups"

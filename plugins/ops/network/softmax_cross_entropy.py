@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor
+from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
-from ..common.ranks import differ
-from ..common.sizes import agreed
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
 
@@ -27,7 +25,7 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
         )
     if logits is None or labels is None:
         return labels
-    if differ(labels, logits[:-1]):
+    if shapes_differ(labels, logits[:-1]):
         raise ValueError(
             "sparse_softmax_cross_entropy: labels have one axis less than logits, "
             f"got labels of shape {labels} and logits of shape {logits}"
@@ -143,7 +141,7 @@ def sparse_softmax_cross_entropy_with_logits(*, labels: Any, logits: Any) -> Ten
 def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
     if logits is None or labels is None:
         return None
-    if differ(labels, logits):
+    if shapes_differ(labels, logits):
         raise ValueError(
             "softmax_cross_entropy: labels and logits must have one shape, "
             f"got labels of shape {labels} and logits of shape {logits}"

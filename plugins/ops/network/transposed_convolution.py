@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ....core.extend import F, Op, Tensor, as_batched
+from ....core.extend import F, Op, Tensor, as_batched, largest, sizes_differ
 from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
-from ..common.sizes import at_least, unlike
 from ..shapes.joining import common_dtype
 from .channels import apart, side_by_side
 from .convolution import conv_settings, filters_gradient, images_of, prepared
@@ -29,7 +28,7 @@ def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, A
             result.append(n * stride[i])
         else:
             around = 0 if padding == "valid" else sum(padding[i])
-            result.append(at_least(0, (n - 1) * stride[i] + (k - 1) * dilation[i] + 1 - around))
+            result.append(largest(0, (n - 1) * stride[i] + (k - 1) * dilation[i] + 1 - around))
     return tuple(result)
 
 
@@ -42,7 +41,7 @@ def transpose_shape(x: Any, w: Any, settings: dict[str, Any]) -> Any:
         )
     if x is None or w is None:
         return None
-    if len(x) != len(w) or unlike(x[-1], w[-1]):
+    if len(x) != len(w) or sizes_differ(x[-1], w[-1]):
         raise ValueError(
             f"conv_transpose: images of shape {x} do not fit filters of shape {w}: "
             "(batch, spatial axes, input channels) and "

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_size, as_tensor, exact_quotient, is_open
-from ..common.sizes import at_least
+from ....core.extend import as_size, as_tensor, exact_quotient, is_open, largest
 
 __all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
 
@@ -103,7 +102,7 @@ def window_counts(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[st
         else:
             around = 0 if padding == "valid" else sum(padding[i])
             last = exact_quotient(n + around - (k - 1) * dilation - 1, stride)
-            result.append(at_least(0, last + 1))
+            result.append(largest(0, last + 1))
     return tuple(result)
 
 

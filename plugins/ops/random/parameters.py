@@ -18,7 +18,8 @@ from ....core.extend import (
     is_transformed,
     known_size,
     ops,
-    provably_equal,
+    same_size,
+    sizes_differ,
     to_numpy,
 )
 
@@ -56,11 +57,11 @@ def weights(p: Any, rows: Any) -> Tensor:
     """Return the relative probabilities of rows as a tensor, one for each, checked."""
     refuse(no_weight, p, "choice: a probability must be finite and at least 0")
     p = as_tensor(p)
-    if p.shape is not None and (len(p.shape) != 1 or (p.shape[0] == rows) is False):
+    if p.shape is not None and (len(p.shape) != 1 or sizes_differ(p.shape[0], rows)):
         raise ValueError(
             f"random.choice: p must have shape ({rows},), one for each row, got {p.shape}"
         )
-    if p.shape is not None and provably_equal(p.shape[0], rows):
+    if p.shape is not None and same_size(p.shape[0], rows):
         return p
     checked: Tensor = ops["reshape"](p, shape=(rows,))  # which a run refuses if it does not fit
     return checked

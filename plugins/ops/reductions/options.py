@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_dtype, as_tensor, beside, broadcast_shapes, ops
+from ....core.extend import as_dtype, as_tensor, beside, broadcast_shapes, ops, shapes_differ
 from ..common.axes import Axis
 from ..common.dtypes import inexact, real_of
-from ..common.ranks import differ
 
 __all__ = [
     "averaged",
@@ -40,7 +39,7 @@ def kept_by(x: Any, where: Any, name: str) -> Any:
     where = beside(where, x)
     where = where if where.dtype.kind == "b" else where != 0
     joined = broadcast_shapes(x.shape, where.shape, op=name)
-    if differ(joined, x.shape):
+    if shapes_differ(joined, x.shape):
         raise ValueError(
             f"{name}: where of shape {where.shape} does not broadcast to shape {x.shape}"
         )

@@ -16,12 +16,14 @@ from ....core.extend import (
     is_open,
     known_size,
     ops,
+    same_size,
+    shapes_differ,
     vmap,
 )
 from ..common.axes import axis_of
 from ..common.dtypes import SCALARS
 from ..common.op_builders import named
-from ..common.ranks import differ, known_rank
+from ..common.ranks import known_rank
 from ..common.sizes import ensured
 from .joining import stack
 from .splitting import unstack
@@ -167,7 +169,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
             result = ops["cast_like"](ops["where"](_across(mask, x), beside(made, x), result), x)
             continue
         picked = x[mask]
-        if picked.shape is not None and (picked.shape[0] == 0) is True:
+        if picked.shape is not None and same_size(picked.shape[0], 0):
             continue
         values = ops["cast_like"](beside(made(picked, *args, **kw), x), x)
         result = result.at[mask].set(values)
@@ -185,7 +187,7 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
 
 def _mask(mask: Any, x: Any) -> Any:
     shape = mask.shape
-    if shape is not None and x.shape is not None and differ(shape, x.shape[: len(shape)]):
+    if shape is not None and x.shape is not None and shapes_differ(shape, x.shape[: len(shape)]):
         raise IndexError(
             f"piecewise: a condition of shape {shape} does not fit x of shape {x.shape}"
         )

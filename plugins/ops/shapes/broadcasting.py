@@ -20,6 +20,7 @@ from ....core.extend import (
     broadcast_shapes,
     ops,
     same_shape,
+    sizes_differ,
 )
 from ..common.batching import aligned
 from ..common.op_builders import named, op
@@ -32,7 +33,7 @@ def _broadcast_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     if x.shape is not None:
         missing = len(shape) - len(x.shape)
         if missing < 0 or any(
-            n is not None and (n == m) is False and (n == 1) is False
+            sizes_differ(n, m) and sizes_differ(n, 1)
             for n, m in zip(x.shape, shape[missing:], strict=True)
         ):
             raise ValueError(f"broadcast_to: shape {x.shape} does not broadcast to {shape}")

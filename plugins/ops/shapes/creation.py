@@ -11,6 +11,7 @@ from ....core.extend import (
     NONDIFF,
     Operators,
     Shared,
+    Size,
     Tensor,
     UnaryOp,
     as_dtype,
@@ -18,7 +19,6 @@ from ....core.extend import (
     as_size,
     as_tensor,
     default_dtype,
-    is_open,
     ops,
     row_of,
 )
@@ -42,7 +42,7 @@ def matrix_of(maker: str, n: Any, m: Any, k: Any, dtype: Any) -> Tensor:
 
 def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
     """Return zeros or ones; of a shape that is open in a trace, one of them broadcast to it."""
-    if any(map(is_open, shape)):
+    if Size in map(type, shape):
         return ops["broadcast_to"](as_tensor(make((), number_dtype(dtype))), shape=shape)
     return as_tensor(make(shape, number_dtype(dtype)))
 

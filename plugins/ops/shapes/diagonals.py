@@ -21,6 +21,8 @@ from ....core.extend import (
     ops,
     rank_of,
     row_of,
+    same_size,
+    sizes_differ,
     smallest,
 )
 from ..common.batching import leading, together
@@ -253,7 +255,7 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     """
     x = as_tensor(x)
     rank = known_rank(x, "fill_diagonal")
-    if rank < 2 or (rank > 2 and any((n == x.shape[0]) is False for n in x.shape)):
+    if rank < 2 or (rank > 2 and any(sizes_differ(n, x.shape[0]) for n in x.shape)):
         raise ValueError(
             "fill_diagonal: a matrix is needed, or more than two axes of one size, got shape "
             f"{x.shape}"
@@ -261,10 +263,10 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
     check_held(val, x.dtype, "fill_diagonal")
     value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
     (size,) = value.shape
-    if (size == 0) is True:
+    if same_size(size, 0):
         raise ValueError("fill_diagonal: there is no element in val")
     places = table("diagonal", tuple(x.shape), bool(wrap), like=x)
-    if (size == 1) is not True:
+    if not same_size(size, 1):
         (count,) = places.shape
         numbers = arange(count) if open_among(size, count) else np.arange(count)
         value = ops["take"](value, beside(numbers % size, x), axis=0)

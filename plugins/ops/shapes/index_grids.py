@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_dtype, as_shape, as_size, as_tensor, beside, ops
+from ....core.extend import (
+    Tensor,
+    as_dtype,
+    as_shape,
+    as_size,
+    as_tensor,
+    beside,
+    ops,
+    sizes_differ,
+)
 from ..common.op_builders import named
 from ..common.ranks import known_rank
 from ..common.sizes import fixed, open_among
@@ -272,7 +281,7 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
     """
     rank = known_rank(as_tensor(x), "diag_indices_from")
     sizes = as_tensor(x).shape
-    if rank < 2 or any((n == sizes[0]) is False for n in sizes):
+    if rank < 2 or any(sizes_differ(n, sizes[0]) for n in sizes):
         raise ValueError(
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
         )

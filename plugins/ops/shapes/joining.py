@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from ....core.extend import (
     Op,
     Tensor,
     TensorSpec,
+    agreed,
     among,
     as_tensor,
     beside,
-    known_size,
     ops,
     rank_of,
+    sizes_differ,
 )
 from ..common.axes import axis_number, one_axis, reduced_axes
 from ..common.batching import along, batch_axes, together
@@ -58,11 +59,10 @@ def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
     return tuple(sizes), dtype
 
 
-def _one_size(sizes: Iterable[Any]) -> tuple[Any, bool]:
+def _one_size(sizes: Sequence[Any]) -> tuple[Any, bool]:
     """Return the size that arrays have in common, a known one if any, and whether it may be one."""
-    given = [n for n in sizes if n is not None]
-    size = next(filter(known_size, given), given[0] if given else None)
-    return size, not any((n == size) is False for n in given)
+    size = agreed(*sizes)
+    return size, not any(sizes_differ(n, size) for n in sizes)
 
 
 def _split_like(xp: Any, x: Any, *likes: Any, axis: int) -> tuple[Any, ...]:

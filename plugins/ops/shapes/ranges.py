@@ -18,13 +18,14 @@ from ....core.extend import (
     host_array,
     is_open,
     is_transformed,
+    largest,
     ops,
     public,
 )
 from ..common.dtypes import SCALARS, inexact, real_of
 from ..common.op_builders import named
 from ..common.ranks import known_rank
-from ..common.sizes import at_least, open_among
+from ..common.sizes import open_among
 from ..common.tables import table
 from .broadcasting import broadcast_arrays
 from .creation import number_dtype
@@ -225,7 +226,7 @@ def _on_host(count: Any, *values: Any) -> bool:
 
 def _gaps(count: Any, endpoint: bool) -> Any:
     """Return how many distances lie between numbers, 1 at least."""
-    return at_least(1, count - 1 if endpoint else count)
+    return largest(1, count - 1 if endpoint else count)
 
 
 def _made(array: Any, dtype: Any, *given: Any) -> Tensor:
@@ -298,7 +299,7 @@ def _open_step(start: Any, stop: Any, gaps: Any) -> Tensor:
         kind = linspace(_stand_in(start), _stand_in(stop), 2).dtype.name
         start, stop = (as_tensor(x, np.result_type(kind, np.float64)) for x in (start, stop))
     first, last = _ends(start, stop)
-    share = ops["where"](gaps > 0, as_tensor(1.0 / at_least(1, gaps), "float64"), float("nan"))
+    share = ops["where"](gaps > 0, as_tensor(1.0 / largest(1, gaps), "float64"), float("nan"))
     step = (last - first) * _in_dtype(share, real_of(last.dtype).name)
     return step if kind is None else _in_dtype(step, kind)
 

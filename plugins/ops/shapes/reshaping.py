@@ -17,10 +17,12 @@ from ....core.extend import (
     is_open,
     known_size,
     rank_of,
+    sizes_differ,
 )
 from ..common.axes import as_axis, axis_over, reduced_axes
 from ..common.batching import batch_axes, leading
 from ..common.op_builders import named, op
+from ..common.sizes import elements
 
 __all__ = ["expand_dims", "ravel", "reshape", "squeeze"]
 
@@ -32,11 +34,11 @@ def _reshape_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     known = prod(n for i, n in enumerate(shape) if i not in free)
     if len(free) > 1 or any((n < -1) is True for n in shape):
         raise ValueError(f"reshape: at most one dimension may be -1, none below it, got {shape}")
-    if x.shape is None or any(n is None for n in x.shape):
+    size = elements(x.shape)
+    if size is None:
         return tuple(None if i in free else n for i, n in enumerate(shape)), x.dtype
-    size = prod(x.shape)
     if is_open(size) or is_open(known):
-        fits = bool(free) or (size == known) is not False
+        fits = bool(free) or not sizes_differ(size, known)
     else:
         fits = not size % known if free and known else size == known
     if not fits:
@@ -173,8 +175,7 @@ def _flat_last_spec(x: Any, *, count: int) -> tuple[Any, Any]:
     if x.shape is None:
         return None, x.dtype
     kept = len(x.shape) - count
-    last = x.shape[kept:]
-    return (*x.shape[:kept], None if any(n is None for n in last) else prod(last)), x.dtype
+    return (*x.shape[:kept], elements(x.shape[kept:])), x.dtype
 
 
 flatten_last = op(
@@ -210,7 +211,7 @@ def _squeezed(shape: Any, axis: Any) -> Any:
         return None if open_ones else tuple(n for n in shape if n != 1)
     gone = reduced_axes(axis, len(shape), "squeeze")
     for i in gone:
-        if shape[i] is not None and (shape[i] == 1) is False:
+        if shape[i] is not None and sizes_differ(shape[i], 1):
             raise ValueError(
                 f"squeeze: axis {i} of shape {shape} has size {shape[i]}; only size 1 can go"
             )

@@ -15,6 +15,7 @@ from ....core.extend import (
     is_open,
     known_size,
     largest,
+    sizes_differ,
     smallest,
 )
 from ..common.axes import axis_number, axis_of, one_axis
@@ -359,7 +360,7 @@ def _unstack_spec(x: TensorSpec, *, axis: int, num: int) -> list[tuple[Any, Any]
     if x.shape is None:
         return [(None, x.dtype)] * num
     along = axis_number(x.shape, axis, "unstack")
-    if x.shape[along] is not None and (x.shape[along] == num) is False:
+    if x.shape[along] is not None and sizes_differ(x.shape[along], num):
         raise ValueError(f"unstack: axis {axis} of shape {x.shape} does not have size {num}")
     return [((*x.shape[:along], *x.shape[along + 1 :]), x.dtype)] * num
 

@@ -23,7 +23,7 @@ from ..common.axes import as_axis, reduced_axes
 from ..common.batching import aligned, batch_axes, together
 from ..common.op_builders import named, op
 from ..common.ranks import as_vector
-from ..common.sizes import as_sizes, ensured, open_among
+from ..common.sizes import as_sizes, elements, ensured, open_among
 from ..common.tables import table
 
 __all__ = ["repeat", "tile"]
@@ -126,15 +126,12 @@ def _repeat_spec(x: Any, *, repeats: int, axis: int | None) -> tuple[Any, Any]:
     if x.shape is None:
         return (None if axis is not None else (None,)), x.dtype
     if axis is None:
-        return (None if _missing(x.shape) else prod(x.shape) * repeats,), x.dtype
+        size = elements(x.shape)
+        return (None if size is None else size * repeats,), x.dtype
     (along,) = reduced_axes(axis, len(x.shape), "repeat")
     sizes = list(x.shape)
     sizes[along] = None if sizes[along] is None else sizes[along] * repeats
     return tuple(sizes), x.dtype
-
-
-def _missing(shape: Any) -> bool:
-    return any(n is None for n in shape)
 
 
 def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> Any:

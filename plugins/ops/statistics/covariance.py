@@ -6,12 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_dtype, as_tensor, beside, is_open, is_transformed, ops
+from ....core.extend import (
+    Tensor,
+    as_dtype,
+    as_tensor,
+    beside,
+    is_open,
+    is_transformed,
+    ops,
+    same_size,
+    shapes_differ,
+    sizes_differ,
+)
 from ..common.axes import as_axis, reduced_axes
 from ..common.dtypes import as_floating, real_of
 from ..common.op_builders import named
-from ..common.ranks import differ, known_rank, with_axes
-from ..common.sizes import ensured_alike, unlike
+from ..common.ranks import known_rank, with_axes
+from ..common.sizes import ensured_alike
 from ..linalg.matmul import matmul
 
 __all__ = ["average", "corrcoef", "cov"]
@@ -82,7 +93,7 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
         return weights
     known_rank(x, "average")
     known_rank(weights, "average")
-    if not differ(weights.shape, x.shape):
+    if not shapes_differ(weights.shape, x.shape):
         words = f"average: weights of shape {weights.shape} do not fit shape {x.shape}"
         return ensured_alike(weights, x.shape, words)
     if axis is None:
@@ -92,8 +103,6 @@ def _fitted_weights(weights: Any, x: Any, axis: Any) -> Any:
     axes = reduced_axes(axis, x.ndim, "average")
     want = tuple(x.shape[i] for i in axes)
     words = f"average: weights of shape {weights.shape} do not fit axis {axis} of shape {x.shape}"
-    if differ(weights.shape, want):
-        raise ValueError(words)
     weights = ensured_alike(weights, want, words)
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     others = tuple(i for i in range(x.ndim) if i not in axes)
@@ -172,7 +181,7 @@ def cov(
     else:
         wide = _floating(dtype, m, y)
     x = _rows(m, wide, turned=not rowvar)
-    if x.shape is not None and (x.shape[0] == 0) is True:
+    if x.shape is not None and same_size(x.shape[0], 0):
         return beside(np.zeros((0, 0)), x)
     if y is not None:
         # NumPy leaves one row as it is
@@ -239,7 +248,7 @@ def _check_size(x: Any, weights: Any, name: str) -> None:
     shape = weights.shape
     if shape is None or len(shape) == 1:
         count = None if x.shape is None else x.shape[1]
-        if shape is not None and unlike(shape[0], count):
+        if shape is not None and sizes_differ(shape[0], count):
             raise RuntimeError(f"cov: {count} observations need as many {name}, got shape {shape}")
         return
     error = RuntimeError if shape else IndexError  # as in NumPy

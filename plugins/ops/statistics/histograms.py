@@ -19,12 +19,12 @@ from ....core.extend import (
     is_transformed,
     ops,
     row_of,
+    shapes_differ,
 )
 from ..common.batching import refused
 from ..common.dtypes import as_floating
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from ..common.ranks import differ
 from ..common.sizes import empty
 from ..indexing.sorting import searchsorted
 from ..shapes.ranges import even_steps
@@ -288,7 +288,7 @@ def histogram(
     x = _real(as_tensor(x))
     if weights is not None:
         weights = beside(weights, x)
-        if differ(weights.shape, x.shape):
+        if shapes_differ(weights.shape, x.shape):
             raise ValueError(
                 f"histogram: a weight per element is needed, got shapes {x.shape} and "
                 f"{weights.shape}"

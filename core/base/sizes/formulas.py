@@ -11,10 +11,12 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .size_terms import ordered_terms
-from .sizes import Compound, Dim, Open, Size, is_open, largest, smallest
+from .arithmetic import largest, smallest
+from .open_values import Open
+from .terms import Compound, Dim, ordered_terms
+from .values import Size
 
-__all__ = ["Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
+__all__ = ["KINDS", "Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
 
 # how large the integers of a formula may be: a file may say anything
 _MOST_BITS = 4096
@@ -66,23 +68,6 @@ def _product(*factors: Any) -> Any:
     return result
 
 
-def _largest(*values: Any) -> Any:
-    return _extreme(max, largest, values)
-
-
-def _smallest(*values: Any) -> Any:
-    return _extreme(min, smallest, values)
-
-
-def _extreme(known: Callable[..., Any], unsettled: Callable[..., Any], values: Any) -> Any:
-    """Return the extreme of numbers as NumPy does: a float if one is, NaN if one is."""
-    if any(map(is_open, values)):
-        return unsettled(*values)
-    if any(type(x) is float for x in values):
-        return next((x for x in values if x != x), float(known(values)))
-    return known(values)
-
-
 def _whole(comparison: Any) -> Any:
     return comparison * 1  # True is 1; one that is open becomes a size
 
@@ -103,8 +88,8 @@ KINDS: dict[str, tuple[int | None, Callable[..., Any]]] = {
     "trunc": (1, math.trunc),
     "round": (1, round),
     "int": (1, _whole),
-    "max": (None, _largest),
-    "min": (None, _smallest),
+    "max": (None, largest),
+    "min": (None, smallest),
     "&": (2, operator.and_),
     "|": (2, operator.or_),
     "^": (2, operator.xor),
@@ -167,13 +152,17 @@ def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any
     return value
 
 
+# which hold nothing: a trace asks at each node
+_PLAIN = frozenset((int, float, bool, str, type(None)))
+
+
 def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
     """Return whether a parameter is, or contains, something of ``kind``."""
-    if type(value) in (tuple, list):
-        return any(holds(item, kind) for item in value)
     if type(value) is dict:
-        return any(holds(item, kind) for item in value.values())
-    return isinstance(value, kind)
+        value = value.values()
+    elif type(value) not in (tuple, list):
+        return isinstance(value, kind)
+    return any(type(item) not in _PLAIN and holds(item, kind) for item in value)
 
 
 def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:

@@ -1,6 +1,6 @@
 """The classes of what is open in a trace: sizes, floats made of them, and comparisons.
 
-What their operators do is in :mod:`.sizes`.
+What their operators do is in :mod:`.arithmetic`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..table import PACKAGE, ops
 from .open_values import Open, checked, key_of
-from .size_terms import Compound, Dim, Terms, infix, shown, terms_text
-from .table import PACKAGE, ops
+from .terms import Compound, Dim, Terms, infix, shown, terms_text
 
 __all__ = ["Condition", "Number", "Size", "alone"]
 
@@ -121,6 +121,7 @@ class Number(_Computing):
 
     __slots__ = ("args", "kind")
     what = "number"
+    stands_for = float
 
     def __init__(self, kind: str, *args: Any, strong: bool = False) -> None:
         self.kind = kind
@@ -184,6 +185,7 @@ class Condition(_Computing):
 
     __slots__ = ("args", "kind")
     what = "comparison"
+    stands_for = bool
 
     def __init__(self, kind: str, a: Any, b: Any) -> None:
         self.kind = kind

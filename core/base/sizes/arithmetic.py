@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TraceError
-from .context import active_graph
-from .dtypes import default_dtype
-from .open_values import Open, OpenSize, is_open, key_of, known_size
-from .size_terms import (
+from ...errors import TraceError
+from ..context import active_graph
+from ..dtypes import default_dtype
+from ..table import ops, public
+from ..unknown import user_line
+from .open_values import Open, is_open, key_of, known_size
+from .terms import (
     Compound,
-    Dim,
     Monomial,
     Terms,
     difference,
@@ -29,28 +30,9 @@ from .size_terms import (
     terms_of,
     times,
 )
-from .size_values import Condition, Number, Size, alone
-from .table import ops, public
-from .unknown import user_line
+from .values import Condition, Number, Size, alone
 
-__all__ = [
-    "Compound",
-    "Condition",
-    "Dim",
-    "Number",
-    "Open",
-    "OpenSize",
-    "Size",
-    "alone",
-    "apart",
-    "as_symbol",
-    "exact_quotient",
-    "is_open",
-    "known_size",
-    "largest",
-    "provably_equal",
-    "smallest",
-]
+__all__ = ["apart", "as_symbol", "exact_quotient", "largest", "same_size", "smallest"]
 
 # A product that would be longer, as text, stays one of its factors.
 _LONGEST_PRODUCT = 4000
@@ -121,7 +103,7 @@ def _size(terms: Terms) -> Any:
     return Size(terms)
 
 
-def provably_equal(a: Any, b: Any) -> bool:
+def same_size(a: Any, b: Any) -> bool:
     """Return whether two sizes are equal in every run; ``None`` is equal to none."""
     if isinstance(a, Size) and isinstance(b, Size):
         return a.key == b.key or (a == b) is True
@@ -145,7 +127,7 @@ def exact_quotient(a: Any, b: Any) -> Any:
                 return a // b
             result[tuple(rest)] = factor // by
         return _size(result)
-    return 1 if provably_equal(a, b) else a // b
+    return 1 if same_size(a, b) else a // b
 
 
 def _ordered(values: Iterable[Any]) -> list[Any]:
@@ -240,7 +222,12 @@ def smallest(*values: Any) -> Any:
     return _extreme("min", values)
 
 
-def _extreme(kind: str, values: Iterable[Any]) -> Any:
+def _extreme(kind: str, values: Sequence[Any]) -> Any:
+    if not any(map(is_open, values)):
+        if any(type(x) is float for x in values):  # as NumPy does: a float if one is, NaN if one is
+            values = [float(x) for x in values]
+            values = [x for x in values if x != x] or values
+        return max(values) if kind == "max" else min(values)
     numbers = [_as_number(value) for value in values]
     if any(type(x) is float or isinstance(x, Number) for x in numbers):
         return Number(kind, *numbers)

@@ -272,4 +272,5 @@ def terms_text(terms: Terms) -> tuple[str, int]:
             text = f"-{part}" if factor < 0 else part
     if len(ordered) > 1:
         return text, _BINDS["+"]
-    return text, _BINDS["*"] if len(monomial) > 1 or size > 1 else _SIGN
+    ((monomial, factor),) = ordered
+    return text, _BINDS["*"] if len(monomial) > 1 or abs(factor) > 1 else _SIGN

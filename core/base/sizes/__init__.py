@@ -1,0 +1,59 @@
+"""Sizes that a trace does not know: integers that compute, compare and print by their expression.
+
+From the ground up: :mod:`.open_values` (what Python may not ask), :mod:`.terms` (sums, and what can
+be proved about them), :mod:`.values` (the classes), :mod:`.arithmetic` (their operators),
+:mod:`.formulas` (expressions as graphs and files hold them) and :mod:`.shapes`.
+"""
+
+from .arithmetic import apart, as_symbol, exact_quotient, largest, same_size, smallest
+from .formulas import KINDS, Formula, dims_of, evaluated, holds, lowered, planned
+from .open_values import Open, OpenSize, is_open, known_size
+from .shapes import (
+    Shape,
+    agreed,
+    as_shape,
+    as_size,
+    blunt,
+    broadcast_shapes,
+    same_shape,
+    shapes_differ,
+    sizes_differ,
+    unsure,
+)
+from .terms import Dim
+from .values import Condition, Number, Size, alone
+
+__all__ = [
+    "KINDS",
+    "Condition",
+    "Dim",
+    "Formula",
+    "Number",
+    "Open",
+    "OpenSize",
+    "Shape",
+    "Size",
+    "agreed",
+    "alone",
+    "apart",
+    "as_shape",
+    "as_size",
+    "as_symbol",
+    "blunt",
+    "broadcast_shapes",
+    "dims_of",
+    "evaluated",
+    "exact_quotient",
+    "holds",
+    "is_open",
+    "known_size",
+    "largest",
+    "lowered",
+    "planned",
+    "same_shape",
+    "same_size",
+    "shapes_differ",
+    "sizes_differ",
+    "smallest",
+    "unsure",
+]

@@ -1,0 +1,208 @@
+"""Shapes of sizes that may be open: what users give, what can be said of two, and broadcasting."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ...errors import TraceError
+from .arithmetic import same_size
+from .open_values import OpenSize, is_open, known_size
+from .values import Size
+
+__all__ = [
+    "Shape",
+    "agreed",
+    "as_shape",
+    "as_size",
+    "blunt",
+    "broadcast_shapes",
+    "same_shape",
+    "shapes_differ",
+    "sizes_differ",
+    "unsure",
+]
+
+# A dimension is an integer, None if it is unknown, or in a trace an open Size; None alone is an
+# unknown rank.
+Shape = tuple[Any, ...] | None
+
+
+# -- what can be said of two -----------------------------------------------------------------------
+
+
+def sizes_differ(n: Any, m: Any) -> bool:
+    """Return whether two sizes can be proved to differ; ``None`` may be any."""
+    if known_size(n) and known_size(m):
+        return bool(n != m)
+    return n is not None and m is not None and (n == m) is False
+
+
+def same_shape(a: Any, b: Any) -> bool:
+    """Return whether two shapes are equal in every run, as far as a trace can prove it."""
+    try:
+        return a is not None and bool(a == b)
+    except OpenSize:
+        return False
+
+
+def agreed(*sizes: Any) -> Any:
+    """Return the one size that several, which must be equal, are: a known one, if there is one."""
+    given = [n for n in sizes if n is not None]
+    return next(filter(known_size, given), given[0] if given else None)
+
+
+def shapes_differ(a: Any, b: Any) -> bool:
+    """Return whether two shapes can be proved to differ; ``None`` may be any."""
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or any(map(sizes_differ, a, b))
+
+
+def unsure(shape: Any) -> bool:
+    """Return whether a shape is not fully known (it is a symbol's)."""
+    return shape is None or None in shape
+
+
+def blunt(shape: Any) -> Any:
+    """Return a shape with ``None`` in the place of each size that is open."""
+    return None if shape is None else tuple(n if known_size(n) else None for n in shape)
+
+
+# -- what users give -------------------------------------------------------------------------------
+
+
+def as_size(n: Any, name: str) -> Any:
+    """Return what a user gave as a size, a count or a bound: an int, or a size that is open.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    """
+    if type(n) is int:
+        return n
+    if isinstance(n, Size):
+        return n.as_plain()
+    if getattr(getattr(n, "array", None), "traced", False):
+        return n.array.as_size(name)
+    try:
+        return operator.index(n)
+    except TypeError:
+        if is_open(n):
+            raise
+        raise TypeError(f"{name}: expected an integer, got {n!r}") from None
+
+
+def _listed(shape: Any, name: str) -> Any:
+    """Return the sizes in a vector, which may be traced; what is none as the only size."""
+    array = getattr(shape, "array", shape)
+    axes: Any = getattr(array, "shape", ())
+    if axes is None or len(axes) != 1:
+        return (shape,)
+    if not getattr(array, "traced", False):
+        return shape.tolist()
+    if not known_size(axes[0]):
+        raise TraceError(
+            f"{name}: {array!r} is no shape, since how many sizes it holds is not known while a "
+            "function is traced"
+        )
+    return [shape[i] for i in range(axes[0])]
+
+
+def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
+    """Return what a user gave as a shape (one size, a sequence or a vector) as a tuple of ints.
+
+    In a trace, sizes that are open stay what they are.
+
+    Raises
+    ------
+    TypeError
+        If a size is no integer; ``None`` is one that a trace does not know.
+    """
+    sizes = shape if isinstance(shape, (tuple, list)) else _listed(shape, name)
+    try:
+        return tuple([n if type(n) is int else as_size(n, name) for n in sizes])
+    except TypeError as error:
+        if isinstance(error, TraceError):
+            raise
+        hint = ""
+        if any(n is None for n in sizes):
+            hint = (
+                "; None says that a size is unknown: take the size itself, which x.shape[i] is in "
+                "a trace too, or let -1 stand for what is left in reshape"
+            )
+        raise TypeError(
+            f"{name}: a shape is an integer or a sequence of integers, got {shape!r}{hint}"
+        ) from None
+
+
+# -- broadcasting ---------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
+    """Broadcast shapes by NumPy's rule, unknown sizes included.
+
+    Parameters
+    ----------
+    shapes
+        Tuples of sizes, ``None`` for an unknown size; or ``None`` for unknown rank.
+    op
+        The name that begins the message if they do not broadcast.
+
+    Returns
+    -------
+    tuple or None
+        The common shape; ``None`` if a rank is unknown. A known size above 1 wins over an unknown
+        one.
+
+    Raises
+    ------
+    ValueError
+        If two known sizes disagree.
+
+    Examples
+    --------
+    >>> from gradtape.core.extend import broadcast_shapes
+    >>> broadcast_shapes((2, None), (3,))
+    (2, 3)
+    """
+    if None in shapes:
+        return None
+    known = [shape for shape in shapes if shape is not None]
+    rank = max((len(shape) for shape in known), default=0)
+    result: list[int | None] = []
+    for axis in range(-rank, 0):
+        sizes = [shape[axis] for shape in known if len(shape) >= -axis]
+        sizes = [n for n in sizes if type(n) is not int or n != 1]
+        size, fits = (sizes[0] if sizes else 1), True
+        if len(sizes) > 1:
+            size, fits = _broadcast_size(sizes)
+        if not fits:
+            raise ValueError(
+                f"{op}: shapes {' and '.join(str(shape) for shape in known)} do not broadcast"
+            )
+        result.append(size)
+    return tuple(result)
+
+
+def _broadcast_size(sizes: list[Any]) -> tuple[Any, bool]:
+    """Return the size that sizes have together, and whether they may go together at all."""
+    fixed = {n for n in sizes if known_size(n)}
+    unknown = [n for n in sizes if not known_size(n)]
+    if len(fixed) > 1:
+        return None, False
+    if fixed:
+        # a known size above 1 wins over an unknown one, which must be it or 1 at run time
+        (size,) = fixed
+        return size, not any(_clash(n, size) for n in unknown)
+    first = unknown[0]
+    if all(n is first or same_size(n, first) for n in unknown[1:]):
+        return first, True
+    pairs = [(a, b) for i, a in enumerate(unknown) for b in unknown[:i]]
+    return None, not any(_clash(a, b) for a, b in pairs)
+
+
+def _clash(a: Any, b: Any) -> bool:
+    """Return whether two sizes can be proved not to broadcast."""
+    return sizes_differ(a, b) and sizes_differ(a, 1) and sizes_differ(b, 1)
