@@ -93,15 +93,14 @@ def test_a_trace_that_is_wrong_at_another_size_is_found(mode: str) -> None:
 def test_a_shape_that_was_inferred_wrong_is_found() -> None:
     x = gt.constant(np.ones((2, 3)))
     signature = [gt.TensorSpec([None, 3], x.dtype)]
-    traced = gt.function(lambda x: gt.concatenate([x, x[1:]]), input_signature=signature)
+    traced = gt.function(lambda x: gt.concatenate([x, x]), input_signature=signature)
     concrete = traced.get_concrete_function()
     assert misinferred(concrete, [x]) is None
     (made,) = concrete.graph.outputs
     rows, columns = made.shape
     made.shape = (rows + 1, columns)
     said = misinferred(concrete, [x])
-    assert said is not None
-    assert said.startswith("inferred shape of concatenate: (2*n, 3) is (4, 3) for (3, 3)")
+    assert said == "inferred shape of concatenate: (2*n + 1, 3) is (5, 3) for (4, 3)"
 
 
 def test_refusals_are_counted_by_their_text() -> None:
