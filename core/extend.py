@@ -72,6 +72,7 @@ from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.replay import replay
+from .graphs.run_shapes import shape_in_run
 from .module import (
     Module,
     freeze,
@@ -218,6 +219,7 @@ __all__ = [
     "same_shape",
     "same_size",
     "saved_classes",
+    "shape_in_run",
     "shapes_differ",
     "sizes_differ",
     "smallest",

@@ -126,15 +126,23 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
     for general in concrete:
         fitting: list[Any] = [] if general.met is None else [general.met]
         for exact in concrete:
-            pairs = zip(general.specs, exact.specs, strict=False)
             if (
                 not any(unsure(spec.shape) for spec in exact.specs)
-                and structure(exact.arguments) == structure(general.arguments)
-                and all(a.dtype == b.dtype and a.admits(b.shape) for a, b in pairs)
+                and _places(exact) == _places(general)
+                and all(
+                    a.dtype == b.dtype and a.admits(b.shape)
+                    for a, b in zip(general.specs, exact.specs, strict=True)
+                )
             ):
                 fitting.append(tuple(spec.shape for spec in exact.specs))
         found.append(_telling(fitting))
     return found
+
+
+def _places(concrete: ConcreteFunction) -> Any:
+    """Return where among its arguments a trace has tensors, not Python values."""
+    tensors = [isinstance(leaf, TensorSpec) for leaf in flatten(concrete.arguments)]
+    return structure(concrete.arguments), tensors
 
 
 def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:

@@ -90,7 +90,7 @@ class ConcreteFunction:
         """Run on arguments of the traced structure."""
         tensors = self.fitted(args, kwargs)
         if active_graph.get() is not None:  # which need not know all that this trace relies on
-            tensors = [held_to(x, spec.shape) for x, spec in zip(tensors, self.specs, strict=True)]
+            tensors = held(tensors, self.specs)
         return self.call_flat(tensors)
 
     def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
@@ -330,6 +330,28 @@ def held_to(x: Tensor, shape: Shape) -> Tensor:
             # one axis at a time: none makes up for another
             x = ops["reshape"](x, shape=(*x.shape[:axis], want, *x.shape[axis + 1 :]))
     return x
+
+
+def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]:
+    """Return tensors that fit specs, and names in these, in each run.
+
+    Parameters
+    ----------
+    tensors
+        Tensors that may fit, as far as the trace knows them.
+    specs
+        A spec for each.
+    """
+    sizes: dict[str | None, Any] = {}
+    result = []
+    for x, spec in zip(tensors, specs, strict=True):
+        x = held_to(x, spec.shape)
+        if spec.names is not None:
+            named = zip(spec.names, x.shape, strict=True)
+            wanted = [None if name is None else sizes.setdefault(name, n) for name, n in named]
+            x = held_to(x, tuple(wanted))
+        result.append(x)
+    return result
 
 
 def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:

@@ -26,7 +26,7 @@ from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .concrete import ConcreteFunction, Output, as_declared, clash, fit
+from .concrete import ConcreteFunction, Output, as_declared, clash, fit, held
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
 __all__ = ["Function", "function"]
@@ -165,8 +165,10 @@ class Function(Generic[P, R]):
                 return known.call_flat(given)
         given, named, tensors, key = self._canonical(given, named)
         if active_graph.get() is not None or active_batches.get():  # a part of what is around it
-            rest = iter(tensors)
             leaves = flatten((given, named))
+            if self.input_signature is not None:  # which the code may rely on
+                tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])
+            rest = iter(tensors)
             leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in leaves]
             given, named = pack_like((given, named), leaves)
             return self.python_function(*given, **named)

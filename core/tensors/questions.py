@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from ..base.unknown import not_known
 from .convert import as_tensor
 from .tensor import Operators
 
@@ -56,19 +57,24 @@ def shape(x: Any) -> Any:
     -------
     tuple of int
         A size for each axis, as ``x.shape`` says them. A size that is open in a trace is an
-        integer that computes and makes shapes, and an unknown rank is ``None``.
+        integer that computes and makes shapes.
 
     Raises
     ------
     TypeError
         If ``x`` does not convert to a tensor.
+    TraceError
+        If the rank is unknown in a trace.
 
     Examples
     --------
     >>> gt.shape([[1, 2, 3], [4, 5, 6]]), gt.shape(3.0)
     ((2, 3), ())
     """
-    return _asked(x).shape
+    asked = _asked(x)
+    if asked.shape is None:
+        raise not_known(asked.array, "shape (its rank is open: give its TensorSpec a rank)")
+    return asked.shape
 
 
 def size(x: Any, axis: Any = None) -> int:

@@ -13,7 +13,7 @@ from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
 from ..base.sizes import is_open
 from ..base.table import ops
-from ..base.unknown import not_known
+from ..base.unknown import is_users_call, not_known
 from ..ops.backend import backend_of, to_numpy
 from .methods import Methods, named_for_users
 
@@ -175,8 +175,10 @@ class Tensor(Handle, Operators):
 
     @property
     def shape(self) -> tuple[Any, ...] | Any:  # None where it is rare: no program has to check
-        """The shape; a size that is open in a trace computes, and an unknown rank is ``None``."""
+        """The shape, in which a size that is open in a trace computes; an open rank is refused."""
         shape: tuple[Any, ...] | None = self.array.shape
+        if shape is None and is_users_call():  # None == None would say that two shapes are equal
+            raise not_known(self.array, "shape (its rank is open: give its TensorSpec a rank)")
         return shape
 
     @property

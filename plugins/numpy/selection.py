@@ -97,7 +97,7 @@ def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
 
 
 def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:
-    if g.size < _MANY and indices.size != 1:
+    if (g.size < _MANY and indices.size != 1) or not (g.size and like.shape):
         portable: Array = take_adjoint_kernel(np, g, indices, like, axis=axis)
         return portable
     shape = like.shape if axis is not None else (like.size,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 import gradtape as gt
 
 from .program import Array, Line, Program, _helpers
+from .size_templates import SIZES
 from .templates import TEMPLATES, Template
 
 __all__ = ["Draw", "drawn"]
@@ -184,8 +185,14 @@ def _start(rng: random.Random, numbers: np.random.Generator) -> dict[str, Array]
     return found
 
 
-def drawn(seed: int, templates: Iterable[tuple[Template, float]] = TEMPLATES) -> Program:
-    """Return the program of a seed: 3 to 25 lines."""
+def _templates(rng: random.Random) -> list[tuple[Template, float]]:
+    """Return what lines are made of: those with sizes need a rank, and are in most programs."""
+    weight = rng.choice((0.0, 20.0, 60.0)) / len(SIZES)
+    return [*TEMPLATES, *((template, weight) for template in SIZES)]
+
+
+def drawn(seed: int, templates: Sequence[tuple[Template, float]] = ()) -> Program:
+    """Return the program of a seed: 3 to 25 lines of ``templates``, of all if there are none."""
     rng, numbers = random.Random(seed), np.random.default_rng(seed)
     inputs = _start(rng, numbers)
     variables: dict[str, Array] = {}
@@ -195,7 +202,7 @@ def drawn(seed: int, templates: Iterable[tuple[Template, float]] = TEMPLATES) ->
     made = {v: gt.Variable(x) for v, x in variables.items()}
     scope = dict(_helpers(), **made, **{n: gt.constant(x) for n, x in inputs.items()})
     known, lines = dict(inputs), list[Line]()
-    choices, weights = zip(*templates, strict=True)
+    choices, weights = zip(*(templates or _templates(rng)), strict=True)
     length = rng.randint(3, 25)
     for _ in range(8 * length):
         if len(lines) == length:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ import gradtape as gt
 
 from .program import Array, Program
 
-__all__ = ["Case", "slopes_off"]
+__all__ = ["Case", "Found", "Refused", "inner", "slopes_off"]
 
 WIDTHS = (1e-3, 4e-4, 1.5e-4)
 FAR = 1e-6  # share of the scale by which a gradient may be off at the most
@@ -19,12 +19,16 @@ CONVERGED = 1e-4  # share within which measured slopes agree where they say some
 
 
 class Case:
-    """A program with all that its runs need: tensors, weights of its results and directions."""
+    """A program with all that its runs need: tensors, weights of its results and directions.
 
-    def __init__(self, program: Program) -> None:
+    ``variables`` are those of another case of the program; otherwise it has its own.
+    """
+
+    def __init__(self, program: Program, variables: dict[str, gt.Variable] | None = None) -> None:
         self.program = program
         rng = np.random.default_rng(program.seed + 1)
-        self.variables = {v: gt.Variable(x) for v, x in program.variables.items()}
+        made = {v: gt.Variable(x) for v, x in program.variables.items()}
+        self.variables = made if variables is None else variables
         self.run = program.function(self.variables)
         self.xs = [gt.constant(x) for x in program.inputs.values()]
         given = [*program.inputs.values(), *program.variables.values()]
@@ -49,20 +53,50 @@ class Case:
         """Return the results' weighted sum."""
         return inner(self.weights, ys)
 
-    def orders(self, *xs: Any, run: Callable[..., Any] | None = None) -> list[Any]:
+    def orders(
+        self,
+        *xs: Any,
+        run: Callable[..., Any] | None = None,
+        weights: Sequence[Any] | None = None,
+        directions: Sequence[Any] | None = None,
+    ) -> list[Any]:
         """Return values, gradients, and gradients of the slope along the directions."""
         run = run or self.run
+        weights = self.weights if weights is None else weights
+        directions = self.directions if directions is None else directions
         sources = [*xs, *self.sources]
         with gt.GradientTape() as second:
             second.watch(list(xs))
             with gt.GradientTape() as first:
                 first.watch(list(xs))
                 ys = run(*xs)
-                loss = self.loss(ys)
+                loss = inner(weights, ys)
             slopes = first.gradient(loss, sources, unconnected_gradients="zero")
-            along = inner(self.directions, slopes)
+            along = inner(directions, slopes)
         curves = second.gradient(along, sources, unconnected_gradients="zero")
         return [*ys, *slopes, *curves]
+
+    def beside(self, got: Any, what: str = "", want: Any = None) -> Iterator[Found]:
+        """Give what a mode found for :meth:`orders`, each with a name and what is right."""
+        want = self.want if want is None else want
+        count, sources = len(self.weights), len(self.directions)
+        for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+            kind = "value" if i < count else "gradient" if i < count + sources else "second order"
+            yield Found(f"{what}{kind}", mine, right, case=self)
+
+
+class Refused(Exception):
+    """The mode does not take this program, and says so in words."""
+
+
+class Found(NamedTuple):
+    """What a mode gives beside what is right; ``case`` is another than the one it was asked for."""
+
+    what: str
+    got: Any
+    want: Any
+    scale: float = 0.0
+    case: Case | None = None
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
@@ -72,11 +106,11 @@ def _random(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> Arra
     return np.asarray(size)
 
 
-def inner(weights: list[Array], values: Any) -> Any:
+def inner(weights: Sequence[Any], values: Any) -> Any:
     """Return the real inner product of arrays and tensors."""
     total: Any = 0.0
     for w, y in zip(weights, values, strict=True):
-        total = total + gt.sum(gt.real(np.conj(w) * y) if y.dtype.kind == "c" else w.real * y)
+        total = total + gt.sum(gt.real(gt.conj(w) * y) if y.dtype.kind == "c" else gt.real(w) * y)
     return total
 
 

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import tempfile
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gradtape as gt
 
-from .measuring import Case, inner
+from .measuring import Case, Refused, inner
+from .open_sizes import batched, saved, traced, traces
 from .program import Array
 
-__all__ = ["MODES", "Refused", "off"]
+__all__ = ["MODES", "off"]
 
 SAME = 1e-9
-#: What a mode gives: pairs of a name and what it found beside what is right.
-Pairs = Iterator[tuple[str, Any, Any]]
-
-
-class Refused(Exception):
-    """The mode does not take this program, and says so in words."""
-
-
-def _pairs(case: Case, got: Any, what: str = "", want: Any = None) -> Pairs:
-    want = case.want if want is None else want
-    count, sources = len(case.weights), len(case.directions)
-    for i, (mine, right) in enumerate(zip(got, want, strict=True)):
-        kind = "value" if i < count else "gradient" if i < count + sources else "second order"
-        yield f"{what}{kind}", mine, right
+#: What a mode gives: the fields of ``Found``.
+Pairs = Iterator[tuple[Any, ...]]
 
 
 def again(case: Case) -> Pairs:
@@ -45,9 +34,9 @@ def again(case: Case) -> Pairs:
         slopes = first.gradient(loss, sources, unconnected_gradients="zero")
         along = inner(case.directions, slopes)
     curves = second.gradient(along, sources, unconnected_gradients="zero")
-    yield from _pairs(case, [*ys, *slopes, *curves])
+    yield from case.beside([*ys, *slopes, *curves])
     once_more = first.gradient(loss, sources, unconnected_gradients="zero")
-    yield from _pairs(case, [*ys, *once_more, *curves], "asked twice, ")
+    yield from case.beside([*ys, *once_more, *curves], "asked twice, ")
 
 
 def inside(case: Case) -> Pairs:
@@ -59,7 +48,7 @@ def inside(case: Case) -> Pairs:
         slopes = tape.gradient(case.loss(ys), sources, unconnected_gradients="zero")
         along = inner(case.directions, slopes)
         curves = tape.gradient(along, sources, unconnected_gradients="zero")
-    yield from _pairs(case, [*ys, *slopes, *curves])
+    yield from case.beside([*ys, *slopes, *curves])
 
 
 def transforms(case: Case) -> Pairs:
@@ -83,7 +72,7 @@ def transforms(case: Case) -> Pairs:
     ys, tangents = gt.jvp(results, tuple(case.xs), tuple(steps))
     slope = inner(case.directions[:n], slopes)
     yield from (("gt.jvp, value", y, w) for y, w in zip(ys, case.want, strict=False))
-    yield "gt.jvp", case.loss(tangents), (slope, _size(case.directions, slopes))
+    yield "gt.jvp", case.loss(tangents), slope, _size(case.directions, slopes)
     if case.sources:
         return  # the directions of variables count in the curves
     for mine, right in zip(gt.hvp(loss, tuple(case.xs), tuple(steps)), curves, strict=True):
@@ -119,52 +108,6 @@ def jacobians(case: Case) -> Pairs:
     yield "hessian", curve, case.want[-1]
 
 
-def _specs(case: Case, unknown: str) -> list[Any]:
-    shapes: list[Any] = [None if unknown == "rank" else [None] * x.ndim for x in case.xs]
-    if unknown == "nothing":
-        shapes = [x.shape for x in case.xs]
-    return [gt.TensorSpec(s, x.dtype) for s, x in zip(shapes, case.xs, strict=True)]
-
-
-def _traced(case: Case, fn: Callable[..., Any], unknown: str) -> Any:
-    """Return a traced function: it has as many arguments as the program."""
-    names = ", ".join(case.program.inputs)
-    flat = eval(f"lambda {names}: fn({names})", {"fn": fn})
-    return gt.function(flat, input_signature=_specs(case, unknown))
-
-
-def traces(unknown: str) -> Callable[[Case], Pairs]:
-    """Return the mode: everything in a trace, then the program alone, with tapes outside."""
-
-    def mode(case: Case) -> Pairs:
-        case.reset()
-        whole = _traced(case, lambda *xs: tuple(case.orders(*xs)), unknown)
-        yield from _pairs(case, whole(*case.xs), "compiled, ")
-        case.reset()
-        alone = _traced(case, case.run, unknown)
-        yield from _pairs(case, case.orders(*case.xs, run=alone), "replayed, ")
-        case.reset()
-        values = case.want[: len(case.weights)]
-        yield from (("compiled", y, w) for y, w in zip(alone(*case.xs), values, strict=True))
-
-    return mode
-
-
-def saved(case: Case) -> Pairs:
-    """Saved and loaded, the program alone and with its gradients."""
-    if case.sources:
-        return  # what is loaded has variables of its own
-    unknown = ("nothing", "sizes")[case.program.seed % 2]
-    alone = _traced(case, case.run, unknown)
-    whole = _traced(case, lambda *xs: tuple(case.orders(*xs)), unknown)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "program.h5"
-        gt.save(gt.Module(), path, {"alone": alone, "whole": whole}, golden=False)
-        loaded = gt.load(path).signatures
-    yield from _pairs(case, loaded["whole"](*case.xs), "loaded, ")
-    yield from _pairs(case, case.orders(*case.xs, run=loaded["alone"]), "loaded, taped, ")
-
-
 def _stateless(case: Case) -> None:
     if case.program.stateful:
         raise Refused("it assigns to a variable")
@@ -181,7 +124,7 @@ def batches(case: Case) -> Pairs:
         return  # the other example is out of the program's range
     want = [gt.stack(column) for column in zip(*loop, strict=True)]
     got = gt.vmap(lambda *xs: tuple(case.orders(*xs)))(*stacked)
-    yield from _pairs(case, got, "vmap, ", want)
+    yield from case.beside(got, "vmap, ", want)
     if case.sources:
         return
     with gt.GradientTape() as tape:
@@ -206,9 +149,9 @@ def in_branch(case: Case) -> Pairs:
         taken = gt.sum(gt.abs(xs[0])) >= 0.0
         return gt.cond(taken, case.run, lambda *xs: tuple(y * 0.5 for y in case.run(*xs)), *xs)
 
-    traced = _traced(case, lambda *xs: tuple(case.orders(*xs, run=run)), "nothing")
-    yield from _pairs(case, traced(*case.xs), "cond, ")
-    yield from _pairs(case, case.orders(*case.xs, run=run), "eager cond, ")
+    graph = traced(lambda *xs: tuple(case.orders(*xs, run=run)), case.xs, "nothing")
+    yield from case.beside(graph(*case.xs), "cond, ")
+    yield from case.beside(case.orders(*case.xs, run=run), "eager cond, ")
 
 
 def in_scan(case: Case) -> Pairs:
@@ -220,9 +163,9 @@ def in_scan(case: Case) -> Pairs:
         _, ys = gt.scan(lambda c, xs: (c + 1.0, case.run(*xs)), 0.0, ones)
         return tuple(y[0] for y in ys)
 
-    traced = _traced(case, run, "nothing")
-    yield from _pairs(case, case.orders(*case.xs, run=run), "scan, ")
-    yield from _pairs(case, case.orders(*case.xs, run=traced), "traced scan, ")
+    graph = traced(run, case.xs, "nothing")
+    yield from case.beside(case.orders(*case.xs, run=run), "scan, ")
+    yield from case.beside(case.orders(*case.xs, run=graph), "traced scan, ")
 
 
 def in_while(case: Case) -> Pairs:
@@ -235,17 +178,17 @@ def in_while(case: Case) -> Pairs:
             lambda i, ys: i < 1, lambda i, ys: (i + 1, list(case.run(*xs))), (0, zeros)
         )[1]
 
-    traced = _traced(case, run, "nothing")
-    yield from _pairs(case, case.orders(*case.xs, run=traced), "traced while_loop, ")
+    graph = traced(run, case.xs, "nothing")
+    yield from case.beside(case.orders(*case.xs, run=graph), "traced while_loop, ")
 
 
 def recomputed(case: Case) -> Pairs:
     """Computed again on the way back, eager and in a trace."""
     _stateless(case)
     run = gt.recompute_grad(case.run)
-    yield from _pairs(case, case.orders(*case.xs, run=run), "recompute_grad, ")
-    traced = _traced(case, lambda *xs: tuple(case.orders(*xs, run=run)), "nothing")
-    yield from _pairs(case, traced(*case.xs), "traced recompute_grad, ")
+    yield from case.beside(case.orders(*case.xs, run=run), "recompute_grad, ")
+    graph = traced(lambda *xs: tuple(case.orders(*xs, run=run)), case.xs, "nothing")
+    yield from case.beside(graph(*case.xs), "traced recompute_grad, ")
 
 
 #: From the simplest on.
@@ -256,6 +199,7 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
     "jacobians": jacobians,
     "recompute_grad": recomputed,
     "vmap": batches,
+    "vmap of unknown sizes": batched,
     "traced": traces("nothing"),
     "unknown sizes": traces("sizes"),
     "unknown rank": traces("rank"),
@@ -266,13 +210,8 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
 }
 #: What any trace may say of a program that picks elements by their values.
 UNKNOWN = "unknown in this trace"
-#: Errors by which a mode may refuse a program, beside ``Refused``.
-REFUSALS: dict[str, tuple[type[Exception], ...]] = {
-    "unknown rank": (TypeError, ValueError),
-    "unknown sizes": (TypeError, ValueError),
-    "saved": (gt.errors.TraceError, TypeError, ValueError),
-    "vmap": (gt.errors.TraceError,),
-}
+# of vmap, as it meets what depends on values
+IN_WORDS = {"vmap": gt.errors.TraceError}
 
 
 def _size(weights: list[Array], values: Any) -> float:
@@ -280,29 +219,38 @@ def _size(weights: list[Array], values: Any) -> float:
     return float(sum(np.sum(np.abs(w) * np.abs(np.asarray(y.numpy()))) for w, y in parts))
 
 
-def off(case: Case, mode: str) -> tuple[str | None, bool]:
-    """Return what a mode gives other than the eager run, if anything, and whether it ran."""
+def off(case: Case, mode: str, refusals: Counter[str] | None = None) -> tuple[str | None, bool]:
+    """Return what a mode gives other than the eager run, if anything, and whether it ran.
+
+    What it refuses is counted by the text in ``refusals``.
+    """
     case.reset()
     try:
         ran = False
-        for what, got, want in MODES[mode](case):
+        for found in MODES[mode](case):
             ran = True
-            said = _different(case, what, got, want)
+            said = _different(case, *found)
             if said:
                 return said, True
-    except Refused:
-        return None, False
     except Exception as error:
-        if isinstance(error, REFUSALS.get(mode, ())) or UNKNOWN in str(error):
+        refused = isinstance(error, (Refused, IN_WORDS.get(mode, Refused)))
+        if refused or UNKNOWN in str(error):
+            if refusals is not None:
+                refusals[f"{mode}: {_kind(str(error))}"] += 1
             return None, False
         return f"{type(error).__name__}: {error}", True
     return None, ran
 
 
-def _different(case: Case, what: str, got: Any, want: Any) -> str | None:
-    scale = 0.0
-    if isinstance(want, tuple):
-        want, scale = want
+def _kind(text: str) -> str:
+    """Return a message without what changes from program to program."""
+    text = re.sub(r"<program>:\d+|[^\s]*\.py:\d+", "LINE", text)
+    return re.sub(r"\d+|\b[kmnv]\d*\b", "#", text)[:150]
+
+
+def _different(
+    case: Case, what: str, got: Any, want: Any, scale: float = 0.0, at: Case | None = None
+) -> str | None:
     mine, right = np.asarray(got.numpy()), np.asarray(want.numpy())
     if mine.shape != right.shape or mine.dtype != right.dtype:
         return f"{what}: {mine.dtype}{list(mine.shape)} for {right.dtype}{list(right.shape)}"
@@ -312,7 +260,9 @@ def _different(case: Case, what: str, got: Any, want: Any) -> str | None:
     scale = max(scale, float(finite.max()) if finite.size else 0.0, 1e-3)
     if np.allclose(mine, right, rtol=0.0, atol=SAME * scale, equal_nan=True):
         return None
-    if np.allclose(mine, right, rtol=0.0, atol=SAME * scale + _unsteady(case), equal_nan=True):
+    if np.allclose(
+        mine, right, rtol=0.0, atol=SAME * scale + _unsteady(at or case), equal_nan=True
+    ):
         return None
     return f"{what} is {mine.tolist()}, of the eager run {right.tolist()}"
 

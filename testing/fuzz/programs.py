@@ -8,6 +8,7 @@ reduced to the smallest program that still differs, in the simplest mode, and pr
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode", action="append", choices=[DIFFERENCES, *MODES], help="these alone (all of them)"
     )
     parser.add_argument(
+        "--refusals", metavar="N", type=int, default=0, help="print the N most frequent refusals"
+    )
+    parser.add_argument(
         "--keep-going", action="store_true", help="look at all programs before it ends"
     )
 
@@ -40,12 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run programs until the time is over; return 1 if one of them is wrong."""
     clock, ran, failures = Clock(options.seconds, options.programs), Counter[str](), 0
+    refusals = Counter[str]()
     modes = options.mode or [DIFFERENCES, *MODES]
     done = 0
     while clock.runs(done):
         program = drawn(options.seed + done)
         done += 1
-        for mode, said in wrong(program, modes, ran):
+        for mode, said in wrong(program, modes, ran, refusals):
             failures += 1
             print(f"\n# seed {program.seed}, {mode}: {said}"[:600])
             print(shown(_smallest(program, mode), mode), flush=True)
@@ -53,6 +58,8 @@ def run(options: argparse.Namespace) -> int:
                 break
         if failures and not options.keep_going:
             break
+    for text, count in refusals.most_common(options.refusals):
+        print(f"refused {count} x {text}")
     print(
         f"programs: {done} in {clock.elapsed:.0f} s, from seed {options.seed}; ran: "
         + ", ".join(f"{mode} {ran[mode]}" for mode in modes)
@@ -62,9 +69,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def wrong(
-    program: Program, modes: Sequence[str], ran: Counter[str] | None = None
+    program: Program,
+    modes: Sequence[str],
+    ran: Counter[str] | None = None,
+    refusals: Counter[str] | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Give the modes in which a program is wrong, and how; count those that ran."""
+    """Give the modes in which a program is wrong, and how; count those that ran and refusals."""
     ran = Counter() if ran is None else ran
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -79,7 +89,7 @@ def wrong(
             yield DIFFERENCES, said
         for mode in modes:
             if mode != DIFFERENCES:
-                said, took_part = off(case, mode)
+                said, took_part = off(case, mode, refusals)
                 ran[mode] += took_part
                 if said:
                     yield mode, said
@@ -89,13 +99,14 @@ def _smallest(program: Program, mode: str) -> Program:
     """Return the program reduced, wrong in the same mode and way."""
     kind = _kind(next((said for _, said in wrong(program, [mode])), ""))
     return reduced(
-        program, lambda other: any(_kind(said) == kind for _, said in wrong(other, [mode]))
+        program,
+        lambda other: (mode, kind) in ((m, _kind(said)) for m, said in wrong(other, [mode])),
     )
 
 
 def _kind(said: str) -> str:
     """Return what stays of a message while numbers and names change."""
-    return said.split(":")[0].split(" is ")[0]
+    return re.sub(r"\d+", "", ":".join(said.split(":")[:2]).split(" is ")[0])
 
 
 def shown(program: Program, mode: str) -> str:

@@ -12,8 +12,11 @@ from gradtape.testing.fuzz import drawing, program, programs
 from gradtape.testing.fuzz.commands import main
 from gradtape.testing.fuzz.modes import MODES
 from gradtape.testing.fuzz.shrinking import reduced
+from gradtape.testing.fuzz.size_templates import SIZES
+from gradtape.testing.fuzz.templates import TEMPLATES
 
 ALL = [programs.DIFFERENCES, *MODES]
+ALL_TEMPLATES = [*(template for template, _ in TEMPLATES), *SIZES]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -38,13 +41,13 @@ def test_every_template_makes_a_line() -> None:
         "x8": np.array([[0.7]]),
     }
     scope = dict(program._helpers(), **{n: gt.constant(x) for n, x in known.items()})
-    for number, (template, _) in enumerate(drawing.TEMPLATES):
+    for number, template in enumerate(ALL_TEMPLATES):
         for _ in range(60):
             line = drawing._op_line(rng, known, 0, template)
             if line is not None and drawing._run(line, scope) is not None:
                 made.add(number)
                 break
-    missing = [t for i, (t, _) in enumerate(drawing.TEMPLATES) if i not in made]
+    missing = [t for i, t in enumerate(ALL_TEMPLATES) if i not in made]
     assert missing == []
 
 

@@ -51,6 +51,21 @@ class Open:
     key: str
     depth: int
     what = "size"
+    stands_for: type = int  # what it is in eager code
+
+    @property
+    def __class__(self) -> Any:
+        # isinstance(n, int) decides as it does in eager code
+        return self.stands_for if is_users_call() else type(self)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(self.stands_for, name) and not name.startswith("_"):
+            self._refuse(
+                f".{name}",
+                "compute with operators and with gradtape's functions, or give its TensorSpec the "
+                "size",
+            )
+        raise AttributeError(f"{self.stands_for.__name__!r} object has no attribute {name!r}")
 
     def text(self) -> tuple[str, int]:
         """Return the expression as text, and how tightly what is outermost in it binds."""

@@ -121,6 +121,7 @@ class Number(_Computing):
 
     __slots__ = ("args", "kind")
     what = "number"
+    stands_for = float
 
     def __init__(self, kind: str, *args: Any, strong: bool = False) -> None:
         self.kind = kind
@@ -184,6 +185,7 @@ class Condition(_Computing):
 
     __slots__ = ("args", "kind")
     what = "comparison"
+    stands_for = bool
 
     def __init__(self, kind: str, a: Any, b: Any) -> None:
         self.kind = kind

@@ -30,6 +30,7 @@ from ....core.extend import (
     ops,
     pack_like,
     replay,
+    shape_in_run,
     sizes_differ,
     structure,
     unsure,
@@ -72,19 +73,26 @@ class _Scan(Program):
         if rows:
             return [*carry, *(xp.stack(column, axis=0) for column in zip(*rows, strict=True))]
         outputs = params["body"].outputs[len(carry) :]
-        if any(unsure(y.shape) for y in outputs):
-            # one step on zeros tells the sizes of what no step has made
-            zeros = [xp.zeros(x.shape[1:], dtype=x.dtype) for x in xs]
-            with np.errstate(all="ignore"):
-                outputs = run([*carry, *zeros, *around])[len(carry) :]
         names = [str(y.dtype).rpartition(".")[2] for y in outputs]
         return [
             *carry,
             *(
-                xp.zeros((0, *y.shape), dtype=getattr(xp, name))
-                for y, name in zip(outputs, names, strict=True)
+                xp.zeros((0, *shape), dtype=getattr(xp, name))
+                for shape, name in zip(self._row_shapes(xp, arrays, params), names, strict=True)
             ),
         ]
+
+    def _row_shapes(self, xp: Any, arrays: Sequence[Any], params: Any) -> list[Any]:
+        """Return the shapes of what no step has made."""
+        carry, xs, around = self._parts(arrays, params)
+        body, zeros = params["body"], [xp.zeros(x.shape[1:], dtype=x.dtype) for x in xs]
+        given = [*carry, *zeros, *around]
+        found = dict(zip(body.inputs, given, strict=True))
+        shapes = [shape_in_run(y, found) for y in body.outputs[len(carry) :]]
+        if any(unsure(shape) for shape in shapes):  # one step on zeros tells them
+            with np.errstate(all="ignore"):
+                return [y.shape for y in compiled(body)(given)[len(carry) :]]
+        return shapes
 
     def forward(self, tensors: Sequence[Tensor], **params: Any) -> list[Tensor]:
         carry, xs, around = self._parts(tensors, params)

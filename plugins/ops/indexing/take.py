@@ -46,9 +46,12 @@ def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple
 def take_adjoint_kernel(
     xp: Any, g: Any, indices: Any, like: Any, *, axis: int | None = None
 ) -> Any:
-    shape = like.shape if axis is not None else (prod(like.shape),)
-    along = 0 if axis is None else axis % len(shape)
+    flat = axis is None or not like.shape  # one number is taken as the only one of a line
+    shape = (prod(like.shape),) if flat else like.shape
+    along = 0 if axis is None or flat else axis % len(shape)
     out = xp.zeros(shape, dtype=g.dtype)
+    if not prod(g.shape):  # of rows that are none, NumPy takes what an empty axis does not have
+        return xp.reshape(out, like.shape)
     where = (*(slice(None),) * along, indices)
 
     def pick(x: Any) -> Any:

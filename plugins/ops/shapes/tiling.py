@@ -135,8 +135,9 @@ def _repeat_spec(x: Any, *, repeats: int, axis: int | None) -> tuple[Any, Any]:
 
 
 def _unrepeat(xp: Any, x: Any, like: Any, *, repeats: int, axis: int | None) -> Any:
-    shape = like.shape if axis is not None else (prod(like.shape),)
-    along = axis % len(shape) if axis is not None else 0
+    flat = axis is None or not like.shape  # one number is repeated as the only one of a line
+    shape = (prod(like.shape),) if flat else like.shape
+    along = 0 if axis is None or flat else axis % len(shape)
     blocks = (*shape[: along + 1], repeats, *shape[along + 1 :])
     x = xp.reshape(x, blocks)
     if 0 < repeats <= 8:  # a sum over so short an axis costs more than its additions

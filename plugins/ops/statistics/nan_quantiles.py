@@ -26,6 +26,7 @@ from .quantiles import (
     place_between,
     quantiles,
     with_kept_axes,
+    with_nan_for_nothing,
 )
 
 __all__ = ["nanmedian", "nanpercentile", "nanquantile"]
@@ -82,7 +83,7 @@ def _nan_quantiles(
         return quantiles(x, q, axis, keepdims, name, method)
     dtype = q.result_dtype(x.dtype, method)
     lines, axis = as_lines(x, axis, name)
-    lines = sort(lines, axis=-1)  # nan last
+    lines = sort(with_nan_for_nothing(lines), axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
     moves = q.moves(method)
     at = ops["cast"](q.moving, dtype="float64") if moves else beside(q.values, lines)

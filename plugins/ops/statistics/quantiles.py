@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, known_size, ops
+from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, is_open, known_size, ops
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import shape_only
 from ..common.blending import blended
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..common.sizes import empty
+from ..common.sizes import at_least, empty
 from ..indexing.sorting import sort
 from ..shapes.reshaping import flatten_last
 
@@ -118,6 +118,15 @@ def as_lines(x: Any, axis: Axis, name: str) -> tuple[Any, Axis]:
     if axes != (-1,):
         x = ops["moveaxis"](x, source=axes, destination=tuple(range(-len(axes), 0)))
     return (x if len(axes) == 1 else flatten_last(x, count=len(axes))), axis
+
+
+def with_nan_for_nothing(lines: Any) -> Any:
+    """Return lines of a trace with a nan in the runs in which they have no elements."""
+    if lines.shape is None or not is_open(lines.shape[-1]) or lines.dtype.kind not in "fc":
+        return lines
+    size = lines.shape[-1]
+    widths = ((0, 0),) * (len(lines.shape) - 1) + ((0, at_least(1, size) - size),)
+    return ops["pad"](lines, pad_width=widths, value=np.nan)
 
 
 def with_kept_axes(result: Any, x: Any, axis: Axis, extra: int, name: str) -> Any:
@@ -251,7 +260,7 @@ def quantiles(x: Any, q: Fractions, axis: Axis, keepdims: bool, name: str, metho
             f"{name}: there is nothing between False and True; cast x to numbers, or choose a "
             f"method that picks elements, such as 'nearest', not {method!r}"
         )
-    lines = sort(lines, axis=-1)
+    lines = sort(with_nan_for_nothing(lines) if halves else lines, axis=-1)
     result = _slid(lines, q, method) if q.moves(method) else _picked(lines, q, method, halves)
     if x.dtype.kind in "fc":  # nan is sorted to the end, and makes every quantile nan
         last = _element(lines, np.full((1,) * q.ndim, -1))
