@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.formulas import evaluated, lowered
-from ..base.sizes import Dim, Open
+from ..base.sizes import Dim, Open, evaluated, lowered
 from .nodes import Symbol
 
 __all__ = ["shape_in_run"]

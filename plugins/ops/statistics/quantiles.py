@@ -10,13 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Operators, Tensor, as_tensor, beside, is_open, known_size, ops
+from ....core.extend import (
+    NONDIFF,
+    Operators,
+    Tensor,
+    as_tensor,
+    beside,
+    is_open,
+    known_size,
+    largest,
+    ops,
+)
 from ..common.axes import Axis, as_axis, reduced_axes
 from ..common.batching import shape_only
 from ..common.blending import blended
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..common.sizes import at_least, empty
+from ..common.sizes import empty
 from ..indexing.sorting import sort
 from ..shapes.reshaping import flatten_last
 
@@ -125,7 +135,7 @@ def with_nan_for_nothing(lines: Any) -> Any:
     if lines.shape is None or not is_open(lines.shape[-1]) or lines.dtype.kind not in "fc":
         return lines
     size = lines.shape[-1]
-    widths = ((0, 0),) * (len(lines.shape) - 1) + ((0, at_least(1, size) - size),)
+    widths = ((0, 0),) * (len(lines.shape) - 1) + ((0, largest(1, size) - size),)
     return ops["pad"](lines, pad_width=widths, value=np.nan)
 
 
