@@ -124,8 +124,8 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
     """Return, for each trace of a function, shapes of calls: its first, and those with traces."""
     found = []
     for general in concrete:
-        first = [] if general.met is None else [general.met]
-        others = [
+        first: list[Any] = [] if general.met is None else [general.met]
+        others: list[Any] = [
             tuple(spec.shape for spec in exact.specs)
             for exact in concrete
             if not any(unsure(spec.shape) for spec in exact.specs) and _admits(general, exact)
