@@ -442,4 +442,5 @@ def test_sizes_differ_where_that_can_be_proved_of_integers_of_any_kind(kind: Any
     assert [sizes_differ(n, m) for n, m in pairs] == [True] * 4
     others = [(kind(3), 3), (N, kind(3)), (N, M), (None, kind(3)), (N + kind(1), N + 1)]
     assert [sizes_differ(n, m) for n, m in others] == [False] * 5
-    assert largest(kind(2), 5) == 5 and smallest(2.0, kind(5)) == 2.0
+    assert largest(kind(2), 5) == 5
+    assert smallest(2.0, kind(5)) == 2.0
