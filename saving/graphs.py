@@ -475,10 +475,14 @@ def _with_names(shape: Any, names: Any, where: str) -> Any:
     """Return a shape with names in the place of those sizes that have one."""
     if names is None:
         return shape
-    fits = type(names) is list and shape is not None and len(names) == len(shape)
-    if not fits or any(
-        name is not None and (type(name) is not str or size is not None)
-        for name, size in zip(names, shape, strict=True)
+    if (
+        type(names) is not list
+        or shape is None
+        or len(names) != len(shape)
+        or any(
+            name is not None and (type(name) is not str or size is not None)
+            for name, size in zip(names, shape, strict=True)
+        )
     ):
         raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
     return [size if name is None else name for name, size in zip(names, shape, strict=True)]

@@ -124,19 +124,22 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
     """Return, for each trace of a function, shapes of calls: its first, and those with traces."""
     found = []
     for general in concrete:
-        fitting: list[Any] = [] if general.met is None else [general.met]
-        for exact in concrete:
-            if (
-                not any(unsure(spec.shape) for spec in exact.specs)
-                and _places(exact) == _places(general)
-                and all(
-                    a.dtype == b.dtype and a.admits(b.shape)
-                    for a, b in zip(general.specs, exact.specs, strict=True)
-                )
-            ):
-                fitting.append(tuple(spec.shape for spec in exact.specs))
-        found.append(_telling(fitting))
+        first: list[Any] = [] if general.met is None else [general.met]
+        others: list[Any] = [
+            tuple(spec.shape for spec in exact.specs)
+            for exact in concrete
+            if not any(unsure(spec.shape) for spec in exact.specs) and _admits(general, exact)
+        ]
+        found.append(_telling([*first, *others]))
     return found
+
+
+def _admits(general: ConcreteFunction, exact: ConcreteFunction) -> bool:
+    """Return whether a trace is for the calls of another one too."""
+    return _places(exact) == _places(general) and all(
+        a.dtype == b.dtype and a.admits(b.shape)
+        for a, b in zip(general.specs, exact.specs, strict=True)
+    )
 
 
 def _places(concrete: ConcreteFunction) -> Any:

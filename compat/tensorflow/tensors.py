@@ -261,7 +261,7 @@ def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
 
 def broadcast_size(a: Any, b: Any) -> Any:
     """Return the size that two sizes have together; None if they have none."""
-    if same_size(a, b) or (known_size(b) and b == 1):
+    if same_size(a, b) or same_size(b, 1):
         return a
     if known_size(a):
         return b if a == 1 else None if known_size(b) else a

@@ -25,6 +25,7 @@ from gradtape.core.base.sizes import (
     largest,
     lowered,
     same_size,
+    sizes_differ,
     smallest,
 )
 from gradtape.core.extend import Graph, tracing_into
@@ -433,3 +434,13 @@ def test_formulas_are_equal_by_what_they_say() -> None:
     assert a != b
     assert hash(a) != hash(b)
     assert isinstance(a, Formula)
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32])
+def test_sizes_differ_where_that_can_be_proved_of_integers_of_any_kind(kind: Any) -> None:
+    pairs = [(kind(3), 4), (4, kind(3)), (N, N + kind(1)), (kind(-1), N)]
+    assert [sizes_differ(n, m) for n, m in pairs] == [True] * 4
+    others = [(kind(3), 3), (N, kind(3)), (N, M), (None, kind(3)), (N + kind(1), N + 1)]
+    assert [sizes_differ(n, m) for n, m in others] == [False] * 5
+    assert largest(kind(2), 5) == 5
+    assert smallest(2.0, kind(5)) == 2.0

@@ -130,7 +130,7 @@ def _expression(value: Any, place: Callable[[Dim], Any]) -> Any:
     if isinstance(value, Dim):
         return place(value)
     if isinstance(value, (Compound, Open)):
-        return (value.kind, *(_expression(x, place) for x in value.args))  # type: ignore[union-attr]
+        return (value.kind, *(_expression(x, place) for x in value.args))
     return value
 
 

@@ -53,7 +53,7 @@ class Open:
     what = "size"
     stands_for: type = int  # what it is in eager code
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         # isinstance(n, int) decides as it does in eager code
         return self.stands_for if is_users_call() else type(self)

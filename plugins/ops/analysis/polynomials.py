@@ -16,6 +16,7 @@ from ....core.extend import (
     known_size,
     largest,
     ops,
+    same_size,
     shapes_differ,
     sizes_differ,
 )
@@ -75,7 +76,7 @@ def _of_equal_size(p: Any, q: Any, name: str) -> tuple[Any, Any]:
 
 def _longer(p: Any, missing: Any) -> Any:
     """Return a polynomial with so many zeros before its coefficients."""
-    return p if known_size(missing) and missing == 0 else pad(p, (missing, 0))
+    return p if same_size(missing, 0) else pad(p, (missing, 0))
 
 
 @named

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import as_size, is_open, largest, ops, same_size
+from ....core.extend import as_size, is_open, largest, ops, same_size, smallest
 from .op_builders import op
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "fixed",
     "never_empty",
     "open_among",
+    "place_between",
 ]
 
 
@@ -59,6 +60,17 @@ def fixed(n: Any, name: str, what: str) -> Any:
             "with one tensor that has it as an axis"
         )
     return n
+
+
+def place_between(low: Any, high: Any, index: Any, size: Any) -> Any:
+    """Return where an index of an axis is, no further than two ends; None if its sign is unknown.
+
+    Below 0 it counts from the end.
+    """
+    negative = index < 0
+    if is_open(negative):
+        return None
+    return largest(size + index, low) if negative else smallest(index, high)
 
 
 def elements(shape: Any) -> Any:

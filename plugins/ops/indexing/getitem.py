@@ -25,13 +25,13 @@ from ....core.extend import (
     largest,
     row_of,
     sizes_differ,
-    smallest,
 )
 from ..common.batching import shape_only
 from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import op
 from ..common.scattering import complete, scatter_add
+from ..common.sizes import place_between
 from .batched_index import batched_index
 from .reads import gradients_together
 
@@ -112,23 +112,13 @@ def _sliced(size: Any, part: slice) -> Any:
     low, high = (0, size) if step > 0 else (-1, size - 1)
     first, last = (low, high) if step > 0 else (high, low)
     start, stop = (
-        _place(part.start, size, low, high, first),
-        _place(part.stop, size, low, high, last),
+        first if part.start is None else place_between(low, high, part.start, size),
+        last if part.stop is None else place_between(low, high, part.stop, size),
     )
     if start is None or stop is None:
         return None
     way = apart(stop, start) if step > 0 else apart(start, stop)
     return largest((way + abs(step) - 1) // abs(step), 0)
-
-
-def _place(bound: Any, size: Any, low: Any, high: Any, default: Any) -> Any:
-    """Return where a bound of a slice is, from ``low`` to ``high``; None if its sign is unknown."""
-    if bound is None:
-        return default
-    negative = bound < 0
-    if is_open(negative):
-        return None
-    return largest(size + bound, low) if negative else smallest(bound, high)
 
 
 def _getitem_kernel(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:

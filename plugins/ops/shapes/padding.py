@@ -23,6 +23,7 @@ from ....core.extend import (
     ops,
     public,
     rank_of,
+    same_size,
 )
 from ..common.axes import part_of, reduced_axes
 from ..common.batching import shape_only, together
@@ -223,7 +224,7 @@ def _only(axis: int, width: tuple[int, int], rank: int) -> Widths:
 def _ramped(x: Any, axis: int, width: tuple[int, int], ends: tuple[Any, Any]) -> Any:
     parts = [x]
     for side, (count, end) in enumerate(zip(width, ends, strict=True)):
-        if _nothing(count):
+        if same_size(count, 0):
             continue
         edge = part_of(x, axis, slice(0, 1) if side == 0 else slice(-1, None))
         edge = ops["cast"](edge, dtype=inexact(x.dtype).name)
@@ -241,7 +242,7 @@ def _with_statistics(
 ) -> Any:
     parts = [x]
     for side, (count, length) in enumerate(zip(width, lengths, strict=True)):
-        if _nothing(count):
+        if same_size(count, 0):
             continue
         size = x.shape[axis]
         near = x
@@ -275,7 +276,7 @@ def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
     """Pad each side of each axis with a value of its own; later axes take the corners."""
     for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
         for side, (count, value) in enumerate(zip(width, pair, strict=True)):
-            if not _nothing(count):
+            if not same_size(count, 0):
                 one_side = (count, 0) if side == 0 else (0, count)
                 x = _pad(x, pad_width=_only(axis, one_side, len(widths)), value=value)
     return x
@@ -284,7 +285,7 @@ def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
 def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> Any:
     """Pad an axis with its mirror image, turned upside down around the value at each edge."""
     size = x.shape[axis]
-    if all(map(_nothing, width)):
+    if all(same_size(count, 0) for count in width):
         return x
     if open_among(size, width):
         raise TraceError(
@@ -399,7 +400,7 @@ def pad(
     lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
     ends = _number_pairs(end_values, "end_values")
     for axis, width in enumerate(_widths(widths, rank)):
-        if all(map(_nothing, width)):
+        if all(same_size(count, 0) for count in width):
             continue
         size = x.shape[axis]
         if not known_size(size) or not size:
@@ -455,11 +456,6 @@ def _nested_pairs(given: Any, argument: str) -> Any:
             f"{given!r}"
         )
     return tuple((row[0], row[-1]) for row in rows)
-
-
-def _nothing(count: Any) -> bool:
-    """Return whether a width is known to be 0."""
-    return known_size(count) and not count
 
 
 def _two_columns(array: Any) -> Any:

@@ -16,13 +16,12 @@ from ....core.extend import (
     known_size,
     largest,
     sizes_differ,
-    smallest,
 )
 from ..common.axes import axis_number, axis_of, one_axis
 from ..common.batching import along
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
-from ..common.sizes import fixed
+from ..common.sizes import fixed, place_between
 
 __all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
 
@@ -87,16 +86,8 @@ def _part_sizes(size: Any, sections: Any, count: int) -> list[Any]:
         return [size // count] * count if count else []
     if not any(map(is_open, (size, *sections))):
         return [b - a for a, b in pairwise(_cuts(size, sections))]
-    cuts = [0, *(_place(n, size) for n in sections), size]
+    cuts = [0, *(place_between(0, size, n, size) for n in sections), size]
     return [None if a is None or b is None else b - a for a, b in pairwise(cuts)]
-
-
-def _place(cut: Any, size: Any) -> Any:
-    """Return where a cut is from the start of an axis; None if its sign is unknown."""
-    negative = cut < 0
-    if is_open(negative):
-        return None
-    return largest(cut + size, 0) if negative else smallest(cut, size)
 
 
 _split = op(
@@ -170,9 +161,7 @@ def _from_start(cuts: tuple[int, ...], x: Any, axis: int) -> tuple[int, ...]:
     if all((n >= 0) is True for n in cuts) or x.shape is None:
         return cuts  # of an unknown rank, each run counts
     size = x.shape[axis_number(x.shape, axis, "split")]
-    if is_open(size) or any(map(is_open, cuts)):
-        return tuple(n if is_open(n < 0) else _from_end(n, size) for n in cuts)
-    return tuple(n if n >= 0 else max(n + size, 0) for n in cuts)
+    return tuple(n if is_open(n < 0) else _from_end(n, size) for n in cuts)
 
 
 def _from_end(cut: Any, size: Any) -> Any:
@@ -219,9 +208,7 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     size = None if x.shape is None else x.shape[along]
     if not known_size(size):
         return list(_array_split(x, count=count, axis=along))
-    least, larger = divmod(size, count)
-    cuts = [least * i + min(i, larger) for i in range(1, count)]
-    return split(x, cuts, axis)
+    return split(x, list(accumulate(_nearly_equal(size, count)[:-1])), axis)
 
 
 def _array_split_kernel(xp: Any, x: Any, *, count: int, axis: int) -> tuple[Any, ...]:
