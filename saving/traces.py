@@ -126,13 +126,11 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
     for general in concrete:
         fitting: list[Any] = [] if general.met is None else [general.met]
         for exact in concrete:
+            pairs = zip(general.specs, exact.specs, strict=False)
             if (
                 not any(unsure(spec.shape) for spec in exact.specs)
                 and _places(exact) == _places(general)
-                and all(
-                    a.dtype == b.dtype and a.admits(b.shape)
-                    for a, b in zip(general.specs, exact.specs, strict=True)
-                )
+                and all(a.dtype == b.dtype and a.admits(b.shape) for a, b in pairs)
             ):
                 fitting.append(tuple(spec.shape for spec in exact.specs))
         found.append(_telling(fitting))
