@@ -64,8 +64,8 @@ class Open:
             if hasattr(self.stands_for, name) and not name.startswith("_"):
                 self._refuse(
                     f".{name}",
-                    "compute with operators and with gradtape's functions, or give its TensorSpec the "
-                    "size",
+                    "compute with operators and with gradtape's functions, or give its "
+                    "TensorSpec the size",
                 )
             raise AttributeError(f"{self.stands_for.__name__!r} object has no attribute {name!r}")
 
