@@ -204,7 +204,8 @@ def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
 def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
     """Return ``value`` as a tensor; Python's numbers take a floating dtype from those beside."""
     if is_open(value):
-        return Tensor(as_symbol(value, dtypes))
+        symbol = as_symbol(value, dtypes)
+        return Tensor(symbol) if symbol.dtype.kind in "fc" else as_tensor(value)
     dtype = _weak_dtype(value, dtypes)
     weak = dtype is not None and dtype.kind in "fc"
     return _cast_weakly(value, dtype) if weak else as_tensor(value)

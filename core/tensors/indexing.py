@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.dtypes import SCALARS
 from ..base.index import encode_index
-from ..base.sizes import broadcast_shapes
+from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
 from ..ops.backend import backend_of, to_numpy
 from ..ops.dispatch import is_transformed
@@ -318,7 +318,9 @@ class Place:
             raise _misfit(x, self._index, error) from None
         given = values
         if type(values) not in SCALARS:
-            values = as_tensor(values)
+            # a size is weak, and each run sees whether it fits the dtype, as of Python's numbers
+            weak = is_open(values)
+            values = Tensor(as_symbol(values, [x.dtype])) if weak else as_tensor(values)
             shape = broadcast_shapes(values.shape, picked.shape, op=name)
             if None not in (shape, picked.shape) and len(shape or ()) > len(picked.shape):
                 raise ValueError(

@@ -146,3 +146,28 @@ def test_a_module_called_with_and_without_an_optional_tensor_is_saved(tmp_path: 
     loaded = gt.load(tmp_path / "recurrent.h5")
     np.testing.assert_array_equal(loaded(x), module(x))
     np.testing.assert_array_equal(loaded(x, x), module(x, x))
+
+
+WEAK = {
+    "at.set": lambda x: x.at[0:1].set(x.shape[0]),
+    "at.add": lambda x: x.at[0].add(x.shape[0]),
+    "append": lambda x: gt.append(x, x.shape[0]),
+    "diff": lambda x: gt.diff(x, prepend=x.shape[0]),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float16", "float32"])
+@pytest.mark.parametrize("n", [1, 100, 300])
+def test_a_size_beside_small_dtypes_is_what_a_number_of_pythons_is(
+    name: str, dtype: str, n: int
+) -> None:
+    def outcome(function: Any) -> Any:
+        try:
+            result = function(gt.zeros(n, dtype))
+        except OverflowError:
+            return OverflowError
+        return result.dtype, result.tolist()
+
+    function = gt.function(WEAK[name], input_signature=[gt.TensorSpec([None], dtype)])
+    assert outcome(function) == outcome(WEAK[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...errors import TraceError
 from ..context import active_graph
@@ -53,19 +53,21 @@ class Open:
     what = "size"
     stands_for: type = int  # what it is in eager code
 
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        # isinstance(n, int) decides as it does in eager code
-        return self.stands_for if is_users_call() else type(self)
+    if not TYPE_CHECKING:  # which knows what it is, and what it has
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if hasattr(self.stands_for, name) and not name.startswith("_"):
-            self._refuse(
-                f".{name}",
-                "compute with operators and with gradtape's functions, or give its TensorSpec the "
-                "size",
-            )
-        raise AttributeError(f"{self.stands_for.__name__!r} object has no attribute {name!r}")
+        @property
+        def __class__(self) -> Any:
+            # isinstance(n, int) decides as it does in eager code
+            return self.stands_for if is_users_call() else type(self)
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if hasattr(self.stands_for, name) and not name.startswith("_"):
+                self._refuse(
+                    f".{name}",
+                    "compute with operators and with gradtape's functions, or give its "
+                    "TensorSpec the size",
+                )
+            raise AttributeError(f"{self.stands_for.__name__!r} object has no attribute {name!r}")
 
     def text(self) -> tuple[str, int]:
         """Return the expression as text, and how tightly what is outermost in it binds."""
