@@ -17,7 +17,10 @@ def counting(body: Any, **options: Any) -> tuple[Any, list[Any]]:
     traced: list[Any] = []
 
     def f(x: Any, *rest: Any, **more: Any) -> Any:
-        traced.append(x.shape)
+        try:
+            traced.append(x.shape)
+        except gt.errors.TraceError:  # of a rank that is open
+            traced.append(None)
         return body(x, *rest, **more)
 
     return gt.function(f, **options), traced

@@ -14,7 +14,7 @@ from typing import Any
 from .arithmetic import largest, smallest
 from .open_values import Open
 from .terms import Compound, Dim, ordered_terms
-from .values import Size
+from .values import Condition, Number, Size
 
 __all__ = ["KINDS", "Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
 
@@ -129,7 +129,7 @@ def _expression(value: Any, place: Callable[[Dim], Any]) -> Any:
         return sums[0] if len(sums) == 1 else ("+", *sums)
     if isinstance(value, Dim):
         return place(value)
-    if isinstance(value, (Compound, Open)):
+    if isinstance(value, (Compound, Condition, Number)):
         return (value.kind, *(_expression(x, place) for x in value.args))
     return value
 

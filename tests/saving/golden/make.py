@@ -56,6 +56,12 @@ class Everything(gt.Module):
         self.count.assign_add(n)
         return {"cube": wrong_cube(x), "more": (x + gt.constant([1.0, 2.0, 3.0]), "text", None)}
 
+    @gt.function(input_signature=[gt.TensorSpec(["batch", 3]), gt.TensorSpec(["batch"])])
+    def share(self, x: Any, y: Any) -> Any:
+        """Compute with a size that is open."""
+        n = x.shape[0]
+        return x[: (n + 1) // 2] / n + gt.sum(y) * n**0.5, gt.zeros((2 * n - 1, 2))
+
 
 if __name__ == "__main__":
     gt.save(Everything(), Path(sys.argv[1]), sizes="seen")
