@@ -290,7 +290,7 @@ def test_a_file_tells_which_of_its_functions_are_for_the_sizes_seen() -> None:
     reader = Reader(HERE / "golden" / "v1_2.h5")
     functions = reader.manifest["modules"][0]["functions"]
     told = {name: reader.manifest["functions"][i].get("sizes") for name, i in functions.items()}
-    assert told == {"__call__": "seen", "cube": None}
+    assert told == {"__call__": "seen", "cube": None, "share": None}
     assert reader.trace("__call__")[0]["graph"]["inputs"][0]["shape"] == [5, 3]
 
 
