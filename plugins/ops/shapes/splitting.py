@@ -76,6 +76,10 @@ def _split_spec(x: TensorSpec, *, sections: Any, axis: int) -> list[tuple[Any, A
     return [((*x.shape[:along], n, *x.shape[along + 1 :]), x.dtype) for n in parts]
 
 
+# Proofs about more cuts of an open size would take seconds; their parts have sizes of their own.
+_MOST_EXPRESSIONS = 256
+
+
 def _part_sizes(size: Any, sections: Any, count: int) -> list[Any]:
     """Return the sizes of parts, None where they are unknown."""
     if size is None:
@@ -86,6 +90,8 @@ def _part_sizes(size: Any, sections: Any, count: int) -> list[Any]:
         return [size // count] * count if count else []
     if not any(map(is_open, (size, *sections))):
         return [b - a for a, b in pairwise(_cuts(size, sections))]
+    if count > _MOST_EXPRESSIONS:
+        return [None] * count
     cuts = [0, *(place_between(0, size, n, size) for n in sections), size]
     return [None if a is None or b is None else b - a for a, b in pairwise(cuts)]
 
