@@ -54,6 +54,10 @@ class BaseGraph:
         raise NotImplementedError
 
 
+# NumPy's limit.
+_MOST_AXES = 64
+
+
 class Symbol(ArrayOperators):
     """One value of a graph: an array type whose ops append nodes instead of computing.
 
@@ -87,6 +91,10 @@ class Symbol(ArrayOperators):
         self.shape = shape
         for n in shape or ():
             if type(n) is not int:
+                if len(shape or ()) > _MOST_AXES:  # before there is a size for each of them
+                    raise ValueError(
+                        f"an array has {_MOST_AXES} axes at most, not {len(shape or ())}"
+                    )
                 self.shape = tuple(map(self._size, shape, itertools.count()))  # type: ignore[arg-type]
                 break
 

@@ -51,4 +51,4 @@ def test_a_shape_rule_takes_no_time_or_memory_for_any_parameter(name: str) -> No
                 except Exception:  # refused, in whatever words: the reader makes a LoadError of it
                     continue
                 assert sum(len(node.outputs) for node in graph.nodes) <= 2**16
-    assert time.process_time() - start < 60.0  # in proportion to a parameter, it would be days
+    assert time.process_time() - start < 5.0
