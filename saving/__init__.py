@@ -13,10 +13,10 @@ from .errors import (
     UnsafeFile,
     UntraceableGradient,
 )
-from .inspection import inspect_text
-from .reader import load
-from .verify import Report, verify
-from .writer import save
+from .reading.build import load
+from .reports.inspection import inspect_text
+from .reports.verify import Report, verify
+from .writing.save import save
 
 __all__ = [
     "DamagedFile",

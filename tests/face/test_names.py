@@ -270,10 +270,10 @@ def test_looking_for_a_name_reads_no_hint(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_modules_that_are_not_public_names_are_found_as_ever() -> None:
     from gradtape import cli
-    from gradtape.saving import golden
+    from gradtape.saving.proofs import golden
 
     assert cli.__name__ == "gradtape.cli"
-    assert golden.__name__ == "gradtape.saving.golden"
+    assert golden.__name__ == "gradtape.saving.proofs.golden"
     assert printed("import gradtape as gt; print(gt.core.__name__)") == "gradtape.core"
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.base.sizes import KINDS
-from gradtape.saving import schema
+from gradtape.saving.records import schema
 
 HERE = Path(__file__).parent
 GOLDEN = sorted((HERE / "golden").glob("v*.h5"))

@@ -81,7 +81,7 @@ def test_nesting_is_bounded(path: Path) -> None:
 
 
 def test_the_number_of_objects_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradtape.saving.safe.MAX_OBJECTS", 40)
+    monkeypatch.setattr("gradtape.saving.container.safe.MAX_OBJECTS", 40)
     with h5py.File(path, "r+") as file:
         for i in range(50):
             file.create_group(f"/crowd/{i}")

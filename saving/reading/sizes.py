@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Size, Symbol, evaluated
-from .errors import DamagedFile
-from .schema import take
+from ...core.extend import Size, Symbol, evaluated
+from ..errors import DamagedFile
+from ..records.schema import take
 
 __all__ = ["check_sizes", "without_witnesses"]
 

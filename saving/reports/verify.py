@@ -10,20 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import (
+from ...core.extend import (
     ConcreteFunction,
     Variable,
     current_backend,
     init_scope,
 )
-from ..core.extend import (
+from ...core.extend import (
     backend as select_backend,
 )
-from .golden import evaluate, why
-from .reader import Built, Contents, build, open_contents, read_case
-from .safe import SafeFile
-from .samples import described
-from .schema import take, variable_label
+from ..container.safe import SafeFile
+from ..proofs.golden import evaluate, why
+from ..proofs.samples import described
+from ..reading.build import Built, build
+from ..reading.contents import Contents, open_contents, read_case
+from ..records.schema import take, variable_label
 
 __all__ = ["Check", "Report", "verify"]
 

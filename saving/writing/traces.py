@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.errors import TraceError
-from ..core.extend import (
+from ...core.errors import TraceError
+from ...core.extend import (
     ConcreteFunction,
     Function,
     Module,
@@ -23,8 +23,8 @@ from ..core.extend import (
     structure,
     unsure,
 )
-from .errors import SaveError
-from .samples import Shapes
+from ..errors import SaveError
+from ..proofs.samples import Shapes
 
 __all__ = [
     "Met",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import (
+from ...core.extend import (
     ConcreteFunction,
     Everything,
     Op,
@@ -20,9 +20,9 @@ from ..core.extend import (
     to_numpy,
     user_line,
 )
-from .errors import SaveError
-from .golden import Evaluation, evaluate, why
-from .samples import Sample, described, filled_in
+from ..errors import SaveError
+from ..proofs.golden import Evaluation, evaluate, why
+from ..proofs.samples import Sample, described, filled_in
 from .traces import SavedFunction
 
 __all__ = ["compared"]

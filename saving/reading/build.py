@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..core.extend import (
+from ...core.extend import (
     ConcreteFunction,
     Module,
     RestoredFunction,
@@ -18,34 +15,16 @@ from ..core.extend import (
     init_scope,
     registry,
 )
-from .errors import (
-    DamagedFile,
-    MissingOp,
-    MissingPlugin,
-    NewerFormat,
-    NotAGradtapeFile,
-    UnsafeFile,
-)
-from .golden import unpacked
-from .graphs import GraphReader, decode_signature, read_spec
-from .modules import LoadedModule, restore_attributes, restore_config
-from .safe import SafeFile
-from .schema import (
-    FORMAT,
-    IDENTIFIER,
-    VERSION,
-    check_attribute,
-    check_dtype,
-    check_shape,
-    digest,
-    parse,
-    take,
-    text_digest,
-)
+from ..container.safe import SafeFile
+from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
+from ..records.loaded import LoadedModule
+from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
+from ..records.specs import decode_signature
+from .contents import Contents, cases_of, open_contents, read_case
+from .graphs import GraphReader
+from .modules import restore_attributes, restore_config
 
-_VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
-
-__all__ = ["Built", "Contents", "build", "cases_of", "load", "open_contents", "read_case"]
+__all__ = ["Built", "build", "load"]
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
@@ -87,68 +66,6 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
     """
     with SafeFile(path, max_bytes) as file, init_scope():
         return build(open_contents(file)).modules[0]
-
-
-class Contents:
-    """The manifest of a file, and its datasets with their digests checked when read."""
-
-    def __init__(self, file: SafeFile, manifest: Mapping[str, Any]) -> None:
-        self.file = file
-        self.manifest = manifest
-        self.modules: list[Any] = take(manifest, "modules", list, "manifest")
-        self.functions: list[Any] = take(manifest, "functions", list, "manifest")
-        self.variables: list[Any] = take(manifest, "variables", list, "manifest")
-        self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
-        self.requires: list[Any] = take(manifest, "requires", list, "manifest")
-        self._digests: dict[str, Any] = take(manifest, "digests", dict, "manifest")
-        if not self.modules:
-            raise DamagedFile("manifest: no modules")
-        unlisted = set(file.sizes) - set(self._digests) - {"/manifest"}
-        missing = set(self._digests) - set(file.sizes)
-        if unlisted or missing:
-            raise DamagedFile(
-                f"{file.path}: the datasets are not those of the manifest "
-                f"({', '.join(sorted(unlisted | missing)[:3])})"
-            )
-
-    def array(self, path: str) -> np.ndarray[Any, Any]:
-        """Return a dataset of numbers whose digest is right."""
-        array = self.file.array(path)
-        self._check(path, digest(array))
-        return array
-
-    def text(self, path: str) -> str:
-        """Return a dataset of text whose digest is right."""
-        text = self.file.text(path)
-        self._check(path, text_digest(text))
-        return text
-
-    def _check(self, path: str, found: str) -> None:
-        if self._digests.get(path) != found:
-            raise DamagedFile(f"{self.file.path}: {path} does not match its digest")
-
-
-def open_contents(file: SafeFile) -> Contents:
-    """Check everything in an open file, and read its manifest."""
-    if file.attribute("format") != FORMAT:
-        raise NotAGradtapeFile(f"{file.path}: its format is {file.attribute('format')[:40]!r}")
-    # before anything else is looked at: a newer format may hold what this one forbids
-    version = file.attribute("format_version")
-    if not _VERSION.match(version):
-        raise DamagedFile(f"{file.path}: its format version is {version[:40]!r}")
-    major, minor = (int(part) for part in version.split("."))
-    if major > VERSION[0]:
-        raise NewerFormat(
-            f"{file.path}: written in format {major}.{minor}, this gradtape reads up to "
-            f"{VERSION[0]}.x; upgrade with: pip install --upgrade gradtape"
-        )
-    if major < 1:
-        raise DamagedFile(f"{file.path}: there is no format {version}")
-    file.check()
-    text = file.text("/manifest")
-    if text_digest(text) != file.attribute("manifest_sha256"):
-        raise DamagedFile(f"{file.path}: the manifest does not match its digest")
-    return Contents(file, parse(text))
 
 
 class Built(NamedTuple):
@@ -280,29 +197,3 @@ def _identifier(name: str, where: str) -> str:
     if not IDENTIFIER.match(name):
         raise UnsafeFile(f"{where}: {name[:80]!r} is no name")
     return name
-
-
-def cases_of(record: Any) -> list[Any]:
-    """Return the golden cases of a function's record, for all of its traces."""
-    found: list[Any] = []
-    for trace in take(record, "traces", list, "function"):
-        if type(trace) is dict and "golden" in trace:
-            found += take(trace, "golden", list, "golden")
-    return found
-
-
-def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Return the inputs of a golden case, and its outputs and gradients by name."""
-    base = take(case, "case", str, "golden")
-    given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
-    made = [read_spec(record, "golden") for record in take(case, "values", list, "golden")]
-    if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):
-        raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
-    names = {spec.dtype.name for spec in (*given, *made)}
-    flat = {name: contents.array(f"{base}/{name}") for name in sorted(names)}
-    try:
-        arrays = unpacked([*given, *made], flat)
-    except ValueError as error:
-        raise DamagedFile(f"golden: {base[:80]}: {error}") from None
-    values = {str(spec.name): x for spec, x in zip(made, arrays[len(given) :], strict=True)}
-    return arrays[: len(given)], values

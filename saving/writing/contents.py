@@ -1,19 +1,15 @@
-"""``save``: a module as one HDF5 file."""
+"""Everything that goes into a file, made before the file is touched."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import os
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import h5py
 import numpy as np
 
-from ..core.errors import EndlessLoop
-from ..core.extend import (
+from ...core.errors import EndlessLoop
+from ...core.extend import (
     ConcreteFunction,
     Function,
     Module,
@@ -21,30 +17,28 @@ from ..core.extend import (
     RestoredFunction,
     Variable,
     frozen_variables,
-    init_scope,
     is_frozen,
-    keeping_calls,
     registry,
 )
-from .compare import compared
-from .errors import SaveError
-from .golden import packed, why
-from .graphs import GraphWriter, encode_signature, spec_record
-from .modules import LoadedModule, attributes_of, config_of, is_ordered, signatures_of
-from .samples import Shapes, sample_inputs
-from .schema import (
-    FORMAT,
+from ..errors import SaveError
+from ..proofs.golden import packed, why
+from ..proofs.samples import Shapes, sample_inputs
+from ..records.loaded import LoadedModule, is_ordered, signatures_of
+from ..records.schema import (
     IDENTIFIER,
     MAX_DEPTH,
     MAX_OBJECTS,
     SEGMENT,
-    VERSION,
     digest,
     dump,
     is_attribute,
     text_digest,
     variable_label,
 )
+from ..records.specs import encode_signature, spec_record
+from .compare import compared
+from .graphs import GraphWriter
+from .modules import attributes_of, config_of
 from .traces import (
     Met,
     NeedsSizes,
@@ -55,87 +49,10 @@ from .traces import (
     with_traces,
 )
 
-__all__ = ["save"]
+__all__ = ["Everything"]
 
 
-def save(
-    module: Module,
-    path: str | os.PathLike[str],
-    signatures: Mapping[str, Callable[..., Any]] | None = None,
-    *,
-    golden: bool = True,
-    custom_gradients: bool = True,
-    sizes: str = "open",
-) -> None:
-    """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
-
-    Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
-    of a module that was called is traced for any batch size (with ``training`` on and off if it
-    takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
-    made it.
-
-    Before anything is written, every trace is compared with the Python code: outputs, gradients
-    and what becomes of variables, at batches of 1, 2 and 3 and at the size that was seen, with
-    random numbers for inputs. A call that the Python code itself refuses is left out.
-
-    Parameters
-    ----------
-    module
-        What to save.
-    path
-        The file. It is replaced at once: there is the old file or the new one, never a part.
-    signatures
-        Further functions by name, decorated with :func:`gradtape.function`; they come back in the
-        ``signatures`` of the loaded module.
-    golden
-        Compare the traces with the Python code (the default), and store sample inputs with their
-        outputs and first and second gradients, for ``gradtape verify``. Without, nothing of that.
-    custom_gradients
-        Store custom gradients (the default). Without them a loaded function still gives its
-        results, but asking for a gradient through one of them raises ``LookupError``, and there are
-        no samples of it.
-    sizes
-        ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
-        ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
-        them. What is loaded then refuses every other size.
-
-    Raises
-    ------
-    UntraceableGradient
-        If a custom gradient cannot be traced; the message names the function and its line.
-    SaveError
-        If something else cannot be saved: among it, what cannot be traced for open sizes, and a
-        trace that differs from the Python code, with the line and both results. The file at
-        ``path`` is then as it was.
-    ValueError
-        If ``sizes`` is neither ``"open"`` nor ``"seen"``.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> model = gt.layers.Dense(2)
-    >>> shape = model(gt.ones((1, 3))).shape
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "model.h5")
-    ...     gt.save(model, path)
-    ...     loaded = gt.load(path)
-    >>> loaded.kernel.tolist() == model.kernel.tolist()
-    True
-    """
-    if not isinstance(module, Module):
-        raise SaveError(
-            f"save: expected a gradtape.Module, got {type(module).__name__}; "
-            "assign what you want to save to an attribute of a Module"
-        )
-    if sizes not in ("open", "seen"):
-        raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
-    # what a surrounding tape or trace has no business with; and calls made here are nobody's
-    with init_scope(), keeping_calls((module, *module.submodules)):
-        contents = _Contents(module, signatures or {}, golden, custom_gradients, sizes)
-    _write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
-
-
-class _Contents:
+class Everything:
     """Everything that goes into the file, made before the file is touched."""
 
     def __init__(
@@ -425,49 +342,3 @@ def _plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
             *(inspect.Parameter(name, named) for name in kwargs),
         ]
     )
-
-
-def _write(path: str, contents: _Contents) -> None:
-    """Write to a temporary file beside ``path``, make sure it is on disk, then put it in place."""
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise SaveError(f"{path}: there is no folder {folder}")
-    temporary = os.path.join(folder, f".gradtape-{secrets.token_hex(8)}.h5")
-    try:
-        # made before HDF5 opens it: nobody else's file is overwritten, and the umask counts
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        with h5py.File(temporary, "w", libver=("v110", "v110")) as file:
-            _fill(file, contents)
-        if os.path.exists(path):
-            os.chmod(temporary, os.stat(path).st_mode & 0o777)
-        _sync(temporary)
-        os.replace(temporary, path)
-    except (OSError, RuntimeError, ValueError) as error:  # h5py raises any of them on a full disk
-        raise SaveError(f"{path}: cannot be written ({error})") from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-    with contextlib.suppress(OSError):  # not every system lets a folder be synced
-        _sync(folder)
-
-
-def _fill(file: h5py.File, contents: _Contents) -> None:
-    for name, text in (
-        ("format", FORMAT),
-        ("format_version", ".".join(map(str, VERSION))),
-        ("manifest_sha256", text_digest(contents.manifest)),
-    ):
-        file.attrs[name] = np.bytes_(text)
-    for path, text in {"/manifest": contents.manifest, **contents.texts}.items():
-        data = text.encode()
-        file.create_dataset(path, data=data, dtype=h5py.string_dtype("utf-8", len(data)))
-    for path, array in contents.datasets.items():
-        file.create_dataset(path, data=np.ascontiguousarray(array).reshape(array.shape))
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,243 +1,41 @@
-"""Graphs and traced functions as JSON, and back, checked step by step on the way."""
+"""Graphs and traced functions from JSON, checked step by step."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.extend import (
+from ...core.extend import (
     SCALARS,
     ConcreteFunction,
     CustomGradient,
     Graph,
-    Node,
     NotSaved,
     Op,
     Output,
     Read,
-    Refusal,
     Registry,
     Symbol,
-    TensorSpec,
     Variable,
     Written,
     blunt,
     is_differentiable,
     shapes_differ,
-    to_numpy,
     tracing_into,
 )
-from .errors import DamagedFile, MissingOp, SaveError, UntraceableGradient
-from .schema import check_dtype, check_shape, decode, encode, tagged, take
+from ..errors import DamagedFile, MissingOp
+from ..records.schema import decode, tagged, take
+from ..records.specs import read_spec
 from .sizes import check_sizes, without_witnesses
 
-__all__ = [
-    "GraphReader",
-    "GraphWriter",
-    "decode_signature",
-    "encode_signature",
-    "read_spec",
-    "spec_record",
-]
+__all__ = ["GraphReader"]
 
-_KINDS = {
-    "positional_only": inspect.Parameter.POSITIONAL_ONLY,
-    "positional_or_keyword": inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    "var_positional": inspect.Parameter.VAR_POSITIONAL,
-    "keyword_only": inspect.Parameter.KEYWORD_ONLY,
-    "var_keyword": inspect.Parameter.VAR_KEYWORD,
-}
 # How numbers are encoded: as JSON's own, or tagged.
 _SCALAR_RECORDS = (bool, int, dict)
-
-
-# -- writing ---------------------------------------------------------------------------------------
-
-
-class GraphWriter:
-    """Turn concrete functions into JSON.
-
-    Parameters
-    ----------
-    variable_index
-        Gives a variable its number in the file.
-    add_constant
-        Stores an array and gives the path of its dataset.
-    custom_gradients
-        Whether to write the backward graphs of custom gradients.
-
-    Attributes
-    ----------
-    left_out : bool
-        Whether one was left out of the last function.
-    """
-
-    def __init__(
-        self,
-        variable_index: Callable[[Variable], int],
-        add_constant: Callable[[np.ndarray[Any, Any]], str],
-        custom_gradients: bool = True,
-    ) -> None:
-        self._custom_gradients = custom_gradients
-        self.left_out = False
-        self._variable_index = variable_index
-        self._add_constant = add_constant
-        self.ops: dict[str, Op] = {}
-
-    def function(self, concrete: ConcreteFunction) -> dict[str, Any]:
-        """Return a concrete function as JSON."""
-        self.left_out = False
-        return {
-            "name": concrete.name,
-            "arguments": self._tree(concrete.arguments, concrete.name),
-            "results": self._tree(concrete.results, concrete.name),
-            "graph": self.graph(concrete.graph, concrete.specs),
-        }
-
-    def _tree(self, tree: Any, name: str) -> Any:
-        if isinstance(tree, TensorSpec):
-            return {"spec": spec_record(tree.dims, tree.dtype, tree.name)}
-        if isinstance(tree, Output):
-            return {"output": tree.index}
-        if isinstance(tree, tuple):  # a namedtuple comes back as a tuple: its class is code
-            return {"tuple": [self._tree(item, name) for item in tree]}
-        if type(tree) is list:
-            return [self._tree(item, name) for item in tree]
-        if type(tree) is dict and all(type(key) is str for key in tree):
-            return {"dict": {key: self._tree(item, name) for key, item in tree.items()}}
-        return encode(tree, f"function {name!r}: an argument or result")
-
-    def graph(self, graph: Graph, specs: Sequence[TensorSpec] = ()) -> dict[str, Any]:
-        """Return a graph as JSON; values are numbered: inputs, constants, then outputs of nodes.
-
-        ``specs`` are those of a function's arguments, its inputs, of which sizes may have names.
-        """
-        shapes = [x.dims for x in specs] or [x.shape for x in graph.inputs]
-        inputs = zip(shapes, graph.inputs, strict=True)
-        number: dict[Symbol, int] = {}
-        for symbol in (*graph.inputs, *graph.constants):
-            number[symbol] = len(number)
-        constants = [
-            {
-                "dataset": self._add_constant(to_numpy(array)),
-                **spec_record(symbol.shape, symbol.dtype),
-            }
-            for symbol, array in graph.constants.items()
-        ]
-        nodes = []
-        for node in graph.nodes:
-            nodes.append(self._node(node, number, graph.name))
-            for symbol in node.outputs:
-                number[symbol] = len(number)
-        return {
-            "name": graph.name,
-            "inputs": [spec_record(shape, x.dtype, x.name) for shape, x in inputs],
-            "constants": constants,
-            "nodes": nodes,
-            "outputs": [number[symbol] for symbol in graph.outputs],
-            "updates": [
-                [self._variable_index(variable), number[symbol]]
-                for variable, symbol in graph.updates.items()
-            ],
-        }
-
-    def _node(self, node: Node, number: Mapping[Symbol, int], name: str) -> dict[str, Any]:
-        op = node.op
-        inputs = [
-            number[x] if type(x) is Symbol else {"scalar": encode(x, f"function {name!r}")}
-            for x in node.inputs
-        ]
-        if isinstance(op, CustomGradient):
-            backward = None
-            if not self._custom_gradients:
-                self.left_out = True
-            elif isinstance(op.backward, Refusal):
-                raise UntraceableGradient(
-                    f"{op.backward}. Write it with gradtape ops, or keep that function out of "
-                    "what is saved."
-                )
-            else:
-                backward = self.graph(op.backward)
-            return {
-                "custom_gradient": op.label,
-                "inputs": inputs,
-                "results": op.results,
-                "arguments": op.arguments,
-                "connected": list(op.connected),
-                "backward": backward,
-            }
-        if isinstance(op, Read):
-            return {op.name: self._variable_index(op.variable), "inputs": inputs}
-        self.ops[op.name] = op
-        what = f"function {name!r}: op {op.name!r}"
-        return {
-            "op": op.name,
-            "inputs": inputs,
-            **({"witnesses": node.witnesses} if node.witnesses else {}),
-            "params": {
-                key: {"graph": self.graph(value)}
-                if isinstance(value, Graph)
-                else encode(value, what)
-                for key, value in node.params.items()
-            },
-            "outputs": [spec_record(x.shape, x.dtype) for x in node.outputs],
-        }
-
-
-def spec_record(shape: Sequence[Any] | None, dtype: Any, name: str | None = None) -> dict[str, Any]:
-    """Return a shape, in which sizes may have names, and a dtype (and a name) as JSON."""
-    names = [n if type(n) is str else None for n in shape or ()]
-    sizes = [None if type(n) is str else n for n in shape or ()]
-    result: dict[str, Any] = {
-        "shape": None if shape is None else list(blunt(sizes)),
-        "dtype": np.dtype(dtype).name,
-    }
-    if any(names):
-        result["names"] = names
-    if name is not None:
-        result["name"] = name
-    return result
-
-
-def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:
-    """Return a function's parameters as JSON; a default that files do not hold becomes None."""
-    result = []
-    for parameter in signature.parameters.values():
-        record: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind.name.lower()}
-        if parameter.default is not parameter.empty:
-            try:
-                record["default"] = encode(parameter.default, parameter.name)
-            except SaveError:
-                record["default"] = None
-        result.append(record)
-    return result
-
-
-# -- reading ---------------------------------------------------------------------------------------
-
-
-def decode_signature(records: list[Any], where: str) -> inspect.Signature:
-    """Return a signature; refuse one that Python would not accept."""
-    parameters = []
-    for record in records:
-        kind = _KINDS.get(take(record, "kind", str, where))
-        if kind is None:
-            raise DamagedFile(f"{where}: unknown kind of parameter")
-        default = decode(record["default"]) if "default" in record else inspect.Parameter.empty
-        try:
-            parameters.append(
-                inspect.Parameter(take(record, "name", str, where), kind, default=default)
-            )
-        except (ValueError, TypeError) as error:
-            raise DamagedFile(f"{where}: {error}") from None
-    try:
-        return inspect.Signature(parameters)
-    except ValueError as error:
-        raise DamagedFile(f"{where}: {error}") from None
 
 
 class GraphReader:
@@ -456,36 +254,6 @@ class GraphReader:
         backward.captures = list(saved)
         kind = CustomGradient(label, results, arguments, backward, tuple(connected))
         return graph.custom(kind, inputs[:n], inputs[n:m], saved)
-
-
-def read_spec(record: Any, where: str) -> TensorSpec:
-    """Return a shape and dtype (and names) from JSON."""
-    dtype = check_dtype(take(record, "dtype", str, where), where)
-    shape = check_shape(record.get("shape"), where)
-    name = record.get("name")
-    if name is not None and (type(name) is not str or len(name) > 1024):
-        raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
-    try:
-        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, name)
-    except ValueError as error:
-        raise DamagedFile(f"{where}: {error}") from None
-
-
-def _with_names(shape: Any, names: Any, where: str) -> Any:
-    """Return a shape with names in the place of those sizes that have one."""
-    if names is None:
-        return shape
-    if (
-        type(names) is not list
-        or shape is None
-        or len(names) != len(shape)
-        or any(
-            name is not None and (type(name) is not str or size is not None)
-            for name, size in zip(names, shape, strict=True)
-        )
-    ):
-        raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
-    return [size if name is None else name for name, size in zip(names, shape, strict=True)]
 
 
 def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:

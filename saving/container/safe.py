@@ -15,8 +15,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
-from .errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile, UnsafeFile
-from .schema import DTYPES, MAX_BYTES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_TEXT, SEGMENT
+from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile, UnsafeFile
+from ..records.schema import DTYPES, MAX_BYTES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_TEXT, SEGMENT
 
 __all__ = ["SafeFile"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import Formula
-from .errors import DamagedFile, SaveError, UnsafeFile
+from ...core.extend import Formula
+from ..errors import DamagedFile, SaveError, UnsafeFile
 
 FORMAT = "gradtape"
 #: Written into every file: a reader takes any minor of its major version.

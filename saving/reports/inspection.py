@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..core.extend import describe, registry
-from .errors import DamagedFile
-from .graphs import read_spec
-from .reader import Contents, open_contents
-from .safe import SafeFile
-from .schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
+from ...core.extend import describe, registry
+from ..container.safe import SafeFile
+from ..errors import DamagedFile
+from ..reading.contents import Contents, open_contents
+from ..records.schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
+from ..records.specs import read_spec
 
 __all__ = ["inspect_text"]
 

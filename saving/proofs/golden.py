@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.errors import GradtapeError
-from ..core.extend import (
+from ...core.errors import GradtapeError
+from ...core.extend import (
     ConcreteFunction,
     GradientTape,
     Output,
@@ -31,7 +31,7 @@ from ..core.extend import (
     loop_limit,
     ops,
 )
-from ..core.extend import (
+from ...core.extend import (
     backend as select_backend,
 )
 from .samples import filled_in

@@ -1,0 +1,1 @@
+"""Golden vectors: what a function gave where it was saved."""

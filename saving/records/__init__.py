@@ -1,0 +1,1 @@
+"""What the JSON of a file says, and of which Python values."""

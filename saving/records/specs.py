@@ -1,0 +1,102 @@
+"""Specs and signatures as JSON, and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import TensorSpec, blunt
+from ..errors import DamagedFile, SaveError
+from .schema import check_dtype, check_shape, decode, encode, take
+
+__all__ = ["decode_signature", "encode_signature", "read_spec", "spec_record"]
+
+_KINDS = {
+    "positional_only": inspect.Parameter.POSITIONAL_ONLY,
+    "positional_or_keyword": inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    "var_positional": inspect.Parameter.VAR_POSITIONAL,
+    "keyword_only": inspect.Parameter.KEYWORD_ONLY,
+    "var_keyword": inspect.Parameter.VAR_KEYWORD,
+}
+
+
+def spec_record(shape: Sequence[Any] | None, dtype: Any, name: str | None = None) -> dict[str, Any]:
+    """Return a shape, in which sizes may have names, and a dtype (and a name) as JSON."""
+    names = [n if type(n) is str else None for n in shape or ()]
+    sizes = [None if type(n) is str else n for n in shape or ()]
+    result: dict[str, Any] = {
+        "shape": None if shape is None else list(blunt(sizes)),
+        "dtype": np.dtype(dtype).name,
+    }
+    if any(names):
+        result["names"] = names
+    if name is not None:
+        result["name"] = name
+    return result
+
+
+def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:
+    """Return a function's parameters as JSON; a default that files do not hold becomes None."""
+    result = []
+    for parameter in signature.parameters.values():
+        record: dict[str, Any] = {"name": parameter.name, "kind": parameter.kind.name.lower()}
+        if parameter.default is not parameter.empty:
+            try:
+                record["default"] = encode(parameter.default, parameter.name)
+            except SaveError:
+                record["default"] = None
+        result.append(record)
+    return result
+
+
+def decode_signature(records: list[Any], where: str) -> inspect.Signature:
+    """Return a signature; refuse one that Python would not accept."""
+    parameters = []
+    for record in records:
+        kind = _KINDS.get(take(record, "kind", str, where))
+        if kind is None:
+            raise DamagedFile(f"{where}: unknown kind of parameter")
+        default = decode(record["default"]) if "default" in record else inspect.Parameter.empty
+        try:
+            parameters.append(
+                inspect.Parameter(take(record, "name", str, where), kind, default=default)
+            )
+        except (ValueError, TypeError) as error:
+            raise DamagedFile(f"{where}: {error}") from None
+    try:
+        return inspect.Signature(parameters)
+    except ValueError as error:
+        raise DamagedFile(f"{where}: {error}") from None
+
+
+def read_spec(record: Any, where: str) -> TensorSpec:
+    """Return a shape and dtype (and names) from JSON."""
+    dtype = check_dtype(take(record, "dtype", str, where), where)
+    shape = check_shape(record.get("shape"), where)
+    name = record.get("name")
+    if name is not None and (type(name) is not str or len(name) > 1024):
+        raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
+    try:
+        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, name)
+    except ValueError as error:
+        raise DamagedFile(f"{where}: {error}") from None
+
+
+def _with_names(shape: Any, names: Any, where: str) -> Any:
+    """Return a shape with names in the place of those sizes that have one."""
+    if names is None:
+        return shape
+    if (
+        type(names) is not list
+        or shape is None
+        or len(names) != len(shape)
+        or any(
+            name is not None and (type(name) is not str or size is not None)
+            for name, size in zip(names, shape, strict=True)
+        )
+    ):
+        raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
+    return [size if name is None else name for name, size in zip(names, shape, strict=True)]

@@ -1,0 +1,1 @@
+"""What a file holds, and whether it still computes what it did."""

@@ -1,0 +1,158 @@
+"""Graphs and traced functions as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import (
+    ConcreteFunction,
+    CustomGradient,
+    Graph,
+    Node,
+    Op,
+    Output,
+    Read,
+    Refusal,
+    Symbol,
+    TensorSpec,
+    Variable,
+    to_numpy,
+)
+from ..errors import UntraceableGradient
+from ..records.schema import encode
+from ..records.specs import spec_record
+
+__all__ = ["GraphWriter"]
+
+
+class GraphWriter:
+    """Turn concrete functions into JSON.
+
+    Parameters
+    ----------
+    variable_index
+        Gives a variable its number in the file.
+    add_constant
+        Stores an array and gives the path of its dataset.
+    custom_gradients
+        Whether to write the backward graphs of custom gradients.
+
+    Attributes
+    ----------
+    left_out : bool
+        Whether one was left out of the last function.
+    """
+
+    def __init__(
+        self,
+        variable_index: Callable[[Variable], int],
+        add_constant: Callable[[np.ndarray[Any, Any]], str],
+        custom_gradients: bool = True,
+    ) -> None:
+        self._custom_gradients = custom_gradients
+        self.left_out = False
+        self._variable_index = variable_index
+        self._add_constant = add_constant
+        self.ops: dict[str, Op] = {}
+
+    def function(self, concrete: ConcreteFunction) -> dict[str, Any]:
+        """Return a concrete function as JSON."""
+        self.left_out = False
+        return {
+            "name": concrete.name,
+            "arguments": self._tree(concrete.arguments, concrete.name),
+            "results": self._tree(concrete.results, concrete.name),
+            "graph": self.graph(concrete.graph, concrete.specs),
+        }
+
+    def _tree(self, tree: Any, name: str) -> Any:
+        if isinstance(tree, TensorSpec):
+            return {"spec": spec_record(tree.dims, tree.dtype, tree.name)}
+        if isinstance(tree, Output):
+            return {"output": tree.index}
+        if isinstance(tree, tuple):  # a namedtuple comes back as a tuple: its class is code
+            return {"tuple": [self._tree(item, name) for item in tree]}
+        if type(tree) is list:
+            return [self._tree(item, name) for item in tree]
+        if type(tree) is dict and all(type(key) is str for key in tree):
+            return {"dict": {key: self._tree(item, name) for key, item in tree.items()}}
+        return encode(tree, f"function {name!r}: an argument or result")
+
+    def graph(self, graph: Graph, specs: Sequence[TensorSpec] = ()) -> dict[str, Any]:
+        """Return a graph as JSON; values are numbered: inputs, constants, then outputs of nodes.
+
+        ``specs`` are those of a function's arguments, its inputs, of which sizes may have names.
+        """
+        shapes = [x.dims for x in specs] or [x.shape for x in graph.inputs]
+        inputs = zip(shapes, graph.inputs, strict=True)
+        number: dict[Symbol, int] = {}
+        for symbol in (*graph.inputs, *graph.constants):
+            number[symbol] = len(number)
+        constants = [
+            {
+                "dataset": self._add_constant(to_numpy(array)),
+                **spec_record(symbol.shape, symbol.dtype),
+            }
+            for symbol, array in graph.constants.items()
+        ]
+        nodes = []
+        for node in graph.nodes:
+            nodes.append(self._node(node, number, graph.name))
+            for symbol in node.outputs:
+                number[symbol] = len(number)
+        return {
+            "name": graph.name,
+            "inputs": [spec_record(shape, x.dtype, x.name) for shape, x in inputs],
+            "constants": constants,
+            "nodes": nodes,
+            "outputs": [number[symbol] for symbol in graph.outputs],
+            "updates": [
+                [self._variable_index(variable), number[symbol]]
+                for variable, symbol in graph.updates.items()
+            ],
+        }
+
+    def _node(self, node: Node, number: Mapping[Symbol, int], name: str) -> dict[str, Any]:
+        op = node.op
+        inputs = [
+            number[x] if type(x) is Symbol else {"scalar": encode(x, f"function {name!r}")}
+            for x in node.inputs
+        ]
+        if isinstance(op, CustomGradient):
+            backward = None
+            if not self._custom_gradients:
+                self.left_out = True
+            elif isinstance(op.backward, Refusal):
+                raise UntraceableGradient(
+                    f"{op.backward}. Write it with gradtape ops, or keep that function out of "
+                    "what is saved."
+                )
+            else:
+                backward = self.graph(op.backward)
+            return {
+                "custom_gradient": op.label,
+                "inputs": inputs,
+                "results": op.results,
+                "arguments": op.arguments,
+                "connected": list(op.connected),
+                "backward": backward,
+            }
+        if isinstance(op, Read):
+            return {op.name: self._variable_index(op.variable), "inputs": inputs}
+        self.ops[op.name] = op
+        what = f"function {name!r}: op {op.name!r}"
+        return {
+            "op": op.name,
+            "inputs": inputs,
+            **({"witnesses": node.witnesses} if node.witnesses else {}),
+            "params": {
+                key: {"graph": self.graph(value)}
+                if isinstance(value, Graph)
+                else encode(value, what)
+                for key, value in node.params.items()
+            },
+            "outputs": [spec_record(x.shape, x.dtype) for x in node.outputs],
+        }

@@ -1,0 +1,91 @@
+"""``save``: a module as one HDF5 file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...core.extend import Module, init_scope, keeping_calls
+from ..container.write import write
+from ..errors import SaveError
+from .contents import Everything
+
+__all__ = ["save"]
+
+
+def save(
+    module: Module,
+    path: str | os.PathLike[str],
+    signatures: Mapping[str, Callable[..., Any]] | None = None,
+    *,
+    golden: bool = True,
+    custom_gradients: bool = True,
+    sizes: str = "open",
+) -> None:
+    """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
+
+    Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
+    of a module that was called is traced for any batch size (with ``training`` on and off if it
+    takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
+    made it.
+
+    Before anything is written, every trace is compared with the Python code: outputs, gradients
+    and what becomes of variables, at batches of 1, 2 and 3 and at the size that was seen, with
+    random numbers for inputs. A call that the Python code itself refuses is left out.
+
+    Parameters
+    ----------
+    module
+        What to save.
+    path
+        The file. It is replaced at once: there is the old file or the new one, never a part.
+    signatures
+        Further functions by name, decorated with :func:`gradtape.function`; they come back in the
+        ``signatures`` of the loaded module.
+    golden
+        Compare the traces with the Python code (the default), and store sample inputs with their
+        outputs and first and second gradients, for ``gradtape verify``. Without, nothing of that.
+    custom_gradients
+        Store custom gradients (the default). Without them a loaded function still gives its
+        results, but asking for a gradient through one of them raises ``LookupError``, and there are
+        no samples of it.
+    sizes
+        ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
+        ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
+        them. What is loaded then refuses every other size.
+
+    Raises
+    ------
+    UntraceableGradient
+        If a custom gradient cannot be traced; the message names the function and its line.
+    SaveError
+        If something else cannot be saved: among it, what cannot be traced for open sizes, and a
+        trace that differs from the Python code, with the line and both results. The file at
+        ``path`` is then as it was.
+    ValueError
+        If ``sizes`` is neither ``"open"`` nor ``"seen"``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = gt.layers.Dense(2)
+    >>> shape = model(gt.ones((1, 3))).shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.h5")
+    ...     gt.save(model, path)
+    ...     loaded = gt.load(path)
+    >>> loaded.kernel.tolist() == model.kernel.tolist()
+    True
+    """
+    if not isinstance(module, Module):
+        raise SaveError(
+            f"save: expected a gradtape.Module, got {type(module).__name__}; "
+            "assign what you want to save to an attribute of a Module"
+        )
+    if sizes not in ("open", "seen"):
+        raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
+    # what a surrounding tape or trace has no business with; and calls made here are nobody's
+    with init_scope(), keeping_calls((module, *module.submodules)):
+        contents = Everything(module, signatures or {}, golden, custom_gradients, sizes)
+    write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
