@@ -1,0 +1,158 @@
+"""Numbers about arrays: how values are spread, and how far two arrays are apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Distance", "Spread", "distance", "spread"]
+
+_BLOCK = 2**20
+BINS = 32
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the elements of an array are spread; of complex ones, their absolute values.
+
+    Attributes
+    ----------
+    counts
+        Of the finite elements, by equal steps from ``low`` to ``high``; empty if there are none.
+    low, high, mean, deviation
+        Of the finite elements.
+    zeros, nans, infinities
+        How many elements are that.
+    """
+
+    counts: list[int]
+    low: float = 0.0
+    high: float = 0.0
+    mean: float = 0.0
+    deviation: float = 0.0
+    zeros: int = 0
+    nans: int = 0
+    infinities: int = 0
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far two arrays of one shape are apart.
+
+    Attributes
+    ----------
+    changed, size
+        How many elements differ in any bit, of how many.
+    largest
+        The largest difference of two elements that are not NaN.
+    relative
+        The L2 norm of the difference over that of the first array, where both are finite.
+    nans
+        How many elements are NaN in each.
+    """
+
+    changed: int
+    size: int
+    largest: float
+    relative: float
+    nans: tuple[int, int]
+
+
+def _blocks(*arrays: np.ndarray[Any, Any]) -> Iterator[list[np.ndarray[Any, Any]]]:
+    flat = [np.ascontiguousarray(x).reshape(-1) for x in arrays]
+    for start in range(0, flat[0].size, _BLOCK):
+        yield [x[start : start + _BLOCK] for x in flat]
+
+
+def _wide(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def spread(array: np.ndarray[Any, Any]) -> Spread:
+    """Return how the elements of an array are spread, taking a bounded amount of memory."""
+    low, high = math.inf, -math.inf
+    zeros = nans = infinities = count = 0
+    mean = squares = 0.0
+    for (block,) in _blocks(array):
+        values = _real(block)
+        finite = values[np.isfinite(values)]
+        zeros += int(np.count_nonzero(values == 0))
+        nans += int(np.count_nonzero(np.isnan(values)))
+        infinities += int(np.count_nonzero(np.isinf(values)))
+        if not finite.size:
+            continue
+        low, high = min(low, float(finite.min())), max(high, float(finite.max()))
+        with np.errstate(over="ignore", invalid="ignore"):  # the squares of huge values
+            middle = float(finite.mean())
+            around = float(np.sum(np.square(finite - middle)))
+        # two parts of a whole: their means and sums of squares (Chan, Golub, LeVeque)
+        step, total = middle - mean, count + finite.size
+        squares += around + step * step * count * finite.size / total
+        mean += step * finite.size / total
+        count = total
+    if not count:
+        return Spread([], nans=nans, infinities=infinities)
+    counts = np.zeros(BINS, np.int64)
+    for (block,) in _blocks(array):
+        counts += _histogram(_real(block), low, high)
+    deviation = math.sqrt(squares / count)
+    return Spread(counts.tolist(), low, high, mean, deviation, zeros, nans, infinities)
+
+
+def _real(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    wide = _wide(block)
+    return np.abs(wide) if wide.dtype.kind == "c" else wide
+
+
+def _histogram(values: np.ndarray[Any, Any], low: float, high: float) -> np.ndarray[Any, Any]:
+    values = values[np.isfinite(values)]
+    if not high / 2 > low / 2:
+        return np.bincount([BINS // 2], [values.size], BINS).astype(np.int64)
+    # halves: the distance of the largest two numbers is not finite
+    place = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
+    return np.bincount(np.clip(place.astype(np.int64), 0, BINS - 1), minlength=BINS)
+
+
+def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Distance:
+    """Return how far two arrays of one shape are apart."""
+    changed = first = second = 0
+    largest = apart = norm = 0.0
+    for left, right in _blocks(a, b):
+        changed += _changed(left, right)
+        x, y = _wide(left), _wide(right)
+        first += int(np.count_nonzero(np.isnan(x)))
+        second += int(np.count_nonzero(np.isnan(y)))
+        gap = _gap(left, right, x, y)
+        largest = max(largest, float(np.max(gap, initial=0.0, where=~np.isnan(gap))))
+        both = np.isfinite(x) & np.isfinite(y)
+        apart, norm = math.hypot(apart, _norm(gap[both])), math.hypot(norm, _norm(x[both]))
+    relative = apart / norm if norm else math.inf if apart else 0.0
+    return Distance(changed, a.size, largest, relative, (first, second))
+
+
+def _gap(a: Any, b: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
+    """Return the differences of two arrays, given as they are and as doubles."""
+    if a.dtype == b.dtype and a.dtype.kind in "iu":  # doubles would lose that of large integers
+        high, low = np.maximum(a, b).astype(np.uint64), np.minimum(a, b).astype(np.uint64)
+        return (high - low).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(x == y, 0.0, np.abs(x - y))
+
+
+def _changed(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> int:
+    if a.dtype != b.dtype:
+        equal = (a == b) | ((a != a) & (b != b))
+        return int(np.count_nonzero(~equal))
+    raw = [x.view(np.uint8).reshape(x.size, -1) for x in (a, b)]
+    return int(np.count_nonzero(np.any(raw[0] != raw[1], axis=1)))
+
+
+def _norm(x: np.ndarray[Any, Any]) -> float:
+    scale = float(np.max(np.abs(x), initial=0.0))
+    if not scale or not math.isfinite(scale):
+        return scale
+    return scale * math.sqrt(float(np.sum(np.square(np.abs(x) / scale))))
