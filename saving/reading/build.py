@@ -15,7 +15,7 @@ from ...core.extend import (
     init_scope,
     registry,
 )
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import LoadedModule
 from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
