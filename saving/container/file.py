@@ -53,6 +53,8 @@ class SafeFile:
         How many bytes the file has.
     sizes
         The size in memory of every dataset in bytes, by path; filled by :meth:`check`.
+    texts
+        The paths of those that are texts.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class SafeFile:
         self.path = self._source.path
         self.length = self._source.size
         self.sizes: dict[str, int] = {}
+        self.texts: set[str] = set()
         self._max_bytes = p.MAX_BYTES if max_bytes is None else int(max_bytes)
         self._read_bytes = 0
         self._keep_open = keep_open
@@ -107,6 +110,7 @@ class SafeFile:
             self._walk.run()
             items = self._walk.items
             self.sizes = {path: item.size for path, item in items.items() if path != _DIGESTS}
+            self.texts = {path for path in self.sizes if not items[path].dtype}
             total = sum(self.sizes.values())
             if total > self._max_bytes:
                 raise UnsafeFile(
@@ -126,6 +130,14 @@ class SafeFile:
             raise DamagedFile("the table of digests does not match its own")
         for i, path in enumerate(sorted(self.sizes)):
             self._digests[path] = table[i * SIZE : (i + 1) * SIZE]
+
+    def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
+        """Return the dtype's name and the shape of a dataset of numbers, which is not read."""
+        with _Naming(self.path):
+            item = self._item(path)
+            if not item.dtype:
+                raise DamagedFile(f"{item.path}: not an array of numbers")
+            return item.dtype, item.shape
 
     def array(self, path: str) -> Array:
         """Return a dataset of numbers whose digest is right."""

@@ -179,7 +179,7 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
 
 
 def _check_group(group: _Group) -> None:
-    if group.depth >= p.MAX_DEPTH:
+    if group.depth > p.MAX_DEPTH:
         raise SaveError(f"{group.path[:80]}...: nested deeper than {p.MAX_DEPTH} groups")
     for name in group.children:
         if not p.SEGMENT.match(name):
@@ -223,11 +223,7 @@ def _dataset(item: Item) -> list[bytes]:
         messages.append(_message(p.LAYOUT, b"\x03\x01" + struct.pack("<QQ", address, item.stored)))
         return messages
     itemsize = np.dtype(item.dtype).itemsize
-    # version 4: chunks; one of them, filtered; sizes of eight bytes; all filters were applied
-    chunk = struct.pack(
-        f"<BBBBB{len(item.shape) + 1}Q", 4, 2, 2, len(item.shape) + 1, 8, *item.shape, itemsize
-    )
-    chunk += struct.pack("<BQIQ", 1, item.stored, 0, address)
+    chunk = p.one_chunk(item.shape, itemsize) + struct.pack("<BQIQ", 1, item.stored, 0, address)
     messages.append(_message(p.FILL, p.FILL_CHUNKED))
     messages.append(_message(p.FILTERS, p.pipeline(itemsize, item.level)))
     messages.append(_message(p.LAYOUT, chunk))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ __all__ = [
     "TEXT",
     "UNDEFINED",
     "aligned",
+    "one_chunk",
     "pipeline",
 ]
 
@@ -140,3 +142,12 @@ TEXT = b"\x13\x11\x00\x00"
 def pipeline(itemsize: int, level: int) -> bytes:
     """Return the message of the filters of compressed data: shuffle, then deflate."""
     return struct.pack("<BBHHHIHHHI", 2, 2, 2, 1, 1, itemsize, 1, 1, 1, level)
+
+
+def one_chunk(shape: Sequence[int], itemsize: int) -> bytes:
+    """Return the beginning of the layout message of data in one chunk, which is filtered."""
+    sizes = (*shape, itemsize)
+    width = -(-max(sizes).bit_length() // 8)
+    return bytes([4, 2, 2, len(sizes), width]) + b"".join(
+        n.to_bytes(width, "little") for n in sizes
+    )

@@ -24,6 +24,8 @@ _LINK = struct.Struct("<BBB")
 _ATTRIBUTE = struct.Struct("<BBHHHB")
 _START = [(p.LINK_INFO, p.NO_LINKS), (p.GROUP_INFO, p.NO_GROUP)]
 _ROOT = [*_START, (p.ATTRIBUTE_INFO, p.NO_ATTRIBUTES)]
+# The index of one filtered chunk: its kind, stored size, filters left out, place.
+_CHUNK = struct.Struct("<BQIQ")
 _MOST_ATTRIBUTES, _LONGEST_ATTRIBUTE = 16, 4096
 _PLAIN = [p.DATASPACE, p.DATATYPE, p.FILL, p.LAYOUT]
 _FILTERED = [p.DATASPACE, p.DATATYPE, p.FILL, p.FILTERS, p.LAYOUT]
@@ -80,7 +82,7 @@ class Walk:
             if [kind for kind, _ in messages[:2]] == [p.LINK_INFO, p.GROUP_INFO]:
                 if messages[:2] != _START:
                     raise UnsafeFile(f"{path} is a group of another kind")
-                if path.count("/") >= p.MAX_DEPTH:
+                if path.count("/") > p.MAX_DEPTH:
                     raise UnsafeFile(f"groups nested deeper than {p.MAX_DEPTH}")
                 waiting += self._links(path, messages[2:])
             else:
@@ -251,21 +253,20 @@ def _read_contiguous(item: Item, contents: dict[int, bytes]) -> None:
 
 def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
     refusal = UnsafeFile(f"{item.path} is compressed in another way than gradtape does it")
-    rank = len(item.shape)
     layout, filters = contents[p.LAYOUT], contents[p.FILTERS]
-    if not item.dtype or not rank or len(layout) != 5 + 8 * (rank + 1) + 21 or not filters:
+    if not item.dtype or not item.shape or len(filters) < 4:
         raise refusal
     itemsize: Any = np.dtype(item.dtype).itemsize
-    chunk = struct.unpack_from(f"<{rank + 1}Q", layout, 5)
-    index, item.stored, mask, item.offset = struct.unpack_from("<BQIQ", layout, 5 + 8 * (rank + 1))
-    item.level = int.from_bytes(filters[-4:], "little")
+    start = p.one_chunk(item.shape, itemsize)
+    if not layout.startswith(start) or len(layout) != len(start) + _CHUNK.size:
+        raise refusal
+    index, item.stored, mask, item.offset = _CHUNK.unpack_from(layout, len(start))
+    item.level = filters[-4]
     if (
         contents[p.FILL] != p.FILL_CHUNKED
-        or layout[:5] != bytes([4, 2, 2, rank + 1, 8])
         or (index, mask) != (1, 0)
-        or chunk != (*item.shape, itemsize)
-        or not 0 <= item.level <= 9
         or filters != p.pipeline(itemsize, item.level)
+        or item.level > 9
     ):
         raise refusal
     if not item.stored or not 0 < item.size <= p.MAX_RATIO * item.stored:

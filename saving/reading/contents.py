@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,10 +37,21 @@ class Contents:
 
     def array(self, path: str) -> np.ndarray[Any, Any]:
         """Return a dataset of numbers whose digest is right."""
-        array = self.file.array(path)
+        return self.arrays([path])[path]
+
+    def arrays(self, paths: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return several datasets of numbers, each of which is asked for once."""
+        if len(set(paths)) != len(paths):
+            raise DamagedFile("two variables have one dataset")
+        found = self.file.arrays(paths)
         if self._old is not None:
-            self._old.check(path, array_digest(array))
-        return array
+            for path, array in found.items():
+                self._old.check(path, array_digest(array))
+        return found
+
+    def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
+        """Return the dtype and the shape of a dataset of numbers, which is not read."""
+        return self.file.declared(path)
 
     def text(self, path: str) -> str:
         """Return a dataset of text whose digest is right."""
