@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..reading.contents import Contents, open_contents
 from ..records.schema import take
 from .difference import Change, Difference

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import registry
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import take
 from .drawing.svg import svg
@@ -310,7 +310,7 @@ def inspection_of(
     return Inspection(
         file.path,
         printable(file.attribute("format_version")),
-        os.path.getsize(file.path),
+        file.length,
         parts,
         tree,
         functions,
