@@ -7,20 +7,20 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 from ..container.file import SafeFile
-from ..reading.contents import Contents, open_contents
+from ..errors import DamagedFile
+from ..reading.contents import open_contents
 from ..records.schema import take
 from .difference import Change, Difference
 from .functions import FunctionRecord, TraceRecord
 from .inspection import array_text, inspection_of
 from .listing import listing
 from .statistics import distance
-from .tree import ModuleRecord
+from .tree import ModuleRecord, attribute_text
 from .views import Names, view
-from .words import counted, printable, shown
+from .words import counted, printable
 
 __all__ = ["diff"]
 
@@ -67,24 +67,23 @@ def diff(
     >>> bool(found), found.variables[0].what, found.variables[0].distance.largest
     (True, 'rate', 1.0)
     """
-    with ExitStack() as stack:
-        first, second = (
-            _Side(open_contents(stack.enter_context(SafeFile(path, max_bytes)))) for path in (a, b)
-        )
-        return _compare(first, second)
+    return _compare(_Side(a, max_bytes), _Side(b, max_bytes))
 
 
 class _Side:
     """One of the two files: what it holds by path and name."""
 
-    def __init__(self, contents: Contents) -> None:
-        self.contents = contents
-        self.found = inspection_of(contents, most_rows=None)
+    def __init__(self, path: str | os.PathLike[str], max_bytes: int | None) -> None:
+        # each file names its own errors, so its block holds no work on the other
+        self._file = SafeFile(path, max_bytes, keep_open=True)
+        with self._file as file:
+            self.contents = open_contents(file)
+            self.found = inspection_of(self.contents, most_rows=None)
         tree = self.found.tree
         self.modules = {tree.modules[n].path: n for n in sorted(tree.modules)}
         self.variables = {variable.path: i for i, variable in enumerate(tree.variables)}
-        self.functions = {function.names[0]: function for function in self.found.functions}
-        self.names = Names([(x.path, x.spec) for x in tree.variables], self.constant)
+        self.functions = {function.place: function for function in self.found.functions}
+        self._labels = [(x.path, x.spec) for x in tree.variables]
         self._constants: dict[str, str] = {}
 
     def constant(self, dataset: str) -> str:
@@ -96,13 +95,23 @@ class _Side:
             self._constants[dataset] = f"{short}#{content.hexdigest()[:16]}"
         return self._constants[dataset]
 
-    def listing(self, trace: TraceRecord, most: int | None = _LONGEST_LISTING) -> list[str]:
+    def listing(self, trace: TraceRecord) -> list[str]:
         """Return the lines of a trace's graph, with constants told apart by their content."""
-        graph = view(take(trace.record, "graph", dict, trace.name), self.names, trace.name)
-        return listing(graph, most)
+        with self._file:
+            names = Names(self._labels, self.constant)
+            graph = view(take(trace.record, "graph", dict, trace.name), names, trace.name)
+        return [*listing(graph, _LONGEST_LISTING), f"results: {trace.results}"]
 
-    def meaning(self, graph: Any) -> Any:
-        """Return a graph's JSON without what may differ in files of the same graph."""
+    def meaning(self, trace: TraceRecord) -> Any:
+        """Return a trace's JSON without what may differ in files of the same graph."""
+        with self._file:
+            graph = self._graph(take(trace.record, "graph", dict, trace.name))
+        return graph, trace.record.get("results")
+
+    def _variable(self, number: Any) -> str:
+        return Names(self._labels, self.constant).variable(number, "graph")[0]
+
+    def _graph(self, graph: Any) -> Any:
         where = "graph"
         changed: dict[str, Any] = {
             "constants": [
@@ -111,23 +120,25 @@ class _Side:
             ],
             "nodes": [self._node(node) for node in take(graph, "nodes", list, where)],
             "updates": [
-                [self.names.variable(number, where)[0], value]
-                for number, value in take(graph, "updates", list, where)
+                [self._variable(pair[0]), pair[1:]] if type(pair) is list and pair else [None, pair]
+                for pair in take(graph, "updates", list, where)
             ],
         }
         rest = {key: value for key, value in graph.items() if key not in ("name", *changed)}
         return rest | changed
 
     def _node(self, node: Any) -> Any:
+        if type(node) is not dict:
+            raise DamagedFile(f"graph: not a node: {str(node)[:80]!r}")
         result = dict(node)
         for key in ("read", "written"):
             if key in node:
-                result[key] = self.names.variable(node[key], "graph")[0]
+                result[key] = self._variable(node[key])
         if type(node.get("backward")) is dict:
-            result["backward"] = self.meaning(node["backward"])
+            result["backward"] = self._graph(node["backward"])
         if "params" in node:
             result["params"] = {
-                key: self.meaning(value["graph"])
+                key: self._graph(value["graph"])
                 if type(value) is dict and set(value) == {"graph"}
                 else value
                 for key, value in take(node, "params", dict, "graph").items()
@@ -250,12 +261,12 @@ def _change_words(one: Any, two: Any) -> str:
 
 
 def _told(encoded: Any) -> str:
-    if type(encoded) is dict and len(encoded) == 1:
-        ((tag, content),) = encoded.items()
-        if tag in ("variable", "module"):
-            return printable(f"the {tag} {content or 'at the root'}")
-        return printable(shown(content if tag == "value" else encoded, "module"))
-    return printable("absent" if encoded is None else encoded)
+    if type(encoded) is not dict or len(encoded) != 1:
+        return printable("absent" if encoded is None else encoded)
+    ((tag, content),) = encoded.items()
+    if tag in ("variable", "module"):
+        return printable(f"the {tag} {content or 'at the root'}")
+    return printable(attribute_text(encoded))
 
 
 def _variables(a: _Side, b: _Side) -> Iterator[Change]:
@@ -285,8 +296,9 @@ def _functions(a: _Side, b: _Side) -> tuple[list[Change], list[Change]]:
     """Return the changes of functions and of custom gradients."""
     changes: list[Change] = []
     gradients: list[Change] = []
-    for name in dict.fromkeys([*a.functions, *b.functions]):
-        one, two = a.functions.get(name), b.functions.get(name)
+    for place in dict.fromkeys([*a.functions, *b.functions]):
+        one, two = a.functions.get(place), b.functions.get(place)
+        name = one.names[0] if one else two.names[0] if two else place
         if one is None or two is None:
             count = counted(len((one or two).traces), "trace") if one or two else ""
             changes.append(Change(name, "added" if one is None else "removed", [count]))
@@ -310,9 +322,7 @@ def _traces(a: _Side, b: _Side, one: FunctionRecord, two: FunctionRecord) -> Ite
         if was is None or now is None:
             yield Change(name, "added" if was is None else "removed", ["a trace"])
             continue
-        graphs = [side.meaning(x.record["graph"]) for side, x in ((a, was), (b, now))]
-        results = was.record.get("results") != now.record.get("results")
-        if graphs[0] != graphs[1] or results:
+        if a.meaning(was) != b.meaning(now):
             yield _graph_change(a, b, name, was, now)
 
 
@@ -321,9 +331,7 @@ def _key(trace: TraceRecord) -> str:
 
 
 def _graph_change(a: _Side, b: _Side, name: str, was: TraceRecord, now: TraceRecord) -> Change:
-    listings = [
-        [*side.listing(trace), f"results: {trace.results}"] for side, trace in ((a, was), (b, now))
-    ]
+    listings = [a.listing(was), b.listing(now)]
     if max(map(len, listings)) > _LONGEST_LISTING:
         pairs = enumerate(zip(*listings, strict=False), 1)
         place = next((i for i, (x, y) in pairs if x != y), min(map(len, listings)))

@@ -41,9 +41,14 @@ class TraceRecord:
 
 @dataclass(frozen=True)
 class FunctionRecord:
-    """One function: the names it is found under, its parameters' JSON, and its traces."""
+    """One function: the names it is found under, its parameters' JSON, and its traces.
+
+    ``place`` is where it is, by the path in the tree: the same for the same function of a file in
+    which modules have other names.
+    """
 
     names: list[str]
+    place: str
     seen_sizes: bool
     parameters: list[Any]
     traces: list[TraceRecord]
@@ -52,6 +57,7 @@ class FunctionRecord:
 def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> list[FunctionRecord]:
     """Return the functions of a file in its order, each name given to one of them only."""
     owners: dict[int, list[tuple[str, str]]] = {}
+    places: dict[int, str] = {}
     for number, record in enumerate(contents.modules):
         module, path = modules[number], modules[number].path
         names = dict(take(record, "functions", dict, "module"))
@@ -63,9 +69,11 @@ def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> lis
             key = printable(key)
             label = (f"{module.name}.{key}", f"{path or module.name}.{key}")
             owners.setdefault(_number(function), []).append(label)
+            places.setdefault(_number(function), f"{path}.{key}")
     for key, function in contents.signatures.items():
         name = f"signatures.{printable(key)}"
         owners.setdefault(_number(function), []).append((name, name))
+        places.setdefault(_number(function), name)
     uses = Counter(short for labels in owners.values() for short, _ in labels)
     taken: set[str] = set()
     found = []
@@ -75,7 +83,8 @@ def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> lis
             short if uses[short] == 1 else long for short, long in owners.get(number, [(own, own)])
         ]
         names = [_free(label, number, taken) for label in labels]
-        found.append(_function(contents, record, names))
+        place = _free(f"at {places[number]}" if number in places else f"at {own}", number, taken)
+        found.append(_function(contents, record, names, place))
     return found
 
 
@@ -92,7 +101,7 @@ def _free(label: str, number: int, taken: set[str]) -> str:
     return name
 
 
-def _function(contents: Contents, record: Any, names: list[str]) -> FunctionRecord:
+def _function(contents: Contents, record: Any, names: list[str], place: str) -> FunctionRecord:
     parameters = take(record, "parameters", list, "function")
     positional = [
         printable(take(item, "name", str, "parameter"))
@@ -103,7 +112,7 @@ def _function(contents: Contents, record: Any, names: list[str]) -> FunctionReco
         _trace(contents, trace, f"{names[0]}#{i}", positional)
         for i, trace in enumerate(take(record, "traces", list, "function"), 1)
     ]
-    return FunctionRecord(names, record.get("sizes") == "seen", parameters, traces)
+    return FunctionRecord(names, place, record.get("sizes") == "seen", parameters, traces)
 
 
 def _trace(contents: Contents, trace: Any, name: str, positional: list[str]) -> TraceRecord:

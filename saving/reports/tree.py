@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,15 @@ from ..reading.contents import Contents
 from ..records.schema import check_dtype, check_shape, tagged, take, variable_label
 from .words import printable, shown
 
-__all__ = ["ModuleRecord", "Row", "Tree", "VariableRecord", "tree_of"]
+__all__ = [
+    "MOST_ROWS",
+    "ModuleRecord",
+    "Row",
+    "Tree",
+    "VariableRecord",
+    "attribute_text",
+    "tree_of",
+]
 
 _TEXT = (str, type(None))
 #: How deep the tree is shown, containers counted, and how many rows of it.
@@ -115,8 +123,19 @@ def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
         rows.append(row)
     for number in range(len(contents.modules)):  # those that no attribute leads to
         walk.modules.setdefault(number, walk.record(number, f"module {number}"))
+    _tell_apart(variables)
+    _tell_apart(walk.modules[number] for number in sorted(walk.modules))
     history = _history(contents)
     return Tree(rows, walk.modules, variables, walk.leaves, history, walk.whole)
+
+
+def _tell_apart(records: Iterable[ModuleRecord | VariableRecord]) -> None:
+    """Give each its own path: what strangers wrote may be cut off, or name two things alike."""
+    taken: set[str] = set()
+    for number, record in enumerate(records):
+        if record.path in taken:
+            record.path = f"{record.path}@{number}"
+        taken.add(record.path)
 
 
 def _variable(contents: Contents, record: Any, number: int) -> VariableRecord:
@@ -194,14 +213,14 @@ class _Walk:
             if type(content) is not int or not 0 <= content < len(self._contents.modules):
                 raise DamagedFile(f"module: no module {str(content)[:40]}")
             yield from self.module(content, depth, level, path, name)
-        elif tag in ("list", "tuple", "dict") and type(content) in (list, dict):
+        elif not _is_plain(encoded):
             items = content.items() if type(content) is dict else enumerate(content)
             for key, item in items:
                 key = printable(key)
                 inside, label = f"{path}/{key}", f"{name}/{key}"
                 yield from self._attribute(owner, item, depth, level + 1, inside, label)
         else:
-            text = printable(shown(content if tag == "value" else encoded, "module"))
+            text = printable(attribute_text(encoded))
             owner.values[name] = text
             self.leaves[path] = encoded
             yield Row(depth, path, name, "value", text)
@@ -216,6 +235,32 @@ class _Walk:
             variable.path = path
         self._named.add(number)
         return number
+
+
+def _is_plain(encoded: Any) -> bool:
+    """Return whether an attribute holds neither variables nor modules."""
+    if type(encoded) is not dict or len(encoded) != 1:
+        return True
+    ((tag, content),) = encoded.items()
+    if tag in ("list", "tuple") and type(content) is list:
+        return all(map(_is_plain, content))
+    if tag == "dict" and type(content) is dict:
+        return all(map(_is_plain, content.values()))
+    return tag not in ("variable", "module")
+
+
+def attribute_text(encoded: Any) -> str:
+    """Return an attribute without variables and modules as Python would print it."""
+    if encoded is None:
+        return "..."
+    tag, content = tagged(encoded, "module")
+    if tag in ("list", "tuple") and type(content) is list:
+        left, right = ("[", "]") if tag == "list" else ("(", ")")
+        return f"{left}{', '.join(map(attribute_text, content))}{right}"
+    if tag == "dict" and type(content) is dict:
+        items = [f"{key}: {attribute_text(item)}" for key, item in content.items()]
+        return "{" + ", ".join(items) + "}"
+    return shown(content if tag == "value" else encoded, "module")
 
 
 def _is_from_config(key: str, encoded: Any, config: dict[str, str]) -> bool:

@@ -61,7 +61,9 @@ def _facts(found: Inspection, report: Report | None) -> str:
     variables = found.tree.variables
     held = sum(variable.size for variable in variables)
     trained = sum(variable.size for variable in variables if variable.trainable)
-    gradients = sum(len(trace.custom_gradients) for f in found.functions for trace in f.traces)
+    gradients = sum(
+        len({x for trace in f.traces for x in trace.custom_gradients}) for f in found.functions
+    )
     missing = sum(len(item.missing) for item in found.requires)
     facts = [
         ("Trainable numbers", f"{trained:,}", ""),
@@ -128,7 +130,8 @@ def _row(found: Inspection, row: Row) -> str:
         if row.what == "link":
             middle += f'<span class="more">the same as {markup(row.text or "the root")}</span>'
         else:
-            config = ", ".join(f"{key}={value}" for key, value in module.config.items())
+            given = {k: v for k, v in module.config.items() if k != "name" and v != "None"}
+            config = ", ".join(f"{key}={value}" for key, value in given.items())
             name += f'<span class="more">{markup(config, 300)}</span>' if config else ""
             notes = ["frozen"] if module.frozen else []
             notes += [] if module.known else ["restored as a plain module"]
@@ -172,9 +175,10 @@ def _weight(variable: VariableRecord, spread: Spread) -> str:
             f'<p class="small">{complex_}mean {markup(number_text(spread.mean))}, '
             f"deviation {markup(number_text(spread.deviation))}</p>"
         )
+    body += f'<p class="small">{", ".join(flags)}</p>' if flags else ""
     return (
         f'<div class="card"><h3>{markup(variable.path)}</h3><p class="small"><code>'
-        f'{markup(variable.spec)}</code></p>{body}<p class="small">{", ".join(flags)}</p></div>'
+        f"{markup(variable.spec)}</code></p>{body}</div>"
     )
 
 
