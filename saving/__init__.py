@@ -14,7 +14,8 @@ from .errors import (
     UntraceableGradient,
 )
 from .reading.build import load
-from .reports.diff import Difference, diff
+from .reports.diff import diff
+from .reports.difference import Difference
 from .reports.inspection import Inspection, inspect, inspect_text
 from .reports.verify import Report, verify
 from .writing.save import save

@@ -300,7 +300,7 @@ def _functions(a: _Side, b: _Side) -> tuple[list[Change], list[Change]]:
         one, two = a.functions.get(place), b.functions.get(place)
         name = one.names[0] if one else two.names[0] if two else place
         if one is None or two is None:
-            count = counted(len((one or two).traces), "trace") if one or two else ""
+            count = counted(len(one.traces if one else two.traces if two else []), "trace")
             changes.append(Change(name, "added" if one is None else "removed", [count]))
             continue
         details = ["parameters differ"] if one.parameters != two.parameters else []
@@ -331,15 +331,15 @@ def _key(trace: TraceRecord) -> str:
 
 
 def _graph_change(a: _Side, b: _Side, name: str, was: TraceRecord, now: TraceRecord) -> Change:
-    listings = [a.listing(was), b.listing(now)]
-    if max(map(len, listings)) > _LONGEST_LISTING:
-        pairs = enumerate(zip(*listings, strict=False), 1)
-        place = next((i for i, (x, y) in pairs if x != y), min(map(len, listings)))
+    one, two = a.listing(was), b.listing(now)
+    if max(len(one), len(two)) > _LONGEST_LISTING:
+        pairs = enumerate(zip(one, two, strict=False), 1)
+        place = next((i for i, (x, y) in pairs if x != y), min(len(one), len(two)))
         words = (
             f"the graph differs, first at step {place:,}; it is too long for a line by line diff"
         )
         return Change(name, "changed", [words])
-    lines = list(difflib.unified_diff(*listings, was.name, now.name, lineterm=""))
+    lines = list(difflib.unified_diff(one, two, was.name, now.name, lineterm=""))
     details = ["the graph differs"]
     if not lines:
         details = ["the graph differs in what a listing does not show"]

@@ -60,12 +60,12 @@ def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> lis
     places: dict[int, str] = {}
     for number, record in enumerate(contents.modules):
         module, path = modules[number], modules[number].path
-        names = dict(take(record, "functions", dict, "module"))
+        held = dict(take(record, "functions", dict, "module"))
         config = take(record, "config", dict, "module") if module.known is not None else {}
         for key, encoded in config.items():
             if type(encoded) is dict and "function" in encoded:
-                names[key] = encoded["function"]
-        for key, function in names.items():
+                held[key] = encoded["function"]
+        for key, function in held.items():
             key = printable(key)
             label = (f"{module.name}.{key}", f"{path or module.name}.{key}")
             owners.setdefault(_number(function), []).append(label)

@@ -298,7 +298,7 @@ def _numbers(encoded: Any) -> list[float]:
     items = encoded.get("list") if type(encoded) is dict else None
     numbers = []
     for item in items if type(items) is list else []:
-        value = item.get("value") if type(item) is dict else None
+        value: Any = item.get("value") if type(item) is dict else None
         if type(value) is dict and set(value) == {"float"}:
             try:
                 value = float(value["float"])

@@ -146,8 +146,10 @@ def _step_item(step: Step) -> _Item:
         step.kind, step.label
     )
     lines = [("name", _short(label))]
-    scalars = [x for x in step.inputs if type(x) is not int]
-    settings = [*scalars, *(f"{key}={value}" for key, value in step.params.items())]
+    given = step.inputs[: step.groups[0]] if step.kind == "op" else []
+    scalars = any(type(x) is not int for x in given)
+    settings = ["·" if type(x) is int else str(x) for x in given] if scalars else []
+    settings += [f"{key}={value}" for key, value in step.params.items()]
     if settings:
         lines.append(("dim", _short(", ".join(settings))))
     if step.kind == "custom gradient":

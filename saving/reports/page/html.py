@@ -10,7 +10,7 @@ from ..drawing.svg import figure
 from ..functions import FunctionRecord, TraceRecord
 from ..listing import listing
 from ..statistics import Spread
-from ..tree import Row, VariableRecord
+from ..tree import ModuleRecord, Row, VariableRecord
 from ..words import counted, markup, number_text
 from .charts import curves, histogram, parts_bar
 from .style import DEPTHS, POLICY, STYLE
@@ -116,31 +116,43 @@ def _tree(found: Inspection) -> str:
     )
 
 
+def _breaking(name: str) -> str:
+    """Return a name that may go on in a new line after a slash or an underscore."""
+    return markup(name).replace("/", "/<wbr>").replace("_", "_<wbr>")
+
+
 def _row(found: Inspection, row: Row) -> str:
     depth = f" d{min(row.depth, DEPTHS)}" if row.depth else ""
-    name, middle, size, kind = markup(row.name), "", "", row.what
+    name = f'<td class="name{depth}">{_breaking(row.name)}</td>'
     if row.what == "variable" and row.number is not None:
         variable = found.tree.variables[row.number]
         held = "" if variable.trainable else '<span class="more">not trainable</span>'
-        middle, size = f"<code>{markup(variable.spec)}</code>{held}", f"{variable.size:,}"
-    elif row.what in ("module", "link") and row.number is not None:
-        module = found.tree.modules[row.number]
-        name = name or markup(module.name)
-        middle = markup(module.known or module.class_name)
-        if row.what == "link":
-            middle += f'<span class="more">the same as {markup(row.text or "the root")}</span>'
-        else:
-            given = {k: v for k, v in module.config.items() if k != "name" and v != "None"}
-            config = ", ".join(f"{key}={value}" for key, value in given.items())
-            name += f'<span class="more">{markup(config, 300)}</span>' if config else ""
-            notes = ["frozen"] if module.frozen else []
-            notes += [] if module.known else ["restored as a plain module"]
-            middle += f'<span class="more">{", ".join(notes)}</span>' if notes else ""
-    else:
-        middle = f'<span class="dim">{markup(row.text, 400)}</span>'
+        rest = f"<td><code>{markup(variable.spec)}</code>{held}</td>"
+        return f'<tr>{name}{rest}<td class="n">{variable.size:,}</td></tr>'
+    if row.what in ("module", "link") and row.number is not None:
+        return _module_row(found.tree.modules[row.number], row, depth)
+    text = f'<td class="value" colspan="2">{markup(row.text, 400)}</td>'
+    return f'<tr class="{row.what}">{name}{text}</tr>'
+
+
+def _module_row(module: ModuleRecord, row: Row, depth: str) -> str:
+    name = _breaking(row.name or module.name)
+    kind = markup(module.known or module.class_name)
+    if row.what == "link":
+        place = f"the same as {markup(row.text or 'the root')}"
+        return (
+            f'<tr class="link"><td class="name{depth}">{name}</td>'
+            f'<td colspan="2">{kind}<span class="more">{place}</span></td></tr>'
+        )
+    notes = ["frozen"] if module.frozen else []
+    notes += [] if module.known else ["restored as a plain module"]
+    more = f'<span class="more">{", ".join(notes)}</span>' if notes else ""
+    given = {k: v for k, v in module.config.items() if k != "name" and v != "None"}
+    config = ", ".join(f"{key}={value}" for key, value in given.items())
+    below = f'<tr class="config"><td colspan="3" class="{depth}">{markup(config, 300)}</td></tr>'
     return (
-        f'<tr class="{kind}"><td class="name{depth}">{name}</td><td>{middle}</td>'
-        f'<td class="n">{size}</td></tr>'
+        f'<tr class="module"><td class="name{depth}">{name}</td><td colspan="2">{kind}{more}</td>'
+        f"</tr>{below if config else ''}"
     )
 
 
@@ -177,7 +189,7 @@ def _weight(variable: VariableRecord, spread: Spread) -> str:
         )
     body += f'<p class="small">{", ".join(flags)}</p>' if flags else ""
     return (
-        f'<div class="card"><h3>{markup(variable.path)}</h3><p class="small"><code>'
+        f'<div class="card"><h3>{_breaking(variable.path)}</h3><p class="small"><code>'
         f"{markup(variable.spec)}</code></p>{body}</div>"
     )
 

@@ -37,9 +37,9 @@ p{margin:0 0 10px}
 nav{display:flex;flex-wrap:wrap;gap:6px 18px;margin-top:20px;font-size:14px}
 a{color:var(--accent);text-decoration:none}
 a:hover{text-decoration:underline}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(128px,1fr));gap:1px;margin:0;
-background:var(--line);border:1px solid var(--line);border-radius:10px;overflow:hidden}
-.facts div{background:var(--card);padding:12px 16px}
+.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(128px,1fr));margin:0;
+background:var(--card);border:1px solid var(--line);border-radius:10px;overflow:hidden}
+.facts div{box-shadow:0 0 0 .5px var(--line);padding:12px 16px}
 .facts dt{color:var(--dim);font-size:13px}
 .facts dd{margin:0;font-size:20px;font-variant-numeric:tabular-nums;white-space:nowrap}
 .facts .wide{white-space:normal;font-size:15px;line-height:1.35}
@@ -50,9 +50,12 @@ table{border-collapse:collapse;width:100%;font-size:14px}
 th{text-align:left;font-weight:500;color:var(--dim);font-size:13px;padding:0 14px 8px 0}
 td{border-top:1px solid var(--line);padding:6px 14px 6px 0;vertical-align:top}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-right:0}
-td.name{overflow-wrap:anywhere}
+td.name{overflow-wrap:anywhere;min-width:118px}
+td.value{overflow-wrap:anywhere}
+tr.config td{border:0;padding-top:0;font-size:13px;color:var(--dim);overflow-wrap:anywhere}
 tr.module td{font-weight:600}
 tr.module .more{font-weight:400}
+tr.value td,tr.note td,tr.link td{color:var(--dim)}
 .more{display:block;color:var(--dim);font-size:13px;overflow-wrap:anywhere}
 .bar{display:block;width:100%;height:14px;border-radius:4px}
 .legend{display:flex;flex-wrap:wrap;gap:4px 22px;list-style:none;margin:12px 0 0;padding:0;
@@ -63,6 +66,8 @@ font-size:14px}
 .grid .card{margin:0;padding:12px 14px}
 .grid.wide{grid-template-columns:repeat(auto-fill,minmax(300px,1fr))}
 .grid h3{font-size:13.5px;font-weight:600}
+.card p{margin:0 0 4px}
+.card p:last-child{margin:0}
 .small{font-size:12.5px;color:var(--dim);line-height:1.45}
 .chart{display:block;width:100%;height:auto;margin:8px 0 2px}
 .chart text{font:10.5px system-ui,sans-serif;fill:var(--dim)}
@@ -88,7 +93,9 @@ border:1px solid var(--line);border-radius:8px;line-height:1.45}
 footer{margin-top:48px;padding-top:16px;border-top:1px solid var(--line);font-size:13px;
 color:var(--dim)}
 @media (max-width:560px){main{padding:24px 14px 40px}h1{font-size:24px}.facts dd{font-size:17px}
-.card{padding:12px 13px}.facts{grid-template-columns:1fr 1fr}.facts .wide{font-size:14px}}
+.card{padding:12px 13px}.facts{grid-template-columns:1fr 1fr}
+.grid{grid-template-columns:repeat(auto-fill,minmax(150px,1fr));gap:8px}
+.facts .wide{font-size:14px}}
 @media print{details>*{display:block}pre{max-height:none}}
 """
 
