@@ -120,7 +120,8 @@ def _float(size: int, exponent: int, mantissa: int) -> bytes:
 
 
 def _types() -> dict[str, bytes]:
-    found = {f"{'u' * (not s)}int{8 * n}": _integer(n, s) for n in (1, 2, 4, 8) for s in (True, False)}
+    found = {f"int{8 * n}": _integer(n, True) for n in (1, 2, 4, 8)}
+    found |= {f"uint{8 * n}": _integer(n, False) for n in (1, 2, 4, 8)}
     found |= {"float16": _float(2, 5, 10), "float32": _float(4, 8, 23)}
     found["float64"] = _float(8, 11, 52)
     # HDF5 has neither of these: an enumeration, and a compound of two floats, stand for them
