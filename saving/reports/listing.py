@@ -31,7 +31,7 @@ def listing(graph: View, most: int | None = MOST_LINES, indent: str = "") -> lis
 
 def _lines(graph: View, indent: str) -> Iterator[str]:
     values = [
-        *((f"input {name}", spec) for name, spec in graph.inputs),
+        *((f"input {name}".rstrip(), spec) for name, spec in graph.inputs),
         *((f"constant {text}", spec) for text, spec in graph.constants),
     ]
     for number, (text, spec) in enumerate(values):

@@ -118,9 +118,9 @@ def count_steps(graph: View) -> int:
 def view(record: Any, names: Names, where: str) -> View:
     """Return a graph of a file, by its JSON."""
     inputs = []
-    for i, item in enumerate(take(record, "inputs", list, where)):
+    for item in take(record, "inputs", list, where):
         spec = read_spec(item, where)
-        inputs.append((printable(spec.name or f"input {i}", 60), str(spec)))
+        inputs.append((printable(spec.name or "", 60), str(spec)))
     constants = [
         (names.constant(take(item, "dataset", str, where)), _spec({**item, "name": None}, where))
         for item in take(record, "constants", list, where)

@@ -128,9 +128,11 @@ def _drawing(graph: View) -> _Drawing:
         maker.extend([here] * outputs)
 
     for name, spec in graph.inputs:
-        add(_Item("input", [("name", _short(name)), ("dim", _short(spec))]), [], 1)
+        below = _short(f"%{len(maker)} {spec}")
+        add(_Item("input", [("name", _short(name or "input")), ("dim", below)]), [], 1)
     for text, spec in graph.constants:
-        lines = [("name", _short(text if text != "..." else "constant")), ("dim", _short(spec))]
+        below = _short(f"%{len(maker)} {spec}")
+        lines = [("name", _short(text if text != "..." else "constant")), ("dim", below)]
         add(_Item("held", lines, text, sinks=True), [], 1)
     for step in graph.steps:
         add(_step_item(step), [x for x in step.inputs if type(x) is int], len(step.outputs))
@@ -155,7 +157,7 @@ def _step_item(step: Step) -> _Item:
     if step.kind == "custom gradient":
         steps = [counted(count_steps(inner), "step") for _, inner in step.graphs]
         lines.append(("dim", f"custom gradient, {steps[0]}" if steps else "gradient left out"))
-    lines.append(("dim", _short(", ".join(step.outputs))))
+    lines.append(("dim", _short(f"%{step.first} {', '.join(step.outputs)}")))
     kind = {"read": "held", "written": "held", "custom gradient": "custom"}.get(step.kind, "op")
     tip = f"%{step.first} {label}({', '.join(settings)})"
     return _Item(kind, lines, tip, sinks=step.kind == "read")
@@ -169,7 +171,7 @@ def _in_words(graph: View) -> _Drawing:
     lines += [("dim", f"{n:,} of {_short(label)}") for label, n in uses.most_common(12)]
     if len(uses) > 12:
         lines.append(("dim", f"and {counted(len(uses) - 12, 'other kind')}"))
-    ends = [f"{name} {spec}" for name, spec in graph.inputs[:6]]
+    ends = [f"{name or 'input'} {spec}" for name, spec in graph.inputs[:6]]
     if len(graph.inputs) > 6:
         ends.append(f"and {len(graph.inputs) - 6:,} more")
     here = len(ends)
