@@ -44,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         else:
             text = " ".join(str(error).split()) or type(error).__name__
+            # it may quote what a stranger wrote into a file
+            text = "".join(c if c.isprintable() else "?" for c in text)
             print(f"gradtape {options.command}: {text}", file=sys.stderr)
         return getattr(options, "failure", 1)
     return code

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.extend import registry
 from ..container.file import SafeFile
+from ..errors import LoadError
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import take
 from .drawing.svg import svg
@@ -207,7 +208,10 @@ class Inspection:
         """Return the graph of a trace as it is shown."""
         labels = [(variable.path, variable.spec) for variable in self.tree.variables]
         names = Names(labels, lambda dataset: self.constants.get(dataset, "..."))
-        return view(take(trace.record, "graph", dict, trace.name), names, trace.name)
+        try:
+            return view(take(trace.record, "graph", dict, trace.name), names, trace.name)
+        except LoadError as error:
+            raise type(error)(f"{self.path}: {error}") from None
 
 
 def inspect(
