@@ -239,7 +239,11 @@ def _class_words(one: ModuleRecord, two: ModuleRecord) -> Iterator[str]:
 
 
 def _config_words(a: _Side, b: _Side, path: str) -> Iterator[str]:
-    records = [side.contents.modules[side.modules[path]].get("config") or {} for side in (a, b)]
+    numbers = [(side, side.modules[path]) for side in (a, b)]
+    records = [
+        side.contents.modules[n]["config"] if side.found.tree.modules[n].known is not None else {}
+        for side, n in numbers
+    ]
     for key in dict.fromkeys([*records[0], *records[1]]):
         one, two = (_without_number(record.get(key)) for record in records)
         if one != two:
