@@ -75,32 +75,39 @@ def _wide(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def spread(array: np.ndarray[Any, Any]) -> Spread:
     """Return how the elements of an array are spread, taking a bounded amount of memory."""
     low, high = math.inf, -math.inf
-    zeros = nans = infinities = count = 0
-    mean = squares = 0.0
+    zeros = nans = infinities = 0
     for (block,) in _blocks(array):
         values = _real(block)
         finite = values[np.isfinite(values)]
         zeros += int(np.count_nonzero(values == 0))
         nans += int(np.count_nonzero(np.isnan(values)))
         infinities += int(np.count_nonzero(np.isinf(values)))
-        if not finite.size:
-            continue
-        low, high = min(low, float(finite.min())), max(high, float(finite.max()))
-        with np.errstate(over="ignore", invalid="ignore"):  # the squares of huge values
-            middle = float(finite.mean())
-            around = float(np.sum(np.square(finite - middle)))
-        # two parts of a whole: their means and sums of squares (Chan, Golub, LeVeque)
-        step, total = middle - mean, count + finite.size
-        squares += around + step * step * count * finite.size / total
-        mean += step * finite.size / total
-        count = total
-    if not count:
+        low, high = (
+            float(np.min(finite, initial=low)),
+            float(np.max(finite, initial=high)),
+        )
+    if low > high:
         return Spread([], nans=nans, infinities=infinities)
     counts = np.zeros(BINS, np.int64)
+    scale = max(abs(low), abs(high)) or 1.0  # the squares of huge numbers are not finite
+    mean = squares = 0.0
+    count = 0
     for (block,) in _blocks(array):
-        counts += _histogram(_real(block), low, high)
-    deviation = math.sqrt(squares / count)
-    return Spread(counts.tolist(), low, high, mean, deviation, zeros, nans, infinities)
+        values = _real(block)
+        values = values[np.isfinite(values)]
+        if not values.size:
+            continue
+        counts += _histogram(values, low, high)
+        values /= scale
+        middle = float(values.mean())
+        # two parts of a whole: their means and sums of squares (Chan, Golub, LeVeque)
+        step, total = middle - mean, count + values.size
+        around = float(np.sum(np.square(values - middle)))
+        squares += around + step * step * count * values.size / total
+        mean += step * values.size / total
+        count = total
+    deviation = math.sqrt(squares / count) * scale
+    return Spread(counts.tolist(), low, high, mean * scale, deviation, zeros, nans, infinities)
 
 
 def _real(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -109,7 +116,6 @@ def _real(block: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _histogram(values: np.ndarray[Any, Any], low: float, high: float) -> np.ndarray[Any, Any]:
-    values = values[np.isfinite(values)]
     if not high / 2 > low / 2:
         return np.bincount([BINS // 2], [values.size], BINS).astype(np.int64)
     # halves: the distance of the largest two numbers is not finite

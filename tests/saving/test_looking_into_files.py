@@ -164,6 +164,35 @@ def test_a_verification_is_json_too(path: Path) -> None:
     assert {"function", "case", "ok", "exact", "errors", "problem"} <= set(record["checks"][0])
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.random.default_rng(0).standard_normal((1200, 1000)),
+        np.arange(7, dtype="int64") - 3,
+        np.array([1e308, -1e308, 5e-324]),
+        np.array([1e-310, 0.0]),
+        np.array([True, False, False]),
+        np.exp(1j * np.arange(9)) * np.arange(9),
+        np.float16(3.0),
+    ],
+    ids=["blocks", "integers", "huge", "tiny", "booleans", "complex", "scalar"],
+)
+def test_spreads_are_those_of_numpy(array: Any, tmp_path: Path) -> None:
+    module = gt.Module("m")
+    module.w = gt.Variable(array)
+    gt.save(module, tmp_path / "a.h5")
+    (found,) = gt.saving.inspect(tmp_path / "a.h5", statistics=True).spreads
+    values = np.abs(array) if np.iscomplexobj(array) else np.asarray(array, "float64")
+    scale = np.max(np.abs(values)) or 1.0
+    assert (found.low, found.high) == (values.min(), values.max())
+    assert sum(found.counts) == values.size
+    np.testing.assert_allclose(found.mean / scale, np.mean(values / scale), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found.deviation / scale, np.std(values / scale), rtol=1e-9)
+    if found.low < found.high and scale < 1e300 and scale > 1e-300:
+        counts, _ = np.histogram(values, len(found.counts))
+        assert np.abs(np.asarray(found.counts) - counts).max() <= 2  # at edges, by rounding
+
+
 # -- pictures and pages ----------------------------------------------------------------------------
 
 

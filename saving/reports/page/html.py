@@ -173,7 +173,7 @@ def _weight(variable: VariableRecord, spread: Spread) -> str:
     flags = []
     for n, word in ((spread.nans, "NaN"), (spread.infinities, "infinite")):
         flags += [f'<span class="bad">{n:,} {word}</span>'] if n else []
-    if spread.zeros and variable.size > 1:
+    if spread.zeros and spread.low != spread.high:
         flags.append(f"{spread.zeros / variable.size:.0%} zero")
     complex_ = "absolute values; " if variable.dtype.startswith("complex") else ""
     if not spread.counts:
