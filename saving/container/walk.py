@@ -269,12 +269,9 @@ def _read_contiguous(item: Item, contents: dict[int, bytes]) -> None:
 def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
     refusal = UnsafeFile(f"{item.path} is compressed in another way than gradtape does it")
     layout, filters = contents[p.LAYOUT], contents[p.FILTERS]
-    if (
-        not item.dtype
-        or not item.shape
-        or len(filters) < 4
-        or not 0 < item.size <= p.MAX_COMPRESSED
-    ):
+    if not item.dtype or not item.shape or len(filters) < 4:
+        raise refusal
+    if not 0 < item.size <= p.MAX_COMPRESSED:
         raise refusal
     itemsize: Any = np.dtype(item.dtype).itemsize
     address = int.from_bytes(layout[3:11], "little")
