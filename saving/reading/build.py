@@ -18,7 +18,7 @@ from ...core.extend import (
 from ..container.safe import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import LoadedModule
-from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
+from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -108,6 +108,7 @@ def build(contents: Contents) -> Built:
                 vars(module)[name] = function(number)
         if "frozen" in record:
             _freeze(module, take(record, "frozen", list, where), variables, where)
+    contents.check_uses()
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -164,7 +165,7 @@ def _function(contents: Contents, reader: GraphReader, record: Any, index: int) 
     concrete: list[ConcreteFunction] = []
     for trace in take(record, "traces", list, where):
         path = take(trace, "dataset", str, where)
-        concrete.append(reader.function(parse(contents.text(path)), f"{where} ({path})"))
+        concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
     return RestoredFunction(name, signature, concrete, sizes)
 

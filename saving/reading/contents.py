@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..container.safe import SafeFile
-from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile
+from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile, UnsafeFile
 from ..proofs.golden import unpacked
-from ..records.schema import FORMAT, VERSION, digest, parse, take, text_digest
+from ..records.schema import (
+    FORMAT,
+    MAX_TOKENS,
+    VERSION,
+    digest,
+    parse,
+    take,
+    text_digest,
+    tokens,
+)
 from ..records.specs import read_spec
 
 __all__ = ["Contents", "cases_of", "open_contents", "read_case"]
@@ -20,10 +28,17 @@ _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
 
 class Contents:
-    """The manifest of a file, and its datasets with their digests checked when read."""
+    """The manifest of a file, and its datasets with their digests checked when read.
 
-    def __init__(self, file: SafeFile, manifest: Mapping[str, Any]) -> None:
+    Each dataset is read once: what a file holds is paid for by its size, however often it says that
+    it is used.
+    """
+
+    def __init__(self, file: SafeFile, text: str) -> None:
         self.file = file
+        self._tokens = MAX_TOKENS
+        self._used: set[str] = set()
+        manifest = self._parsed(text)
         self.manifest = manifest
         self.modules: list[Any] = take(manifest, "modules", list, "manifest")
         self.functions: list[Any] = take(manifest, "functions", list, "manifest")
@@ -41,17 +56,35 @@ class Contents:
                 f"({', '.join(sorted(unlisted | missing)[:3])})"
             )
 
-    def array(self, path: str) -> np.ndarray[Any, Any]:
-        """Return a dataset of numbers whose digest is right."""
+    def array(self, path: str, again: bool = False) -> np.ndarray[Any, Any]:
+        """Return a dataset of numbers whose digest is right, for its only use or ``again``."""
+        if not again:
+            self._use(path)
         array = self.file.array(path)
         self._check(path, digest(array))
         return array
 
-    def text(self, path: str) -> str:
-        """Return a dataset of text whose digest is right."""
+    def json(self, path: str) -> Any:
+        """Return what a text says whose digest is right, for its only use."""
+        self._use(path)
         text = self.file.text(path)
         self._check(path, text_digest(text))
-        return text
+        return self._parsed(text)
+
+    def check_uses(self) -> None:
+        """Refuse what no module, function or golden case uses."""
+        if unused := sorted(set(self._digests) - self._used):
+            raise DamagedFile(f"nothing uses {', '.join(unused[:3])}")
+
+    def _use(self, path: str) -> None:
+        if path in self._used:
+            raise UnsafeFile(f"{path[:80]} is used twice")
+        self._used.add(path)
+
+    def _parsed(self, text: str) -> Any:
+        found = parse(text, self._tokens)
+        self._tokens -= tokens(text)
+        return found
 
     def _check(self, path: str, found: str) -> None:
         if self._digests.get(path) != found:
@@ -78,7 +111,7 @@ def open_contents(file: SafeFile) -> Contents:
     text = file.text("/manifest")
     if text_digest(text) != file.attribute("manifest_sha256"):
         raise DamagedFile(f"{file.path}: the manifest does not match its digest")
-    return Contents(file, parse(text))
+    return Contents(file, text)
 
 
 def cases_of(record: Any) -> list[Any]:
@@ -90,7 +123,9 @@ def cases_of(record: Any) -> list[Any]:
     return found
 
 
-def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]:
+def read_case(
+    contents: Contents, case: Any, again: bool = False
+) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs of a golden case, and its outputs and gradients by name."""
     base = take(case, "case", str, "golden")
     given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
@@ -98,7 +133,7 @@ def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]
     if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):
         raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
     names = {spec.dtype.name for spec in (*given, *made)}
-    flat = {name: contents.array(f"{base}/{name}") for name in sorted(names)}
+    flat = {name: contents.array(f"{base}/{name}", again) for name in sorted(names)}
     try:
         arrays = unpacked([*given, *made], flat)
     except ValueError as error:

@@ -28,11 +28,13 @@ from ..records.schema import (
     IDENTIFIER,
     MAX_DEPTH,
     MAX_OBJECTS,
+    MAX_TOKENS,
     SEGMENT,
     digest,
     dump,
     is_attribute,
     text_digest,
+    tokens,
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
@@ -103,6 +105,13 @@ class Everything:
         digests |= {name: text_digest(text) for name, text in self.texts.items()}
         manifest["digests"] = dict(sorted(digests.items()))
         self.manifest = dump(manifest, "the module tree")
+        total = sum(map(tokens, [self.manifest, *self.texts.values()]))
+        if total > MAX_TOKENS:
+            raise SaveError(
+                f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
+                f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
+                "once, unrolled ones step by step"
+            )
         objects = {path[:i] for path in digests for i, c in enumerate(f"{path}/") if c == "/"}
         if len(objects) + 1 > MAX_OBJECTS:
             raise SaveError(
