@@ -33,6 +33,8 @@ MAX_OBJECTS = 100_000
 MAX_TEXT = 64 * 2**20
 #: Of all JSON of a file together: `[`, `{`, `,` and `:`, wherever they are.
 MAX_TOKENS = 2**20
+#: Of all inputs of all ops of a file together.
+MAX_AXES = 2**20
 MAX_BYTES = 8 * 2**30
 MAX_RANK = 32
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
