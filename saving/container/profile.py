@@ -88,8 +88,10 @@ MAX_LONG_HEADERS, LONG_HEADER = 4 * 2**20, 1024
 MAX_TEXT = 64 * 2**20
 MAX_BYTES = 8 * 2**30
 MAX_RANK = 32
-#: What gzip can reach is 1032:1; a larger claim is not compression.
-MAX_RATIO = 1100
+#: Of the paths of all objects together: deep groups of long names make much of few bytes.
+MAX_PATHS = 16 * 2**20
+#: What claims more is stored without compression, so that a file of kilobytes takes no gigabytes.
+MAX_RATIO = 64
 
 
 def aligned(offset: int) -> int:

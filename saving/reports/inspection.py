@@ -151,7 +151,8 @@ def _function_lines(contents: Contents) -> list[str]:
         owner = take(record, "name", str, "module")
         for name, number in take(record, "functions", dict, "module").items():
             owners.setdefault(_number(number), []).append(f"{owner}.{name}")
-        for key, encoded in (record.get("config") or {}).items():
+        config = take(record, "config", dict, "module") if "config" in record else {}
+        for key, encoded in config.items():
             if type(encoded) is dict and "function" in encoded:
                 owners.setdefault(_number(encoded["function"]), []).append(f"{owner}.{key}")
     for name, number in contents.signatures.items():

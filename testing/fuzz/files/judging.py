@@ -13,7 +13,7 @@ import numpy as np
 
 import gradtape as gt
 
-from ....saving.container import legacy
+from ....saving.container import hdf5, legacy
 from .subjects import behaviour
 
 __all__ = ["Limits", "judged", "without_a_new_interpreter"]
@@ -85,6 +85,7 @@ def _seconds() -> float:
 
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
+    assert hdf5.Hdf5File  # imported once, for all forks
     legacy.subprocess = _Forked  # type: ignore[attr-defined]
 
 
