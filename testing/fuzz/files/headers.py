@@ -72,10 +72,24 @@ class Headers:
             body = b"".join(self._placed(m, addresses, shift) for m in messages)
             header = p.HEADER.pack(b"OHDR", 2, 2, len(body)) + body
             parts += [header, struct.pack("<I", checksum(header))]
-        end = begin + len(self.rest)
+        rest = self._moved(shift)
+        end = begin + len(rest)
         block = p.SUPERBLOCK.pack(*self.superblock[:7], end, _START)
         head = block + struct.pack("<I", checksum(block)) + b"".join(parts)
-        return head + bytes(begin - len(head)) + self.rest
+        return head + bytes(begin - len(head)) + rest
+
+    def _moved(self, shift: int) -> bytes:
+        """Return the data, in which indices of compressed ones say where these are."""
+        rest = bytearray(self.rest)
+        for message in (m for messages in self.objects for m in messages):
+            data = message.data
+            if message.kind == p.LAYOUT and len(data) > 11 and data[:2] == b"\3\2":
+                index = int.from_bytes(data[3:11], "little") - self._begin
+                place = index + 32 + 8 * data[2]
+                if index >= 0 and rest[index : index + 4] == b"TREE" and place + 8 <= len(rest):
+                    address = int.from_bytes(rest[place : place + 8], "little") + shift
+                    rest[place : place + 8] = struct.pack("<Q", address % 2**64)
+        return bytes(rest)
 
     def _placed(self, message: Message, addresses: list[int], shift: int) -> bytes:
         data = message.data
@@ -87,9 +101,9 @@ class Headers:
             offset, size = struct.unpack("<QQ", data[2:])
             if offset != p.UNDEFINED:
                 data = data[:2] + struct.pack("<QQ", (offset + shift) % 2**64, size)
-        elif message.kind == p.LAYOUT and len(data) > 8 and data[:1] == b"\4":
-            offset = int.from_bytes(data[-8:], "little")
-            data = data[:-8] + struct.pack("<Q", (offset + shift) % 2**64)
+        elif message.kind == p.LAYOUT and len(data) > 11 and data[:2] == b"\3\2":
+            offset = int.from_bytes(data[3:11], "little")
+            data = data[:3] + struct.pack("<Q", (offset + shift) % 2**64) + data[11:]
         return Message(message.kind, data, message.flags, message.size).encoded()
 
 
