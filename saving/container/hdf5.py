@@ -16,7 +16,16 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
-from .profile import DTYPES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_RATIO, MAX_TEXT, SEGMENT
+from .profile import (
+    DTYPES,
+    MAX_DEPTH,
+    MAX_OBJECTS,
+    MAX_RANK,
+    MAX_RATIO,
+    MAX_TEXT,
+    SEGMENT,
+    most_claimed,
+)
 
 __all__ = ["Hdf5File"]
 
@@ -129,6 +138,8 @@ class Hdf5File:
                             f"the datasets claim more than {self._max_bytes:,} bytes; "
                             "raise max_bytes if you trust the file"
                         )
+                    if total > most_claimed(self._bytes):
+                        raise UnsafeFile(f"{self._bytes:,} bytes of a file claim to hold {total:,}")
                     if stored > self._bytes:
                         raise UnsafeFile(f"the datasets at and before {path} share their storage")
                 else:

@@ -18,7 +18,7 @@ from typing import Any
 
 from .. import errors
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
-from .profile import MAX_RATIO
+from . import profile as p
 from .source import Source
 
 __all__ = ["convert", "converted"]
@@ -55,7 +55,7 @@ def converted(source: Source, max_bytes: int) -> Source:
         original = os.path.join(folder, "original.h5")
         # the bytes that are open here, whatever the path leads to by now
         source.copy_to(original)
-        size = min(max_bytes, source.size * MAX_RATIO)
+        size = min(max_bytes, p.most_claimed(source.size))
         seconds = _SECONDS + size / _BYTES_PER_SECOND
         command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
         command += [original, target, str(max_bytes), str(_MEMORY + 3 * size), str(seconds)]
@@ -121,15 +121,21 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
     _limit(int(memory), float(seconds))
     try:
         with Hdf5File(original, int(max_bytes)) as file:
-            names = ["format", "format_version", "manifest_sha256"]
-            attributes = {name: file.attribute(name) for name in names}
-            file.check()
-            texts = {path: file.text(path) for path in file.texts}
-            arrays = {path: file.array(path) for path in file.sizes if path not in texts}
+            if file.attribute("format") != "gradtape":
+                raise NotAGradtapeFile(f"its format is {file.attribute('format')[:40]!r}")
+            attributes = {name: file.attribute(name) for name in ("format", "format_version")}
+            texts: dict[str, str] = {}
+            arrays: dict[str, Any] = {}
+            # of a later version nothing more is looked at
+            if attributes["format_version"][:2] == "1.":
+                attributes["manifest_sha256"] = file.attribute("manifest_sha256")
+                file.check()
+                texts = {path: file.text(path) for path in file.texts}
+                arrays = {path: file.array(path) for path in file.sizes if path not in texts}
             with open(target, "xb") as stream:  # nobody needs it on disk
                 stream.write(to_bytes(attributes, texts, arrays))
     except Exception as error:
-        message = str(error).removeprefix(f"{original}: ").replace(original, "the file")
+        message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         print(json.dumps([type(error).__name__, message]))
         sys.exit(_FAILED)
 

@@ -52,6 +52,7 @@ __all__ = [
     "UNDEFINED",
     "aligned",
     "index_size",
+    "most_claimed",
     "one_chunk",
     "one_index",
     "pipeline",
@@ -98,8 +99,13 @@ MAX_PATHS = 16 * 2**20
 MAX_COMPRESSED = 2**31
 # Half the children of a node of an index, as HDF5 has it unless told otherwise.
 _FANOUT = 32
-#: What claims more is stored without compression, so that a file of kilobytes takes no gigabytes.
-MAX_RATIO = 64
+#: What gzip can reach is 1032:1; a larger claim is not compression.
+MAX_RATIO = 1100
+
+
+def most_claimed(stored: int) -> int:
+    """Return how many bytes all datasets may claim that are stored in so many bytes."""
+    return max(2**20, 64 * stored)
 
 
 def aligned(offset: int) -> int:
