@@ -89,7 +89,7 @@ class _Side:
     def constant(self, dataset: str) -> str:
         """Return a text that is the same for the same constant."""
         if dataset not in self._constants:
-            array = self.contents.array(dataset)
+            array = self.contents.array(dataset, again=True)
             content = hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes())
             short = f"{array_text(array)} " if array.nbytes <= 48 else ""
             self._constants[dataset] = f"{short}#{content.hexdigest()[:16]}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import DamagedFile
 from ..reading.contents import Contents
-from ..records.schema import parse, take
+from ..records.schema import take
 from .tree import ModuleRecord
 from .words import counted, printable, shown
 
@@ -117,7 +117,7 @@ def _function(contents: Contents, record: Any, names: list[str], place: str) -> 
 
 def _trace(contents: Contents, trace: Any, name: str, positional: list[str]) -> TraceRecord:
     dataset = take(trace, "dataset", str, "function")
-    function = parse(contents.text(dataset))
+    function = contents.json(dataset)
     nodes = take(take(function, "graph", dict, "function"), "nodes", list, "graph")
     return TraceRecord(
         name,

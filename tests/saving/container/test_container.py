@@ -110,9 +110,10 @@ def test_arrays_of_several_pieces_and_odd_memory(tmp_path: Path) -> None:
             np.testing.assert_array_equal(array, odd[name])
     data = bytearray((tmp_path / "a.h5").read_bytes())
     data[-1] ^= 1
-    with SafeFile(data) as file, pytest.raises(DamagedFile, match="/reversed does not match"):
+    with SafeFile(data) as file:
         file.check()
-        file.arrays(odd)
+        with pytest.raises(DamagedFile, match="/reversed does not match"):
+            file.arrays(odd)
 
 
 def test_reading_takes_the_arrays_memory_once_and_writing_none(tmp_path: Path) -> None:
@@ -136,10 +137,10 @@ def test_reading_takes_the_arrays_memory_once_and_writing_none(tmp_path: Path) -
 @pytest.mark.parametrize("compression", [None, "gzip"])
 def test_every_changed_byte_is_refused_or_changes_nothing(compression: str | None) -> None:
     """Padding between data says nothing; whatever else changes is noticed."""
-    arrays = {"/a/w": np.arange(2000, dtype="float32"), "/b": np.array([True, False])}
+    arrays = {"/a/w": np.arange(1500, dtype="float32"), "/b": np.array([True, False])}
     good = to_bytes(ATTRIBUTES, {"/manifest": "{}"}, arrays, compression)
     ignored = 0
-    for i in range(len(good)):
+    for i in (*range(1200), *range(1200, len(good), 5)):
         bad = bytearray(good)
         bad[i] ^= 0x10
         try:
@@ -189,13 +190,12 @@ def test_what_readers_would_refuse_is_not_written(arrays: Any, message: str) -> 
 
 
 def test_datatypes_are_those_of_hdf5(tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "a.h5", "w") as file:
+    with h5py.File(tmp_path / "a.h5", "w", libver=("v110", "v110")) as file:
         for name in profile.DTYPES:
             file.create_dataset(name, data=np.zeros(2, name))
     data = (tmp_path / "a.h5").read_bytes()
     for name in profile.DTYPES:
-        # the library may write a newer version of the message, of the same contents
-        assert profile.DATATYPES[name][1:] in data
+        assert profile.DATATYPES[name] in data
 
 
 def test_the_checksum_is_that_of_hdf5(tmp_path: Path) -> None:
