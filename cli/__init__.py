@@ -7,6 +7,7 @@ failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments,
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What follows the program's name; ``sys.argv[1:]`` by default.
     """
     options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not have all letters of a name
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = options.run(options)
         sys.stdout.flush()

@@ -17,6 +17,10 @@ from .words import counted, printable, shown
 __all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of"]
 
 
+# How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
+_LONGEST, _MOST_COMPARED = 2_000, 2_000
+
+
 @dataclass(frozen=True)
 class TraceRecord:
     """One trace: its name (``model.__call__#1``), arguments as text, samples, and its JSON."""
@@ -35,7 +39,7 @@ class TraceRecord:
         """Return the trace in a line: ``(x: float32[?, 3]): 7 nodes, 1 golden sample``."""
         samples = counted(self.samples, "golden sample") if self.samples else "no golden samples"
         reason = f" ({self.not_sampled})" if self.not_sampled and not self.samples else ""
-        given = ", ".join(self.arguments)
+        given = printable(", ".join(self.arguments), _LONGEST)
         return f"({given}): {counted(self.nodes, 'node')}, {samples}{reason}"
 
 
@@ -182,7 +186,7 @@ def find(functions: list[FunctionRecord], name: str) -> list[TraceRecord]:
         return traces[name]
     labels = [label for function in functions for label in function.names]
     listed = ", ".join(labels[:30]) + (", ..." if len(labels) > 30 else "")
-    close = difflib.get_close_matches(name, list(traces), n=1)
+    close = difflib.get_close_matches(name[:200], list(traces)[:_MOST_COMPARED], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise LookupError(
         f"no graph is called {printable(name)!r}{hint} The file has: {listed or 'no functions'}"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +156,17 @@ def test_help_says_what_runs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             main([command, "--help"])
         assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_names_in_letters_that_a_terminal_lacks_are_escaped(tmp_path: Path) -> None:
+    model = gt.Module("m")
+    model.rate = "größer"
+    gt.save(model, tmp_path / "model.h5")
+    done = subprocess.run(
+        [sys.executable, "-m", "gradtape", "inspect", str(tmp_path / "model.h5")],
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"rate = 'gr\\xf6\\xdfer'" in done.stdout
