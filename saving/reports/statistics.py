@@ -77,15 +77,15 @@ def spread(array: np.ndarray[Any, Any]) -> Spread:
     low, high = math.inf, -math.inf
     zeros = nans = infinities = 0
     for (block,) in _blocks(array):
-        values = _real(block)
-        finite = values[np.isfinite(values)]
-        zeros += int(np.count_nonzero(values == 0))
-        nans += int(np.count_nonzero(np.isnan(values)))
-        infinities += int(np.count_nonzero(np.isinf(values)))
-        low, high = (
-            float(np.min(finite, initial=low)),
-            float(np.max(finite, initial=high)),
-        )
+        values = np.abs(_wide(block)) if block.dtype.kind == "c" else block
+        zeros += values.size - int(np.count_nonzero(values))
+        least, most = float(values.min()), float(values.max())
+        if not (math.isfinite(least) and math.isfinite(most)):
+            nans += int(np.count_nonzero(np.isnan(values)))
+            infinities += int(np.count_nonzero(np.isinf(values)))
+            finite = values[np.isfinite(values)].astype(np.float64)
+            least, most = float(finite.min(initial=low)), float(finite.max(initial=high))
+        low, high = min(low, least), max(high, most)
     if low > high:
         return Spread([], nans=nans, infinities=infinities)
     counts = np.zeros(BINS, np.int64)
@@ -94,7 +94,8 @@ def spread(array: np.ndarray[Any, Any]) -> Spread:
     count = 0
     for (block,) in _blocks(array):
         values = _real(block)
-        values = values[np.isfinite(values)]
+        if nans or infinities:
+            values = values[np.isfinite(values)]
         if not values.size:
             continue
         counts += _histogram(values, low, high)
@@ -125,10 +126,12 @@ def _histogram(values: np.ndarray[Any, Any], low: float, high: float) -> np.ndar
 
 def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Distance:
     """Return how far two arrays of one shape are apart."""
-    changed = first = second = 0
+    changed = sum(_changed(left, right) for left, right in _blocks(a, b))
+    if not changed:
+        return Distance(0, a.size, 0.0, 0.0, (0, 0))
+    first = second = 0
     largest = apart = norm = 0.0
     for left, right in _blocks(a, b):
-        changed += _changed(left, right)
         x, y = _wide(left), _wide(right)
         first += int(np.count_nonzero(np.isnan(x)))
         second += int(np.count_nonzero(np.isnan(y)))
@@ -153,8 +156,9 @@ def _changed(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> int:
     if a.dtype != b.dtype:
         equal = (a == b) | ((a != a) & (b != b))
         return int(np.count_nonzero(~equal))
-    raw = [x.view(np.uint8).reshape(x.size, -1) for x in (a, b)]
-    return int(np.count_nonzero(np.any(raw[0] != raw[1], axis=1)))
+    word = f"u{min(8, a.dtype.itemsize)}"
+    differ = a.view(word) != b.view(word)
+    return int(np.count_nonzero(differ.reshape(a.size, -1).any(axis=1)))
 
 
 def _norm(x: np.ndarray[Any, Any]) -> float:

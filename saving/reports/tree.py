@@ -166,6 +166,8 @@ class _Walk:
 
     def record(self, number: int, path: str) -> ModuleRecord:
         record = self._contents.modules[number]
+        if type(record) is not dict:
+            raise DamagedFile(f"module {number}: not a record: {str(record)[:40]}")
         untraced = take(record, "untraced", dict, "module") if "untraced" in record else {}
         known = take(record, "class", _TEXT, "module")
         config = take(record, "config", dict, "module") if known is not None else {}
