@@ -10,17 +10,15 @@ import numpy as np
 
 from ...core.extend import registry
 from ..container.file import SafeFile
-from ..errors import LoadError
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import take
 from .drawing.svg import svg
-from .functions import FunctionRecord, TraceRecord, find, functions_of
+from .functions import FunctionRecord, find, functions_of
 from .listing import listing
 from .page.html import page
 from .statistics import Spread, spread
-from .telling import record_of, table
+from .telling import record_of, table, view_of
 from .tree import MOST_ROWS, Tree, VariableRecord, tree_of
-from .views import Names, View, view
 from .words import printable, strict_json
 
 if TYPE_CHECKING:
@@ -127,7 +125,7 @@ class Inspection:
         blocks = []
         for trace in find(self.functions, name):
             lines = [f"{trace.name} ({', '.join(trace.arguments)})"]
-            lines += listing(self.view(trace), indent="  ")
+            lines += listing(view_of(self, trace), indent="  ")
             blocks.append("\n".join([*lines, f"  results: {trace.results}"]))
         return "\n\n".join(blocks)
 
@@ -155,7 +153,7 @@ class Inspection:
                     "name": trace.name,
                     "arguments": trace.arguments,
                     "results": trace.results,
-                    "graph": self.view(trace).record(),
+                    "graph": view_of(self, trace).record(),
                 }
                 for trace in find(self.functions, name)
             ]
@@ -187,7 +185,7 @@ class Inspection:
             )
         if not found:
             raise LookupError(f"{printable(name)} has no trace")
-        return svg(self.view(found[0]), found[0].name)
+        return svg(view_of(self, found[0]), found[0].name)
 
     def html(self, report: Report | None = None) -> str:
         """Return the description as one page that needs no network and runs no script.
@@ -203,15 +201,6 @@ class Inspection:
             A document in HTML.
         """
         return page(self, report)
-
-    def view(self, trace: TraceRecord) -> View:
-        """Return the graph of a trace as it is shown."""
-        labels = [(variable.path, variable.spec) for variable in self.tree.variables]
-        names = Names(labels, lambda dataset: self.constants.get(dataset, "..."))
-        try:
-            return view(take(trace.record, "graph", dict, trace.name), names, trace.name)
-        except LoadError as error:
-            raise type(error)(f"{self.path}: {error}") from None
 
 
 def inspect(

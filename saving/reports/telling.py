@@ -5,14 +5,27 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..errors import LoadError
+from ..records.schema import take
 from .functions import FunctionRecord, TraceRecord
 from .tree import ModuleRecord, Row
+from .views import Names, View, view
 from .words import counted, printable
 
 if TYPE_CHECKING:
     from .inspection import Inspection, Requirement
 
-__all__ = ["record_of", "table"]
+__all__ = ["record_of", "table", "view_of"]
+
+
+def view_of(found: Inspection, trace: TraceRecord) -> View:
+    """Return the graph of a trace as it is shown."""
+    labels = [(variable.path, variable.spec) for variable in found.tree.variables]
+    names = Names(labels, lambda dataset: found.constants.get(dataset, "..."))
+    try:
+        return view(take(trace.record, "graph", dict, trace.name), names, trace.name)
+    except LoadError as error:
+        raise type(error)(f"{found.path}: {error}") from None
 
 
 def table(found: Inspection) -> str:

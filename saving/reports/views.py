@@ -78,6 +78,7 @@ class View:
     constants: list[tuple[str, str]]
     steps: list[Step]
     outputs: list[int]
+    output_specs: list[str]
     updates: list[tuple[str, int]]
 
     def record(self) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def view(record: Any, names: Names, where: str) -> View:
         if type(pair) is not list or len(pair) != 2:
             raise DamagedFile(f"{where}: not an update: {str(pair)[:80]}")
         updates.append((names.variable(pair[0], where)[0], _number(pair[1], len(values), where)))
-    return View(inputs, constants, steps, outputs, updates)
+    return View(inputs, constants, steps, outputs, [values[x] for x in outputs], updates)
 
 
 def _spec(record: Any, where: str) -> str:

@@ -77,7 +77,12 @@ def _plain(value: Any) -> Any:
 # -- values in files -------------------------------------------------------------------------------
 
 
-def shown(item: Any, where: str, witnesses: list[str] | None = None) -> str:
+def shown(
+    item: Any,
+    where: str,
+    witnesses: list[str] | None = None,
+    outputs: list[str] | None = None,
+) -> str:
     """Return an encoded value as Python would print it, specs as their dtypes and shapes.
 
     Parameters
@@ -88,9 +93,15 @@ def shown(item: Any, where: str, witnesses: list[str] | None = None) -> str:
         Of what it is, for errors.
     witnesses
         What the witnesses of formulas are called, where formulas may be.
+    outputs
+        What to show for the outputs of a graph; ``output 0`` and so on if not given.
     """
+
+    def inside(x: Any) -> str:
+        return shown(x, where, witnesses, outputs)
+
     if type(item) is list:
-        return f"[{', '.join(shown(x, where, witnesses) for x in item)}]"
+        return f"[{', '.join(map(inside, item))}]"
     if type(item) is not dict:
         return repr(item)
     if len(item) != 1:
@@ -99,13 +110,13 @@ def shown(item: Any, where: str, witnesses: list[str] | None = None) -> str:
     if tag == "spec":
         return str(read_spec(content, where))
     if tag == "output" and type(content) is int:
-        return f"output {content}"
+        known = outputs is not None and 0 <= content < len(outputs)
+        return outputs[content] if outputs and known else f"output {content}"
     if tag == "tuple" and type(content) is list:
         comma = "," if len(content) == 1 else ""
-        return f"({', '.join(shown(x, where, witnesses) for x in content)}{comma})"
+        return f"({', '.join(map(inside, content))}{comma})"
     if tag == "dict" and type(content) is dict:
-        inside = ", ".join(f"{key}: {shown(x, where, witnesses)}" for key, x in content.items())
-        return "{" + inside + "}"
+        return "{" + ", ".join(f"{key}: {inside(x)}" for key, x in content.items()) + "}"
     if tag == "size" and witnesses is not None:
         return expression_text(content, witnesses)
     if tag in ("float", "complex"):

@@ -10,8 +10,9 @@ from ..drawing.svg import figure
 from ..functions import FunctionRecord, TraceRecord
 from ..listing import listing
 from ..statistics import Spread
+from ..telling import view_of
 from ..tree import ModuleRecord, Row, VariableRecord
-from ..words import counted, markup, number_text
+from ..words import counted, markup, number_text, printable, shown
 from .charts import curves, histogram, parts_bar
 from .style import DEPTHS, POLICY, STYLE
 
@@ -126,8 +127,10 @@ def _row(found: Inspection, row: Row) -> str:
     name = f'<td class="name{depth}">{_breaking(row.name)}</td>'
     if row.what == "variable" and row.number is not None:
         variable = found.tree.variables[row.number]
-        held = "" if variable.trainable else '<span class="more">not trainable</span>'
-        rest = f"<td><code>{markup(variable.spec)}</code>{held}</td>"
+        notes = [] if variable.trainable else ["not trainable"]
+        notes += [f"the same as {variable.path}"] if variable.path != row.path else []
+        more = f'<span class="more">{markup(", ".join(notes))}</span>' if notes else ""
+        rest = f"<td><code>{markup(variable.spec)}</code>{more}</td>"
         return f'<tr>{name}{rest}<td class="n">{variable.size:,}</td></tr>'
     if row.what in ("module", "link") and row.number is not None:
         return _module_row(found.tree.modules[row.number], row, depth)
@@ -179,7 +182,8 @@ def _weight(variable: VariableRecord, spread: Spread) -> str:
     if not spread.counts:
         body = f'<p class="small">{"empty" if not variable.size else "no finite element"}</p>'
     elif spread.low == spread.high:
-        body = f'<p class="small">{complex_}all {markup(number_text(spread.low))}</p>'
+        every = "all " if variable.size > 1 else ""
+        body = f'<p class="small">{complex_}{every}{markup(number_text(spread.low))}</p>'
     else:
         body = (
             f'{histogram(spread)}<p class="small ends"><span>{markup(number_text(spread.low))}'
@@ -251,13 +255,15 @@ def _trace(found: Inspection, trace: TraceRecord, drawn: bool) -> str:
     gradients = "".join(
         f'<p class="small">custom gradient {markup(x)}</p>' for x in trace.custom_gradients[:12]
     )
+    graph = view_of(found, trace) if drawn else None
+    specs = graph.output_specs if graph else None
+    results = printable(shown(trace.record.get("results"), "results", outputs=specs), 400)
     parts = [
         f'<div class="trace"><p class="call"><code>({markup(", ".join(trace.arguments), 400)}) → '
-        f'{markup(trace.results)}</code></p><p class="small">{counted(trace.nodes, "node")}, '
+        f'{markup(results, 400)}</code></p><p class="small">{counted(trace.nodes, "node")}, '
         f"{markup(samples, 300)}</p>{gradients}"
     ]
-    if drawn:
-        graph = found.view(trace)
+    if graph:
         lines = "\n".join(markup(line, 400) for line in listing(graph, _LINES))
         parts.append(
             f'<details><summary>Graph</summary><div class="figure">{figure(graph, trace.name)}'

@@ -49,7 +49,8 @@ background:var(--card);border:1px solid var(--line);border-radius:10px;overflow:
 table{border-collapse:collapse;width:100%;font-size:14px}
 th{text-align:left;font-weight:500;color:var(--dim);font-size:13px;padding:0 14px 8px 0}
 td{border-top:1px solid var(--line);padding:6px 14px 6px 0;vertical-align:top}
-.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-right:0}
+.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap;padding-right:0;
+padding-left:14px}
 td.name{overflow-wrap:anywhere;min-width:118px}
 td.value{overflow-wrap:anywhere}
 tr.config td{border:0;padding-top:0;font-size:13px;color:var(--dim);overflow-wrap:anywhere}
