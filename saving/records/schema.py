@@ -19,11 +19,6 @@ VERSION = (1, 2)
 # A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
 SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
-#: What every module has: no attribute or function of a file takes these names.
-RESERVED = frozenset(
-    "name variables trainable_variables submodules named_variables named_leaves own_leaves "
-    "functions call_signatures to summary class_name _name".split()
-)
 DTYPES = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 float32 float64 complex64 complex128".split()
@@ -230,20 +225,13 @@ def tagged(value: Any, where: str) -> tuple[str, Any]:
 
 
 def is_attribute(name: Any) -> bool:
-    """Return whether a file may name an attribute, a function or a module so."""
+    """Return whether a file may name an attribute or a function so, if no class has that name."""
     return (
         type(name) is str
         and IDENTIFIER.match(name) is not None
         and not name.startswith(("__", "_gradtape"))
-        and name not in RESERVED
+        and name != "_name"
     )
-
-
-def check_attribute(name: Any, where: str) -> str:
-    """Return ``name`` if it may become an attribute."""
-    if not is_attribute(name):
-        raise UnsafeFile(f"{where}: {str(name)[:80]!r} is no attribute name")
-    return str(name)
 
 
 def check_dtype(name: Any, where: str) -> np.dtype[Any]:
