@@ -59,7 +59,7 @@ class LoadedModule(Module):
         """Call the module as it was called when it was saved."""
         call = vars(self).get("__call__")
         if call is None:
-            raise TypeError(self._missing("__call__"))
+            raise TypeError(_missing(self, "__call__"))
         return call(*args, **kwargs)
 
     def _attribute_order(self) -> list[str]:
@@ -67,47 +67,49 @@ class LoadedModule(Module):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in absorbed(self) and value is not vars(self).get(name):
-            raise AttributeError(self._fixed(name), name=name, obj=self)
+            raise AttributeError(_fixed(self, name), name=name, obj=self)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
         if name in absorbed(self):
-            raise AttributeError(self._fixed(name), name=name, obj=self)
+            raise AttributeError(_fixed(self, name), name=name, obj=self)
         super().__delattr__(name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copying and printing ask for; not worth a message
             raise AttributeError(name)
-        raise AttributeError(self._missing(name), name=name, obj=self)
-
-    def _fixed(self, name: str) -> str:
-        """Return why an attribute cannot be set."""
-        value = vars(self).get(name)
-        what, advice = "has its value", "Make it a gradtape.Variable before saving"
-        if isinstance(value, Variable):
-            what, advice = "reads and assigns it", f"Change its value: .{name}.assign(...)"
-        elif tracks(value):
-            what, advice = "goes through it", "Assign to the variables in it"
-        return (
-            f"module {self.name!r}, saved from class {self.class_name}: {name!r} cannot be set, "
-            f"since a graph of this file {what}, and would go on with it. {advice}, or set it "
-            "where the Python code is, and save again"
-        )
-
-    def _missing(self, name: str) -> str:
-        reason = vars(self).get(_UNTRACED, {}).get(name)
-        if reason is None and name == "__call__":
-            reason = "it was never called before it was saved"
-        said = f" ({reason})" if reason else ""
-        functions = ", ".join(self.functions()) or "none"
-        return (
-            f"module {self.name!r}, saved from class {self.class_name}, has no {name!r}{said}; the "
-            f"functions that were saved with it: {functions}"
-        )
+        raise AttributeError(_missing(self, name), name=name, obj=self)
 
     def __repr__(self) -> str:
         count = len(self.variables)
         return f"<LoadedModule {self.name!r} of class {self.class_name}: {count} variables>"
+
+
+def _fixed(module: LoadedModule, name: str) -> str:
+    """Return why an attribute cannot be set."""
+    value = vars(module).get(name)
+    what, advice = "has its value", "Make it a gradtape.Variable before saving"
+    if isinstance(value, Variable):
+        what, advice = "reads and assigns it", f"Change its value: .{name}.assign(...)"
+    elif tracks(value):
+        what, advice = "goes through it", "Assign to the variables in it"
+    return (
+        f"module {module.name!r}, saved from class {module.class_name}: {name!r} cannot be set, "
+        f"since a graph of this file {what}, and would go on with it. {advice}, or set it "
+        "where the Python code is, and save again"
+    )
+
+
+def _missing(module: LoadedModule, name: str) -> str:
+    reason = vars(module).get(_UNTRACED, {}).get(name)
+    if reason is None and name == "__call__":
+        reason = "it was never called before it was saved"
+    said = f" ({reason})" if reason else ""
+    functions = ", ".join(module.functions()) or "none"
+    return (
+        f"module {module.name!r}, saved from class {module.class_name}, has no {name!r}{said}; the "
+        f"functions that were saved with it: {functions}"
+    )
 
 
 def absorbed(module: Module) -> frozenset[str]:

@@ -201,31 +201,31 @@ class Everything:
         self, records: list[dict[str, Any]], reads: set[tuple[int, str]], signed: bool
     ) -> None:
         """Say in the records which attributes graphs have read; refuse what nobody could call."""
-        callers = [
-            i
-            for i, x in enumerate(records)
-            if x["class"] is None and (x["functions"] or (signed and i == 0))
-        ]
+        unknown = [i for i, record in enumerate(records) if record["class"] is None]
+        callers = [i for i in unknown if records[i]["functions"] or (signed and i == 0)]
         within = reached(records, callers)
-        for i, (module, record) in enumerate(zip(self._modules, records, strict=True)):
-            if record["class"] is not None:
-                continue
-            if i in within:
-                if not self._blind:
-                    known = absorbed(module)
-                    names = record["attributes"]
-                    record["absorbed"] = [
-                        name for name in names if name in known or (id(module), name) in reads
-                    ]
-            elif (
-                self._with_functions and is_called(module) and not isinstance(module, LoadedModule)
-            ):
-                raise SaveError(
-                    f"{self._where(module)} was never called, and what is not called is not "
-                    "traced: it could not be called when it is loaded. Call it once on data like "
-                    "those that it is for, then save it; or keep its tree and variables alone: "
-                    "gradtape.save(..., functions=False)"
-                )
+        for i in unknown:
+            module, record = self._modules[i], records[i]
+            if i not in within:
+                self._check_callable(module)
+            elif not self._blind:
+                known = absorbed(module)
+                record["absorbed"] = [
+                    name
+                    for name in record["attributes"]
+                    if name in known or (id(module), name) in reads
+                ]
+
+    def _check_callable(self, module: Module) -> None:
+        """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
+        if self._with_functions and is_called(module) and never:
+            raise SaveError(
+                f"{self._where(module)} was never called, and what is not called is not traced: it "
+                "could not be called when it is loaded. Call it once on data like those that it "
+                "is for, then save it; or keep its tree and variables alone: "
+                "gradtape.save(..., functions=False)"
+            )
 
     def _where(self, module: Module) -> str:
         return f"module {module.name!r} ({type(module).__name__})"

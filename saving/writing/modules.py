@@ -111,7 +111,7 @@ class StateWriter:
                 path = f"{self._path(module)}.{name}"
                 self._check_name(name, path, type(module))
                 result[name] = self._encode(value, path)
-            else:
+            elif not name.startswith("_"):  # what the class keeps for itself
                 others[name] = value
         made = vars(twin()) if others else {}
         extra: dict[str, Any] = {}
@@ -307,9 +307,8 @@ def _same(a: Any, b: Any) -> bool:
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     if isinstance(a, (float, complex)):
         return repr(a) == repr(b)
-    return isinstance(a, (*_PLAIN, set, frozenset, range, bytes, np.generic, np.dtype)) and bool(
-        a == b
-    )
+    # objects of one class in the same place are the constructor's
+    return not _is_data(a) or bool(a == b)
 
 
 def config_of(
