@@ -25,25 +25,25 @@ def places_of(module: Module) -> dict[int, str]:
         if not isinstance(leaf, Variable):
             continue
         place = "/variables/" + "/".join(map(_segment, path.split("/")))
-        above = _above(place)
-        while place in datasets or place in groups or any(group in datasets for group in above):
+        if any(group in datasets for group in _above(place)):
+            place = "/variables/" + _segment(path)
+        while place in datasets or place in groups:
             place += "_"
-            above = _above(place)
         datasets.add(place)
-        groups.update(above)
+        groups.update(_above(place))
         places[id(leaf)] = place
     return places
 
 
 def _above(place: str) -> list[str]:
+    """Return the groups that a dataset is in."""
     return [place[:i] for i, c in enumerate(place) if c == "/" and i]
 
 
 def _segment(part: str) -> str:
     if SEGMENT.match(part):
         return part
-    plain = re.sub(r"[^A-Za-z0-9_.\- ]", "_", part)[:120]
-    return "_" + plain.rstrip(". ") if plain else "_"
+    return "_" + re.sub(r"[^A-Za-z0-9_.\- ]", "_", part)[:100].rstrip(". ")
 
 
 def check_hidden(

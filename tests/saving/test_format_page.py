@@ -314,7 +314,7 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     assert f"({schema.MAX_BYTES // 2**30} GiB" in page
     assert schema.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
     assert schema.IDENTIFIER.pattern.removesuffix(r"\Z") in page
-    listed = page.partition("nor be one of")[2].partition(". `config`")[0]
+    listed = page.partition("MUST NOT be one of")[2].partition(". `config`")[0]
     public = {name for name in dir(LoadedModule) if not name.startswith(("__", "_gradtape"))}
     assert set(re.findall(r"`(\w+)`", listed)) == public | {"_name"}
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
