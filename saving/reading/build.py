@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...core.extend import (
     ConcreteFunction,
     Module,
+    Pending,
     RestoredFunction,
     Variable,
     freeze,
     init_scope,
     registry,
 )
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, check_dtype, check_shape, parse, take
@@ -29,7 +31,11 @@ __all__ = ["Built", "build", "load"]
 
 
 def load(
-    path: str | os.PathLike[str], *, max_bytes: int | None = None, allow_missing: bool = False
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: int | None = None,
+    lazy: bool = False,
+    allow_missing: bool = False,
 ) -> Any:
     """Load a module from a file that :func:`gradtape.save` wrote.
 
@@ -42,6 +48,9 @@ def load(
         The file.
     max_bytes
         The most that its arrays may take in memory together (8 GiB by default).
+    lazy
+        Read each variable when its value is first asked for, and compare its digest then. The file
+        stays open until the last is read.
     allow_missing
         Load what there is where plugins are missing: a function with an op that is not here raises
         when it is called, and a module of a class that is not here comes back with its variables
@@ -77,8 +86,8 @@ def load(
     >>> rate
     0.5
     """
-    with SafeFile(path, max_bytes) as file, init_scope():
-        return build(open_contents(file), allow_missing).modules[0]
+    with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+        return build(open_contents(file), lazy, allow_missing).modules[0]
 
 
 class Built(NamedTuple):
@@ -89,10 +98,10 @@ class Built(NamedTuple):
     variables: list[Variable]
 
 
-def build(contents: Contents, allow_missing: bool = False) -> Built:
+def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -> Built:
     """Build everything that a file holds, checking it all before returning any of it."""
     check_requirements(contents.requires, allow_missing)
-    variables = [_variable(contents, record, i) for i, record in enumerate(contents.variables)]
+    variables = _variables(contents, lazy)
     # every dataset is compared with its digest, those that only verification reads too
     for record in contents.functions:
         for case in cases_of(record):
@@ -159,15 +168,30 @@ def _absorb(modules: Sequence[Module], contents: Contents) -> None:
             fixed(vars(module)[name])
 
 
-def _variable(contents: Contents, record: Any, index: int) -> Variable:
-    where = f"variable {index}"
-    array = contents.array(take(record, "dataset", str, where))
-    shape = check_shape(take(record, "shape", list, where), where, known=True)
-    dtype = check_dtype(take(record, "dtype", str, where), where)
-    if array.shape != shape or array.dtype != dtype:
-        raise DamagedFile(f"{where} is declared {dtype}{list(shape or ())}, its dataset differs")
-    name, trainable = take(record, "name", str, where), take(record, "trainable", bool, where)
-    return Variable(array, trainable=trainable, name=name)
+def _variables(contents: Contents, lazy: bool) -> list[Variable]:
+    """Return all variables, whose arrays are read together, or each when it is first used."""
+    places = []
+    for i, record in enumerate(contents.variables):
+        where = f"variable {i}"
+        shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
+        dtype = check_dtype(take(record, "dtype", str, where), where)
+        path = take(record, "dataset", str, where)
+        if contents.declared(path) != (dtype.name, shape):
+            raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
+        places.append(Pending(partial(contents.array, path), shape, dtype))
+    held: Sequence[Any] = places
+    if not lazy:
+        paths = [record["dataset"] for record in contents.variables]
+        arrays = contents.arrays(paths)
+        held = [arrays.pop(path) for path in paths]
+    return [
+        Variable.holding(
+            array,
+            trainable=take(record, "trainable", bool, f"variable {i}"),
+            name=take(record, "name", str, f"variable {i}"),
+        )
+        for i, (array, record) in enumerate(zip(held, contents.variables, strict=True))
+    ]
 
 
 def _function(

@@ -20,6 +20,7 @@ from ...core.extend import (
     frozen_variables,
     is_frozen,
     registry,
+    to_numpy,
 )
 from ..errors import SaveError
 from ..proofs.golden import packed, why
@@ -34,12 +35,8 @@ from ..records.loaded import (
 )
 from ..records.schema import (
     IDENTIFIER,
-    MAX_DEPTH,
-    MAX_OBJECTS,
-    digest,
     dump,
     is_attribute,
-    text_digest,
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
@@ -119,16 +116,8 @@ class Everything:
             "variables": [self._variable(v) for v in self._variables],
             "requires": self._requirements(),
         }
-        digests = {name: digest(array) for name, array in self.datasets.items()}
-        digests |= {name: text_digest(text) for name, text in self.texts.items()}
-        manifest["digests"] = dict(sorted(digests.items()))
-        self.manifest = dump(manifest, "the module tree")
-        objects = {path[:i] for path in digests for i, c in enumerate(f"{path}/") if c == "/"}
-        if len(objects) + 1 > MAX_OBJECTS:
-            raise SaveError(
-                f"{len(objects):,} groups and datasets are more than a file may hold "
-                f"({MAX_OBJECTS:,})"
-            )
+        manifest_text = dump(manifest, "the module tree")
+        self.texts = {"/manifest": manifest_text, **self.texts}
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -250,9 +239,7 @@ class Everything:
 
     def _variable(self, variable: Variable) -> dict[str, Any]:
         dataset = self._places[id(variable)]
-        if dataset.count("/") - 1 > MAX_DEPTH:
-            raise SaveError(f"{dataset[:80]}...: nested deeper than {MAX_DEPTH} groups")
-        self.datasets[dataset] = np.asarray(variable.numpy())
+        self.datasets[dataset] = to_numpy(variable.array)
         return {
             "dataset": dataset,
             "name": variable.name,

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable
+from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
-from ..records.schema import DTYPES, dump, encode, is_attribute
+from ..records.schema import dump, encode, is_attribute
 from .untracked import is_code, untracked
 
 __all__ = ["StateWriter", "config_of", "twin_of"]

@@ -6,8 +6,8 @@ import re
 from collections.abc import Container, Sequence
 
 from ...core.extend import Module, Variable
+from ..container.profile import SEGMENT
 from ..errors import SaveError
-from ..records.schema import SEGMENT
 
 __all__ = ["check_hidden", "places_of"]
 

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.extend import Module, init_scope, keeping_calls, warn_user
-from ..container.write import write
+from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
+from ..records.schema import FORMAT, VERSION
 from .advice import double_precision, left_out
 from .contents import Everything
 
-__all__ = ["save"]
+__all__ = ["ATTRIBUTES", "save"]
+
+#: What the root of every file says.
+ATTRIBUTES = {"format": FORMAT, "format_version": ".".join(map(str, VERSION))}
 
 
 def save(
@@ -24,6 +28,7 @@ def save(
     custom_gradients: bool = True,
     sizes: str = "open",
     functions: bool = True,
+    compression: str | None = None,
 ) -> None:
     """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
 
@@ -63,6 +68,8 @@ def save(
     functions
         Trace and store what modules can do (the default). Without, the file has the tree, its
         variables and its state alone, of modules that were never called too.
+    compression
+        ``"gzip"`` compresses arrays that get smaller by it, which takes longer to save and to load.
 
     Raises
     ------
@@ -74,7 +81,7 @@ def save(
         results), and an object that holds variables where no module finds them. The file at
         ``path`` is then as it was.
     ValueError
-        If ``sizes`` is neither ``"open"`` nor ``"seen"``.
+        If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
 
     Warns
     -----
@@ -102,10 +109,13 @@ def save(
         )
     if sizes not in ("open", "seen"):
         raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
+    if compression is not None and compression not in COMPRESSIONS:
+        known = ", ".join(map(repr, COMPRESSIONS))
+        raise ValueError(f"save: compression is None or {known}, got {compression!r}")
     # what a surrounding tape or trace has no business with; and calls made here are nobody's
     with init_scope(), keeping_calls((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
     for text in (left_out(contents.left_out), double_precision(module)):
         if text:
             warn_user(f"save: {text}", UserWarning)
-    write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
+    write(path, ATTRIBUTES, contents.texts, contents.datasets, compression)

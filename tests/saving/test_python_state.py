@@ -256,7 +256,7 @@ class Color(enum.Enum):
     RED = 3
 
 
-Pair = namedtuple("Pair", "a b")  # noqa: PYI024
+Pair = namedtuple("Pair", "a b")
 
 TOLD: dict[str, tuple[Any, str, Any]] = {
     "an object": (
