@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.extend import (
@@ -14,6 +14,7 @@ from ...core.extend import (
     freeze,
     init_scope,
     registry,
+    warn_user,
 )
 from ..container.safe import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
@@ -85,9 +86,13 @@ def build(contents: Contents) -> Built:
         for case in cases_of(record):
             read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
+    reader.read_rules(
+        [parse(contents.text(take(record, "dataset", str, "rules"))) for record in contents.rules]
+    )
     functions = [
         _function(contents, reader, record, i) for i, record in enumerate(contents.functions)
     ]
+    _warn_of_rules(reader.replaced)
 
     def function(number: int) -> RestoredFunction:
         if type(number) is not int or not 0 <= number < len(functions):
@@ -143,6 +148,18 @@ def _check_requirements(contents: Contents) -> None:
         raise MissingOp(
             f"plugin {name!r} is here in version {here.version}, but does not provide "
             f"{', '.join((missing + missing_classes)[:5])}; the file was saved with {label}"
+        )
+
+
+def _warn_of_rules(replaced: Mapping[str, str]) -> None:
+    """Say that gradients are not those of where the file was saved."""
+    if replaced:
+        (op, who), *_ = replaced.items()
+        warn_user(
+            f"gradient rules were replaced in this process, for ops that the file's functions use "
+            f"with the rules of their owners ({', '.join(sorted(replaced)[:5])}; that of {op!r} by "
+            f"{who}): the functions have the gradients of this process",
+            UserWarning,
         )
 
 

@@ -30,6 +30,7 @@ class Contents:
         self.variables: list[Any] = take(manifest, "variables", list, "manifest")
         self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
         self.requires: list[Any] = take(manifest, "requires", list, "manifest")
+        self.rules: list[Any] = take(manifest, "rules", list, "manifest") if "rules" in manifest else []
         self._digests: dict[str, Any] = take(manifest, "digests", dict, "manifest")
         if not self.modules:
             raise DamagedFile("manifest: no modules")

@@ -15,6 +15,7 @@ from ...core.extend import (
     Module,
     Op,
     RestoredFunction,
+    StoredRule,
     Variable,
     frozen_variables,
     is_frozen,
@@ -92,9 +93,11 @@ class Everything:
             name: self._signature(name, function)
             for name, function in {**signatures_of(module), **signatures}.items()
         }
+        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         manifest = {
             "modules": records,
             "signatures": named,
+            **({"rules": rules} if rules else {}),
             "functions": self._functions,
             "variables": [self._variable(v) for v in self._variables],
             "requires": self._requirements(),
@@ -207,6 +210,11 @@ class Everything:
         return path
 
     # -- functions -----------------------------------------------------------------------------
+
+    def _rule(self, stored: StoredRule, where: str) -> dict[str, Any]:
+        path = f"/rules/{sum(path.startswith('/rules/') for path in self.texts)}"
+        self.texts[path] = dump(self._graphs.rule(stored, where), where)
+        return {"dataset": path}
 
     def _op(self, op: Op) -> None:
         self._graphs.ops[op.name] = op
