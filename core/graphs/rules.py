@@ -36,7 +36,9 @@ _ONE_EXAMPLE = (
     "gradient inside vmap"
 )
 # what sums and spreads gradients beside elementwise ops
-_POINTWISE = frozenset({"broadcast_like", "cast_like", "ones_like", "unbroadcast_like", "zeros_like"})
+_POINTWISE = frozenset(
+    {"broadcast_like", "cast_like", "ones_like", "unbroadcast_like", "zeros_like"}
+)
 
 
 class StoredRule:
@@ -230,7 +232,10 @@ def trace_rule(node: Node) -> StoredRule:
             found = list(op.vjp(upstream, tuple(values), tuple(results), needed, **settings))
         else:
             found = [None] * len(values)
-        found = [None if g is None or not wanted else as_tensor(g) for g, wanted in zip(found, needed, strict=True)]
+        found = [
+            None if g is None or not wanted else as_tensor(g)
+            for g, wanted in zip(found, needed, strict=True)
+        ]
         graph.outputs = [closure.symbol(g) for g in found if g is not None]
     if graph.updates:
         (variable, *_) = graph.updates

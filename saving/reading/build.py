@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...core.extend import (
     ConcreteFunction,
     Module,
+    Pending,
     RestoredFunction,
+    Stream,
     Variable,
     freeze,
     init_scope,
     registry,
     warn_user,
 )
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
+from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule
 from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
 from ..records.specs import decode_signature
@@ -25,10 +32,10 @@ from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
 from .modules import restore_attributes, restore_config
 
-__all__ = ["Built", "build", "load"]
+__all__ = ["Built", "build", "load", "streams_as_saved"]
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None, lazy: bool = False) -> Any:
     """Load a module from a file that :func:`gradtape.save` wrote.
 
     Nothing of the file is executed: names in it are looked up among what the installed plugins
@@ -40,6 +47,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
         The file.
     max_bytes
         The most that its arrays may take in memory together (8 GiB by default).
+    lazy
+        Read each variable when its value is first asked for, and compare its digest then. The file
+        stays open until the last is read.
 
     Returns
     -------
@@ -65,8 +75,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
     >>> rate
     0.5
     """
-    with SafeFile(path, max_bytes) as file, init_scope():
-        return build(open_contents(file)).modules[0]
+    with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+        return build(open_contents(file), lazy).modules[0]
 
 
 class Built(NamedTuple):
@@ -77,10 +87,10 @@ class Built(NamedTuple):
     variables: list[Variable]
 
 
-def build(contents: Contents) -> Built:
+def build(contents: Contents, lazy: bool = False) -> Built:
     """Build everything that a file holds, checking it all before returning any of it."""
     _check_requirements(contents)
-    variables = [_variable(contents, record, i) for i, record in enumerate(contents.variables)]
+    variables = _variables(contents, lazy)
     # every dataset is compared with its digest, those that only verification reads too
     for record in contents.functions:
         for case in cases_of(record):
@@ -163,15 +173,51 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
         )
 
 
-def _variable(contents: Contents, record: Any, index: int) -> Variable:
-    where = f"variable {index}"
-    array = contents.array(take(record, "dataset", str, where))
-    shape = check_shape(take(record, "shape", list, where), where, known=True)
-    dtype = check_dtype(take(record, "dtype", str, where), where)
-    if array.shape != shape or array.dtype != dtype:
-        raise DamagedFile(f"{where} is declared {dtype}{list(shape or ())}, its dataset differs")
+def _variables(contents: Contents, lazy: bool) -> list[Variable]:
+    """Return all variables, whose arrays are read together, or each when it is first used."""
+    places = []
+    for i, record in enumerate(contents.variables):
+        where = f"variable {i}"
+        shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
+        dtype = check_dtype(take(record, "dtype", str, where), where)
+        path = take(record, "dataset", str, where)
+        if contents.declared(path) != (dtype.name, shape):
+            raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
+        places.append(Pending(partial(contents.array, path), shape, dtype))
+    held: Sequence[Any] = places
+    if not lazy:
+        paths = [record["dataset"] for record in contents.variables]
+        arrays = contents.arrays(paths)
+        held = [arrays.pop(path) for path in paths]
+    return [
+        _variable(record, array, f"variable {i}")
+        for i, (array, record) in enumerate(zip(held, contents.variables, strict=True))
+    ]
+
+
+def _variable(record: Any, array: Any, where: str) -> Variable:
     name, trainable = take(record, "name", str, where), take(record, "trainable", bool, where)
-    return Variable(array, trainable=trainable, name=name)
+    if "stream" not in record:
+        return Variable.holding(array, trainable=trainable, name=name)
+    stream = take(record, "stream", (str, dict), where)
+    if array.shape != (2,) or array.dtype != np.int64 or trainable:
+        raise DamagedFile(f"{where} is no stream of random numbers")
+    if stream == "shared":
+        return Stream.of_process()
+    drawn = take(stream, "drawn", (int, type(None)), where)
+    if drawn is not None and not 0 <= drawn < 2**63:
+        raise DamagedFile(f"{where}: no seed {str(drawn)[:40]}")
+    return Stream.restored(array, name, drawn)
+
+
+@contextmanager
+def streams_as_saved(contents: Contents, built: Built) -> Iterator[None]:
+    """Let the stream of this process be where it was when the file was saved, for a block."""
+    with frozen_state(built.variables):
+        for variable, record in zip(built.variables, contents.variables, strict=True):
+            if record.get("stream") == "shared":
+                variable.assign(contents.array(record["dataset"]))
+        yield
 
 
 def _function(contents: Contents, reader: GraphReader, record: Any, index: int) -> RestoredFunction:

@@ -67,9 +67,7 @@ def attach_rule(stored: StoredRule, graph: Graph, record: Any, where: str) -> No
     stored.attach(graph, connected)
 
 
-def rule_fits(
-    stored: StoredRule, record: Any, op: Op, inputs: Sequence[Any], item: Any
-) -> bool:
+def rule_fits(stored: StoredRule, record: Any, op: Op, inputs: Sequence[Any], item: Any) -> bool:
     """Return whether a rule was made for an op's inputs and parameters as a node has them."""
     return (
         stored.op is op

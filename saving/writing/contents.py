@@ -16,30 +16,31 @@ from ...core.extend import (
     Op,
     RestoredFunction,
     StoredRule,
+    Stream,
     Variable,
     frozen_variables,
     is_frozen,
     registry,
+    warn_user,
+    to_numpy,
 )
+from ..container.profile import SEGMENT
 from ..errors import SaveError
 from ..proofs.golden import packed, why
 from ..proofs.samples import Shapes, sample_inputs
 from ..records.loaded import LoadedModule, is_ordered, signatures_of
 from ..records.schema import (
     IDENTIFIER,
-    MAX_DEPTH,
-    MAX_OBJECTS,
-    SEGMENT,
-    digest,
     dump,
     is_attribute,
-    text_digest,
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
 from .graphs import GraphWriter
+from .kernels import KernelCheck
 from .modules import attributes_of, config_of
+from .rules import op_nodes
 from .traces import (
     Met,
     NeedsSizes,
@@ -79,10 +80,12 @@ class Everything:
         self._saved: list[SavedFunction] = []  # keeps alive what was numbered by identity
         self._constants = 0
         self._graphs = GraphWriter(self._variable_number, self._add_constant, custom_gradients)
+        self._kernels = KernelCheck()
         self._functions: list[dict[str, Any]] = []
         self._golden = golden
         self._sizes = sizes
         self._root_is_called = False
+        self._classless: set[int] = set()
         self._known = {cls: name for name, cls in registry().modules.items()}
         records = [self._module(i, item) for i, item in enumerate(self._modules)]
         if signatures and "signatures" in records[0]["attributes"]:
@@ -102,22 +105,14 @@ class Everything:
             "variables": [self._variable(v) for v in self._variables],
             "requires": self._requirements(),
         }
-        digests = {name: digest(array) for name, array in self.datasets.items()}
-        digests |= {name: text_digest(text) for name, text in self.texts.items()}
-        manifest["digests"] = dict(sorted(digests.items()))
-        self.manifest = dump(manifest, "the module tree")
-        objects = {path[:i] for path in digests for i, c in enumerate(f"{path}/") if c == "/"}
-        if len(objects) + 1 > MAX_OBJECTS:
-            raise SaveError(
-                f"{len(objects):,} groups and datasets are more than a file may hold "
-                f"({MAX_OBJECTS:,})"
-            )
+        manifest_text = dump(manifest, "the module tree")
+        self.texts = {"/manifest": manifest_text, **self.texts}
 
     # -- modules -------------------------------------------------------------------------------
 
     def _module(self, index: int, module: Module) -> dict[str, Any]:
-        known = self._known.get(type(module))
         where = f"module {module.name!r} ({type(module).__name__})"
+        known = self._class_of(module, where)
         if not IDENTIFIER.match(module.name):
             raise SaveError(
                 f"{where}: a module's name in a file is made of ASCII letters, digits, '_'"
@@ -166,6 +161,29 @@ class Everything:
             record["untraced"] = untraced
         return record
 
+    def _class_of(self, module: Module, where: str) -> str | None:
+        """Return the name of a class that its plugin provides where the file is read; or None.
+
+        A class runs its own code there, with the gradient rules of the reader. A module whose code
+        runs ops with other rules goes into the file as its traces.
+        """
+        known = self._known.get(type(module))
+        if known is None or not self._graphs.rules.active:
+            return known
+        call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        nodes = (node for x in call.concrete for node in op_nodes(x.graph)) if call else ()
+        name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
+        if not name:
+            return known
+        warn_user(
+            f"{where}: its gradients use a rule that was replaced in this process (of op {name!r}, "
+            "or of one that its rule uses); so that they are the same elsewhere, it is saved as "
+            "its traces, and comes back as a module without the methods of its class",
+            UserWarning,
+        )
+        self._classless.add(id(module))
+        return None
+
     def _number_of(self, item: Variable | Module) -> dict[str, int] | None:
         if isinstance(item, Module):
             number = self._module_numbers.get(id(item))
@@ -192,15 +210,14 @@ class Everything:
                     f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a "
                     "file; use letters, digits, '_', '.', '-' and spaces"
                 )
-        if dataset.count("/") - 1 > MAX_DEPTH:
-            raise SaveError(f"{dataset[:80]}...: nested deeper than {MAX_DEPTH} groups")
-        self.datasets[dataset] = np.asarray(variable.numpy())
+        self.datasets[dataset] = to_numpy(variable.array)
         return {
             "dataset": dataset,
             "name": variable.name,
             "trainable": variable.trainable,
             "shape": list(variable.shape),
             "dtype": variable.dtype.name,
+            **_stream_record(variable),
         }
 
     def _add_constant(self, array: np.ndarray[Any, Any]) -> str:
@@ -213,6 +230,8 @@ class Everything:
 
     def _rule(self, stored: StoredRule, where: str) -> dict[str, Any]:
         path = f"/rules/{sum(path.startswith('/rules/') for path in self.texts)}"
+        if stored.graph is not None:
+            self._kernels.check(stored.graph, where)
         self.texts[path] = dump(self._graphs.rule(stored, where), where)
         return {"dataset": path}
 
@@ -257,7 +276,9 @@ class Everything:
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
             path = f"/functions/{n}"
-            self.texts[path] = dump(self._graphs.function(concrete), f"function {function.name!r}")
+            where = f"function {function.name!r}"
+            self._kernels.check(concrete.graph, where)
+            self.texts[path] = dump(self._graphs.function(concrete), where)
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
                 self._compare(trace, n, function, concrete, function.seen_by(i))
@@ -325,13 +346,20 @@ class Everything:
 
         for name, op in sorted(self._graphs.ops.items()):
             need(_provider(op), "ops", name)
-        for cls in {type(module) for module in self._modules}:
+        for cls in {type(x) for x in self._modules if id(x) not in self._classless}:
             class_name = self._known.get(cls)
             if class_name is not None:
                 need(registry().owner("module", class_name), "modules", class_name)
         for entry in needed.values():
             entry["modules"].sort()
         return [needed[key] for key in sorted(needed)]
+
+
+def _stream_record(variable: Variable) -> dict[str, Any]:
+    """Say what a stream of random numbers is: the one that all share, or by whom it was seeded."""
+    if not isinstance(variable, Stream):
+        return {}
+    return {"stream": "shared" if variable is Stream.shared else {"drawn": variable.drawn}}
 
 
 def _provider(op: Op) -> Any:

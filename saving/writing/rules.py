@@ -23,7 +23,7 @@ from ...core.extend import (
 )
 from ..errors import SaveError, UntraceableGradient
 
-__all__ = ["DEFAULT", "KeptRules"]
+__all__ = ["DEFAULT", "KeptRules", "op_nodes"]
 
 #: Instead of the number of a rule: the op has the one that its owner gives it.
 DEFAULT = -1
@@ -45,7 +45,7 @@ class _Entry:
         self.stored = stored
         self.elsewhere = elsewhere  # who replaced it
         graph = None if stored is None else stored.graph
-        self.nodes = [] if graph is None else [*differentiable_nodes(graph)]
+        self.nodes = [] if graph is None else [*op_nodes(graph)]
         self.number: int | None = None
 
 
@@ -213,13 +213,13 @@ class KeptRules:
             ) from error
 
 
-def differentiable_nodes(graph: Graph) -> Iterator[Node]:
+def op_nodes(graph: Graph) -> Iterator[Node]:
     """Yield the nodes of a graph that are ops, those of graphs inside it too."""
     for node in graph.nodes:
         if isinstance(node.op, Op):
             yield node
         for inner in node.graphs:
-            yield from differentiable_nodes(inner)
+            yield from op_nodes(inner)
 
 
 def _key(node: Node) -> tuple[Any, ...]:
@@ -235,7 +235,9 @@ def _key(node: Node) -> tuple[Any, ...]:
         if x.shape is None:
             return None, x.dtype
         # equal sizes by their first place
-        sizes = tuple(n if type(n) is int else (names.setdefault(n.key, len(names)),) for n in x.shape)
+        sizes = tuple(
+            n if type(n) is int else (names.setdefault(n.key, len(names)),) for n in x.shape
+        )
         return sizes, x.dtype
 
     arrays = tuple(map(spec, (*node.inputs, *node.outputs)))
