@@ -1,7 +1,7 @@
 """Gradient rules as graphs: what a file keeps of a rule that its reader would not have.
 
-A node's op is then a twin of the registered one, whose rules run a graph. Nodes in that graph may be
-of the same twin: so a rule that uses its own op is kept to every order.
+A node's op is then a twin of the registered one, whose rules run a graph. Nodes in that graph may
+be of the same twin: so a rule that uses its own op is kept to every order.
 """
 
 from __future__ import annotations

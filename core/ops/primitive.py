@@ -125,7 +125,7 @@ class Primitive:
         # by the types of the arrays; a unary op has entries by the type alone as well
         self._kernels: dict[Any, Callable[..., Any]] = {}
         #: A twin has the op that it is one of, and what holds its gradient rule.
-        self.original: Self = self
+        self.original: Any = self
         self.stored: Any = None
         if gradients is not None:
             self.set_gradients(gradients)
@@ -155,7 +155,7 @@ class Primitive:
         stored
             What holds its rules, kept as ``stored``.
         """
-        twin = copy.copy(self.original)
+        twin: Self = copy.copy(self.original)
         twin.original, twin.stored = self.original, stored
         twin._kernels = {}
         return twin

@@ -60,7 +60,7 @@ class Stream(Variable):
 
     @classmethod
     def of_process(cls) -> Stream:
-        """Return the stream of functions that draw without a generator, which ``set_seed`` seeds."""
+        """Return the stream of functions that are given no generator: ``set_seed`` seeds it."""
         if cls.shared is None:
             late("plugins.ops.random.functions").shared()
         assert cls.shared is not None

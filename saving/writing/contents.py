@@ -21,8 +21,8 @@ from ...core.extend import (
     frozen_variables,
     is_frozen,
     registry,
-    warn_user,
     to_numpy,
+    warn_user,
 )
 from ..container.profile import SEGMENT
 from ..errors import SaveError

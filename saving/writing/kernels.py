@@ -32,7 +32,7 @@ class KernelCheck:
         for name, backend in known.kernels:
             info, op = known.owner("kernel", (name, backend)), known.ops[name]
             homes = {x.distribution for x in (op.provider, ours) if x.distribution}
-            same = info is op.provider or info is ours or info.distribution in homes
+            same = info is None or info is op.provider or info is ours or info.distribution in homes
             if backend == self._backend.name and not same:
                 self._foreign[name] = info
 
@@ -50,8 +50,8 @@ class KernelCheck:
             if node.op.name in self._foreign and self._differs(node):
                 raise SaveError(
                     f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]} "
-                    "here, which does not give what the op's own kernel gives, and readers need not "
-                    "have it; make an op of another name of it"
+                    "here, which does not give what the op's own kernel gives, and readers need "
+                    "not have it; make an op of another name of it"
                 )
 
     def _differs(self, node: Node) -> bool:

@@ -1,8 +1,8 @@
 """Gradient rules that a reader would not have, as graphs beside the functions that use them.
 
-A file's op has the gradient rule of the op's owner. Where another was registered in this process, the
-rule goes into the file; and so does every rule that uses such an op, since it counts from the second
-order on: ``sin``'s rule is written with ``cos`` and ``multiply``.
+A file's op has the gradient rule of the op's owner. Where another was registered in this process,
+that goes into the file; and so does every rule that uses such an op, since it counts from the
+second order on: ``sin``'s rule is written with ``cos`` and ``multiply``.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ class KeptRules:
             return None
         if node.witnesses:
             raise SaveError(
-                f"{where}: the gradient of op {entry.name!r} uses a rule that was replaced here, and "
-                "its parameters are computed from sizes: such a rule cannot be stored. Give the "
-                "sizes in an input_signature, or write a gradtape.custom_gradient"
+                f"{where}: the gradient of op {entry.name!r} uses a rule that was replaced here, "
+                "and its parameters are computed from sizes: such a rule cannot be stored. Give "
+                "the sizes in an input_signature, or write a gradtape.custom_gradient"
             )
         if entry.number is None and self._order <= _ORDERS:
             entry.number = len(self._kept)
             self._kept.append(entry)
             if entry.number >= _MOST_RULES:
                 raise SaveError(
-                    f"{where}: its gradients use more than {_MOST_RULES:,} rules that were replaced "
-                    "here; write a gradtape.custom_gradient instead of replacing rules"
+                    f"{where}: its gradients use more than {_MOST_RULES:,} rules that were "
+                    "replaced here; write a gradtape.custom_gradient instead of replacing rules"
                 )
         return entry.number
 

@@ -33,7 +33,7 @@ def save(
     Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
     of a module that was called is traced for any batch size (with ``training`` on and off if it
     takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
-    made it.
+    made it; and so are gradient rules of ops that were replaced in this process.
 
     Before anything is written, every trace is compared with the Python code: outputs, gradients
     and what becomes of variables, at batches of 1, 2 and 3 and at the size that was seen, with
@@ -52,9 +52,9 @@ def save(
         Compare the traces with the Python code (the default), and store sample inputs with their
         outputs and first and second gradients, for ``gradtape verify``. Without, nothing of that.
     custom_gradients
-        Store custom gradients (the default). Without them a loaded function still gives its
-        results, but asking for a gradient through one of them raises ``LookupError``, and there are
-        no samples of it.
+        Store custom gradients, and rules that were replaced (the default). Without them a loaded
+        function still gives its results, but asking for a gradient through one of them raises
+        ``LookupError``, and there are no samples of it.
     sizes
         ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
         ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
@@ -65,7 +65,8 @@ def save(
     Raises
     ------
     UntraceableGradient
-        If a custom gradient cannot be traced; the message names the function and its line.
+        If a custom gradient, or a rule that was replaced, cannot be traced; the message names the
+        function (the op) and its line.
     SaveError
         If something else cannot be saved: among it, what cannot be traced for open sizes, and a
         trace that differs from the Python code, with the line and both results. The file at

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 import gradtape as gt
 

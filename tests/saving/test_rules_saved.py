@@ -380,7 +380,8 @@ def test_processes_forked_after_loading_draw_different_numbers(tmp_path: Path) -
         "m = gt.load(sys.argv[1])\n"
         "for i in range(2):\n"
         "    if os.fork() == 0:\n"
-        "        print(m.drop(x, training=True).tolist(), ';', m.own.normal(2).tolist(), flush=True)\n"
+        "        drawn = m.drop(x, training=True).tolist(), ';', m.own.normal(2).tolist()\n"
+        "        print(*drawn, flush=True)\n"
         "        os._exit(0)\n"
         "    os.wait()\n",
         tmp_path / "noisy.h5",
