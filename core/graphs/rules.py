@@ -6,6 +6,7 @@ be of the same twin: so a rule that uses its own op is kept to every order.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -82,6 +83,7 @@ class StoredRule:
         self.params = params
         self.apart = apart
         self.graph: Graph | None = None
+        self.why = ""
         self.connected: Sequence[bool] = (True,) * len(self.inputs)
         self.places = [i for i, x in enumerate(inputs) if isinstance(x, TensorSpec)]
         self.twin = op.twin(self)
@@ -89,7 +91,7 @@ class StoredRule:
 
     def attach(self, graph: Graph | None, connected: Sequence[bool], why: str = "") -> None:
         """Take the rule; without one, say ``why`` where a gradient is asked for."""
-        self.graph, self.connected = graph, tuple(connected)
+        self.graph, self.connected, self.why = graph, tuple(connected), why
         twin = self.twin
         twin.vjp = None
         twin.rules = None
@@ -112,10 +114,21 @@ class StoredRule:
         A tape inside ``vmap`` has the rule run for one example. A tape around a trace of ``vmap``
         would run it on arrays of another rank, which not every rule that was traced can take.
         """
-        if self.graph is not None and not _is_pointwise(self, set()):
-            whole = StoredRule(self.op, self.inputs, self.outputs, self.params, apart=False)
-            whole.attach(None, self.connected, _ONE_EXAMPLE)
-            self.twin.batch = Composed(whole.twin.raw)
+        if not _is_pointwise(self):
+            self._of_one_example()
+
+    def _of_one_example(self) -> None:
+        whole = StoredRule(self.op, self.inputs, self.outputs, self.params, apart=False)
+        whole.attach(None, self.connected, _ONE_EXAMPLE)
+        self.twin.batch = Composed(whole.twin.raw)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StoredRule:
+        copied = StoredRule(self.op, self.inputs, self.outputs, self.params, self.apart)
+        memo[id(self)] = copied  # before its graph, which may refer to it
+        copied.attach(copy.deepcopy(self.graph, memo), self.connected, self.why)
+        if self.twin.batch is not self.op.batch:
+            copied._of_one_example()
+        return copied
 
     def _pull(
         self, gs: Any, inputs: Sequence[Any], outputs: Sequence[Any], needed: Any, **params: Any
@@ -176,22 +189,25 @@ def _run(graph: Graph, given: Sequence[Any]) -> list[Any]:
     return compiled(graph)(given)
 
 
-def _is_pointwise(stored: StoredRule, seen: set[StoredRule]) -> bool:
+def _is_pointwise(stored: StoredRule) -> bool:
     """Return whether a rule computes each element by itself, so that it takes any rank."""
-    graph = stored.graph
-    if stored in seen or graph is None:
-        return True
-    seen.add(stored)
-    if stored.op.batch != "elementwise" or any(x.shape != () for x in graph.constants):
-        return False
-    for node in graph.nodes:
-        op = node.op
-        if not isinstance(op, Op) or node.graphs or node.witnesses:
+    seen = {stored: None}
+    waiting = [stored]
+    while waiting:
+        rule = waiting.pop()
+        if rule.graph is None:
+            continue
+        if rule.op.batch != "elementwise" or any(x.shape != () for x in rule.graph.constants):
             return False
-        if op.original.batch != "elementwise" and op.name not in _POINTWISE:
-            return False
-        if op.stored is not None and not _is_pointwise(op.stored, seen):
-            return False
+        for node in rule.graph.nodes:
+            op = node.op
+            if not isinstance(op, Op) or node.graphs or node.witnesses:
+                return False
+            if op.original.batch != "elementwise" and op.name not in _POINTWISE:
+                return False
+            if op.stored is not None and op.stored not in seen:
+                seen[op.stored] = None
+                waiting.append(op.stored)
     return True
 
 

@@ -313,7 +313,10 @@ class Primitive:
         return (ops.__getitem__, (self.name,))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+        if self.stored is None:
+            return self
+        twin: Self = copy.deepcopy(self.stored, memo).twin
+        return twin
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
         """Run the op on arrays of any one type, and return arrays of that type.

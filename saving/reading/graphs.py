@@ -28,8 +28,8 @@ from ...core.extend import (
     shapes_differ,
     tracing_into,
 )
-from ..errors import DamagedFile, MissingOp
-from ..records.schema import decode, tagged, take
+from ..errors import DamagedFile, MissingOp, UnsafeFile
+from ..records.schema import MAX_RULES, decode, tagged, take
 from ..records.specs import read_spec
 from .rules import attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
@@ -63,6 +63,8 @@ class GraphReader:
 
     def read_rules(self, records: Sequence[Any]) -> None:
         """Read the gradient rules that nodes refer to by number; rules may refer to each other."""
+        if len(records) > MAX_RULES:
+            raise UnsafeFile(f"{len(records):,} gradient rules are more than a file may hold")
         for i, record in enumerate(records):
             self._rules.append((stored_rule(self._registry, record, f"rule {i}"), record))
         for i, (stored, record) in enumerate(self._rules):

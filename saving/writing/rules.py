@@ -22,6 +22,7 @@ from ...core.extend import (
     trace_rule,
 )
 from ..errors import SaveError, UntraceableGradient
+from ..records.schema import MAX_RULES
 
 __all__ = ["DEFAULT", "KeptRules", "op_nodes"]
 
@@ -31,7 +32,6 @@ DEFAULT = -1
 _ORDERS = 4
 # How far rules of rules are followed to see whether they use an op with another rule.
 _FAR = 8
-_MOST_RULES = 1_000
 # Backward passes and loops apply these by themselves, beside what rules say.
 _OF_PASSES = frozenset({"add", "identity", "stack", "unbroadcast_like", "unstack", "zeros_like"})
 
@@ -99,9 +99,9 @@ class KeptRules:
         if entry.number is None and self._order <= _ORDERS:
             entry.number = len(self._kept)
             self._kept.append(entry)
-            if entry.number >= _MOST_RULES:
+            if entry.number >= MAX_RULES:
                 raise SaveError(
-                    f"{where}: its gradients use more than {_MOST_RULES:,} rules that were "
+                    f"{where}: its gradients use more than {MAX_RULES:,} rules that were "
                     "replaced here; write a gradtape.custom_gradient instead of replacing rules"
                 )
         return entry.number

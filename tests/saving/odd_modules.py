@@ -146,6 +146,14 @@ def a_rule_that_reads_a_variable(x):
     return gt.exp(x) * x
 
 
+@case(exp=lambda g, x: g * gt.exp(x) * _RATE)
+def a_rule_with_a_trained_variable():
+    module = gt.Module("odd")
+    module.rate = _RATE
+    module.f = gt.function(lambda x: gt.exp(x) * x, input_signature=ROWS)
+    return module
+
+
 @gt.custom_gradient
 def _doubling(x):
     return x * x, lambda g: g * 4.0 * x
@@ -346,6 +354,44 @@ def custom_in_a_scan(x):
 @case(dtype="float64")
 def doubles(module, x):
     return gt.sin(x) * module.scale + 1.0
+
+
+@case(dtype="float64")
+def the_default_dtype():
+    gt.set_default_dtype("float64")
+    try:
+
+        class Halves(gt.Module):
+            def __init__(self):
+                super().__init__("halves")
+                self.inner = gt.layers.Dense(4, activation="tanh")
+                self.scale = gt.Variable(0.1)
+
+            def __call__(self, x):
+                return self.inner(x) * self.scale + gt.constant(0.1)
+
+        gt.random.set_seed(2)
+        net = Halves()
+        net(gt.ones((2, 3)))
+    finally:
+        gt.set_default_dtype("float32")
+    return net
+
+
+@case()
+def names_of_their_own():
+    module = gt.Module("odd")
+    module.pair = [gt.Variable(0.5, name="same"), gt.Variable(1.5, name="same")]
+    module.f = gt.function(
+        lambda x: gt.sin(x * module.pair[0]) * module.pair[1],
+        input_signature=[gt.TensorSpec(["rows", 3], name="x")],
+    )
+    return module
+
+
+@case(stop_gradient=lambda g: 0.5 * g)
+def stop_gradient_that_lets_half_through(x):
+    return gt.stop_gradient(x) * gt.sin(x)
 
 
 @case()

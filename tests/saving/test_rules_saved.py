@@ -218,6 +218,14 @@ def test_a_copy_of_a_loaded_module_has_the_rule(tmp_path: Path) -> None:
         gt.save(module_of(gt.exp), tmp_path / "exp.h5")
     loaded = gt.load(tmp_path / "exp.h5")
     assert np.array_equal(slope(copy.deepcopy(loaded).f), slope(loaded.f))
+    with with_rules(CASES["a_rule_with_a_trained_variable"].rules):
+        gt.save(CASES["a_rule_with_a_trained_variable"].make(), tmp_path / "rate.h5")
+    first = gt.load(tmp_path / "rate.h5")
+    second = copy.deepcopy(first)
+    before = slope(second.f)
+    first.rate.assign(10.0)
+    assert np.array_equal(slope(second.f), before)
+    assert not np.array_equal(slope(first.f), before)
     op = loaded.f.concrete_functions[0].graph.nodes[0].op
     with pytest.raises(TypeError, match="saving the module"):
         pickle.dumps(op)
