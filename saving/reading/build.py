@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule
-from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
+from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -97,7 +96,7 @@ def build(contents: Contents, lazy: bool = False) -> Built:
             read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
     reader.read_rules(
-        [parse(contents.text(take(record, "dataset", str, "rules"))) for record in contents.rules]
+        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules]
     )
     functions = [
         _function(contents, reader, record, i) for i, record in enumerate(contents.functions)
@@ -123,6 +122,7 @@ def build(contents: Contents, lazy: bool = False) -> Built:
                 vars(module)[name] = function(number)
         if "frozen" in record:
             _freeze(module, take(record, "frozen", list, where), variables, where)
+    contents.check_uses()
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -175,7 +175,7 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, whose arrays are read together, or each when it is first used."""
-    places = []
+    held: list[Any] = []
     for i, record in enumerate(contents.variables):
         where = f"variable {i}"
         shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
@@ -183,8 +183,8 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
         path = take(record, "dataset", str, where)
         if contents.declared(path) != (dtype.name, shape):
             raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
-        places.append(Pending(partial(contents.array, path), shape, dtype))
-    held: Sequence[Any] = places
+        if lazy:
+            held.append(Pending(contents.pending(path), shape, dtype))
     if not lazy:
         paths = [record["dataset"] for record in contents.variables]
         arrays = contents.arrays(paths)
@@ -216,7 +216,7 @@ def streams_as_saved(contents: Contents, built: Built) -> Iterator[None]:
     with frozen_state(built.variables):
         for variable, record in zip(built.variables, contents.variables, strict=True):
             if record.get("stream") == "shared":
-                variable.assign(contents.array(record["dataset"]))
+                variable.assign(contents.array(record["dataset"], again=True))
         yield
 
 
@@ -227,7 +227,7 @@ def _function(contents: Contents, reader: GraphReader, record: Any, index: int) 
     concrete: list[ConcreteFunction] = []
     for trace in take(record, "traces", list, where):
         path = take(trace, "dataset", str, where)
-        concrete.append(reader.function(parse(contents.text(path)), f"{where} ({path})"))
+        concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
     return RestoredFunction(name, signature, concrete, sizes)
 
