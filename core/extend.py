@@ -50,7 +50,7 @@ from .base.sizes import (
 from .base.spec import TensorSpec, describe
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
-from .base.unknown import line_of, user_line
+from .base.unknown import line_of, user_line, warn_user
 from .batches.batched import (
     Batched,
     Shared,
@@ -72,6 +72,7 @@ from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.replay import replay
+from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
 from .module import (
     Module,
@@ -144,6 +145,7 @@ __all__ = [
     "Shape",
     "Shared",
     "Size",
+    "StoredRule",
     "Stream",
     "Symbol",
     "Tensor",
@@ -228,10 +230,12 @@ __all__ = [
     "structure",
     "to_numpy",
     "trace_branch",
+    "trace_rule",
     "tracing_into",
     "unsure",
     "user_line",
     "vmap",
+    "warn_user",
 ]
 
 publish(__name__)
