@@ -13,12 +13,13 @@ from ..container.file import SafeFile
 from ..errors import DamagedFile
 from ..reading.contents import open_contents
 from ..records.schema import take
+from .attributes import attribute_text, with_arrays
 from .difference import Change, Difference
 from .functions import FunctionRecord, TraceRecord
 from .inspection import array_text, inspection_of
 from .listing import listing
 from .statistics import distance
-from .tree import ModuleRecord, attribute_text
+from .tree import ModuleRecord
 from .views import Names, view
 from .words import counted, printable
 
@@ -95,6 +96,14 @@ class _Side:
             self._constants[dataset] = f"{short}#{content.hexdigest()[:16]}"
         return self._constants[dataset]
 
+    def leaves(self) -> dict[str, Any]:
+        """Return plain values by path, with the contents of arrays."""
+        with self._file:
+            return {
+                path: with_arrays(encoded, self.constant)
+                for path, encoded in self.found.tree.leaves.items()
+            }
+
     def listing(self, trace: TraceRecord) -> list[str]:
         """Return the lines of a trace's graph, with constants told apart by their content."""
         with self._file:
@@ -106,7 +115,8 @@ class _Side:
         """Return a trace's JSON without what may differ in files of the same graph."""
         with self._file:
             graph = self._graph(take(trace.record, "graph", dict, trace.name))
-        return graph, trace.record.get("results")
+        told_apart = ("name", "graph", "arguments")
+        return graph, {key: x for key, x in trace.record.items() if key not in told_apart}
 
     def _variable(self, number: Any) -> str:
         return Names(self._labels, self.constant).variable(number, "graph")[0]
@@ -201,7 +211,7 @@ def _required(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> list[Change]:
 
 def _modules(a: _Side, b: _Side) -> list[Change]:
     changes = []
-    leaves = [side.found.tree.leaves for side in (a, b)]
+    leaves = [side.leaves() for side in (a, b)]
     for path in dict.fromkeys([*a.modules, *b.modules]):
         records = [
             side.found.tree.modules[side.modules[path]] if path in side.modules else None
@@ -283,6 +293,8 @@ def _variables(a: _Side, b: _Side) -> Iterator[Change]:
         details = [f"{one.spec} -> {two.spec}"] if one.spec != two.spec else []
         if one.trainable != two.trainable:
             details.append("trainable now" if two.trainable else "not trainable any more")
+        if one.stream != two.stream:
+            details.append(f"stream {one.stream or 'absent'} -> {two.stream or 'absent'}")
         if one.name != two.name:
             details.append(f"name {one.name} -> {two.name}")
         far = None
@@ -313,6 +325,12 @@ def _functions(a: _Side, b: _Side) -> tuple[list[Change], list[Change]]:
             changes.append(Change(name, "changed", details))
         changes += _traces(a, b, one, two)
         gradients += _gradients(name, one, two)
+    # nodes refer to rules by number, so that those of one number are compared
+    rules = [{rule.place: rule for rule in side.found.rules} for side in (a, b)]
+    gradients += _named(*rules)
+    for name in rules[0]:
+        if name in rules[1]:
+            gradients += _traces(a, b, rules[0][name], rules[1][name])
     return changes, gradients
 
 
@@ -331,7 +349,7 @@ def _traces(a: _Side, b: _Side, one: FunctionRecord, two: FunctionRecord) -> Ite
 
 
 def _key(trace: TraceRecord) -> str:
-    return repr(trace.record.get("arguments"))
+    return repr(trace.record.get("arguments", trace.arguments))
 
 
 def _graph_change(a: _Side, b: _Side, name: str, was: TraceRecord, now: TraceRecord) -> Change:

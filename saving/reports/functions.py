@@ -14,7 +14,7 @@ from ..records.schema import take
 from .tree import ModuleRecord
 from .words import counted, printable, shown
 
-__all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of"]
+__all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of", "rules_of"]
 
 
 # How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
@@ -166,6 +166,37 @@ def _custom_gradients(nodes: list[Any]) -> list[str]:
         inside = f", with {', '.join(nested)} inside" if nested else ""
         labels.append(f"{label} (gradient of {counted(len(inner), 'node')}{inside})")
     return labels
+
+
+def rules_of(contents: Contents) -> list[FunctionRecord]:
+    """Return the gradient rules of ops that a file holds, each as a function ``rules.NUMBER``."""
+    found = []
+    for number, item in enumerate(contents.rules):
+        where = f"rule {number}"
+        dataset = take(item, "dataset", str, where)
+        record = contents.json(dataset)
+        op = printable(take(record, "op", str, where), 80)
+        nodes = take(take(record, "graph", dict, where), "nodes", list, where)
+        inputs = [_rule_input(x, where) for x in take(record, "inputs", list, where)]
+        trace = TraceRecord(
+            f"rules.{number}",
+            dataset,
+            [f"gradient of {op}", *inputs],
+            "",
+            len(nodes),
+            0,
+            "",
+            _custom_gradients(nodes),
+            record,
+        )
+        found.append(FunctionRecord([trace.name], trace.name, False, [], [trace]))
+    return found
+
+
+def _rule_input(item: Any, where: str) -> str:
+    if type(item) is dict and "scalar" in item:
+        return printable(shown(item["scalar"], where))
+    return printable(shown({"spec": item}, where))
 
 
 def find(functions: list[FunctionRecord], name: str) -> list[TraceRecord]:

@@ -13,7 +13,7 @@ from ..container.file import SafeFile
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import take
 from .drawing.svg import svg
-from .functions import FunctionRecord, find, functions_of
+from .functions import FunctionRecord, find, functions_of, rules_of
 from .listing import listing
 from .page.html import page
 from .statistics import Spread, spread
@@ -53,8 +53,8 @@ class Inspection:
     parts
         Bytes by what they are for: ``"variables"``, ``"graphs"``, ``"constants"``,
         ``"golden vectors"``, and ``"structure"`` for the rest.
-    tree, functions, requires
-        The records that tables and pages are made of.
+    tree, functions, requires, rules
+        The records that tables and pages are made of; rules are gradient rules of ops.
     spreads
         By variable, how its elements are spread; if that was asked for.
     constants
@@ -80,6 +80,7 @@ class Inspection:
     tree: Tree
     functions: list[FunctionRecord]
     requires: list[Requirement]
+    rules: list[FunctionRecord] = field(default_factory=list)
     spreads: list[Spread] = field(default_factory=list)
     constants: dict[str, str] = field(default_factory=dict)
 
@@ -100,7 +101,7 @@ class Inspection:
         -------
         str
             An object with the keys ``path``, ``format``, ``bytes``, ``parts``, ``modules``,
-            ``variables``, ``functions``, ``requires`` and ``history``.
+            ``variables``, ``functions``, ``rules``, ``requires`` and ``history``.
         """
         return strict_json(record_of(self))
 
@@ -123,7 +124,7 @@ class Inspection:
             If there is no such function.
         """
         blocks = []
-        for trace in find(self.functions, name):
+        for trace in find([*self.functions, *self.rules], name):
             lines = [f"{trace.name} ({', '.join(trace.arguments)})"]
             lines += listing(view_of(self, trace), indent="  ")
             blocks.append("\n".join([*lines, f"  results: {trace.results}"]))
@@ -155,7 +156,7 @@ class Inspection:
                     "results": trace.results,
                     "graph": view_of(self, trace).record(),
                 }
-                for trace in find(self.functions, name)
+                for trace in find([*self.functions, *self.rules], name)
             ]
         )
 
@@ -177,7 +178,7 @@ class Inspection:
         LookupError
             If there is no such function, or it has several traces and ``name`` says not which.
         """
-        found = find(self.functions, name)
+        found = find([*self.functions, *self.rules], name)
         if len(found) > 1:
             raise LookupError(
                 f"{found[0].name.rpartition('#')[0]} has {len(found)} traces; draw one of "
@@ -294,8 +295,8 @@ def inspection_of(
     """Return what an open file holds, with so many rows of its tree."""
     file = contents.file
     tree = tree_of(contents, most_rows)
-    functions = functions_of(contents, tree.modules)
-    parts = _parts(contents, tree.variables, functions)
+    functions, rules = functions_of(contents, tree.modules), rules_of(contents)
+    parts = _parts(contents, tree.variables, [*functions, *rules])
     spreads = []
     if statistics:
         spreads = [spread(contents.array(variable.dataset)) for variable in tree.variables]
@@ -308,8 +309,9 @@ def inspection_of(
         tree,
         functions,
         _requires(contents),
+        rules,
         spreads,
-        _short_constants(contents, functions, others),
+        _short_constants(contents, [*functions, *rules], others),
     )
 
 

@@ -32,6 +32,8 @@ def table(found: Inspection) -> str:
     """Return an inspection as text."""
     lines = [*_heading(found), "", "Modules", *(_row(found, row) for row in found.tree.rows)]
     lines += ["", "Functions", *_function_lines(found.functions)]
+    if found.rules:
+        lines += ["", "Gradient rules of ops", *_function_lines(found.rules)]
     lines += ["", "Plugins needed", *_plugin_lines(found.requires)]
     return "\n".join(lines)
 
@@ -53,6 +55,7 @@ def _row(found: Inspection, row: Row) -> str:
     if row.what == "variable" and row.number is not None:
         variable = found.tree.variables[row.number]
         trains = "" if variable.trainable else ", not trainable"
+        trains = ", a stream of random numbers" if variable.stream else trains
         kept = ", kept as " if variable.path.startswith("captured/") else ", the same as "
         kept = kept + variable.path if variable.path != row.path else ""
         return f"{indent}{name}{variable.spec}{trains}{kept}"
@@ -105,18 +108,13 @@ def record_of(found: Inspection) -> dict[str, Any]:
                 "shape": variable.shape,
                 "trainable": variable.trainable,
                 "bytes": variable.bytes,
+                **({"stream": variable.stream} if variable.stream else {}),
                 **({"spread": vars(found.spreads[i])} if found.spreads else {}),
             }
             for i, variable in enumerate(found.tree.variables)
         ],
-        "functions": [
-            {
-                "names": function.names,
-                "sizes": "seen" if function.seen_sizes else "open",
-                "traces": [_trace_record(trace) for trace in function.traces],
-            }
-            for function in found.functions
-        ],
+        "functions": [_function_record(function) for function in found.functions],
+        "rules": [_function_record(rule) for rule in found.rules],
         "requires": [vars(item) for item in found.requires],
         "history": found.tree.history,
     }
@@ -132,6 +130,14 @@ def _module_record(module: ModuleRecord) -> dict[str, Any]:
         "config": module.config,
         "values": module.values,
         "untraced": module.untraced,
+    }
+
+
+def _function_record(function: FunctionRecord) -> dict[str, Any]:
+    return {
+        "names": function.names,
+        "sizes": "seen" if function.seen_sizes else "open",
+        "traces": [_trace_record(trace) for trace in function.traces],
     }
 
 

@@ -10,6 +10,7 @@ from ...core.extend import describe
 from ..errors import DamagedFile
 from ..reading.contents import Contents
 from ..records.schema import check_dtype, check_shape, tagged, take, variable_label
+from .attributes import attribute_text, children, is_plain
 from .words import printable, shown
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "Row",
     "Tree",
     "VariableRecord",
-    "attribute_text",
     "tree_of",
 ]
 
@@ -49,7 +49,10 @@ class ModuleRecord:
 
 @dataclass
 class VariableRecord:
-    """A variable: its path in the tree, or where it is kept if the tree does not hold it."""
+    """A variable: its path in the tree, or where it is kept if the tree does not hold it.
+
+    ``stream`` says how a stream of random numbers was seeded; it is empty for other variables.
+    """
 
     path: str
     dataset: str
@@ -58,6 +61,7 @@ class VariableRecord:
     dtype: str
     trainable: bool
     bytes: int
+    stream: str = ""
 
     @property
     def spec(self) -> str:
@@ -150,6 +154,7 @@ def _variable(contents: Contents, record: Any, number: int) -> VariableRecord:
         check_dtype(take(record, "dtype", str, where), where).name,
         take(record, "trainable", bool, where),
         contents.file.sizes.get(dataset, 0),
+        printable(record["stream"]) if "stream" in record else "",
     )
 
 
@@ -184,15 +189,20 @@ class _Walk:
     def module(self, number: int, depth: int, level: int, path: str, name: str) -> Iterator[Row]:
         """Give the rows of a module; ``level`` counts the containers around it too."""
         if number in self.modules:
-            self.leaves[path] = {"module": self.modules[number].path}
+            self._keep(path, {"module": self.modules[number].path})
             yield Row(depth, path, name, "link", self.modules[number].path, number)
             return
         found = self.modules[number] = self.record(number, path)
         yield Row(depth, path, name, "module", "", number)
-        attributes = take(self._contents.modules[number], "attributes", dict, "module")
-        for key, encoded in attributes.items():
-            if found.known and _is_from_config(key, encoded, found.config):
-                continue
+        record = self._contents.modules[number]
+        extra = take(record, "extra", dict, "module") if "extra" in record else {}
+        kept = [
+            (key, encoded)
+            for key, encoded in take(record, "attributes", dict, "module").items()
+            # a known class has these from its configuration
+            if not (found.known and (key in extra or _is_from_config(key, encoded, found.config)))
+        ]
+        for key, encoded in [*kept, *extra.items()]:
             key = printable(key)
             inside = f"{path}/{key}" if path else key
             yield from self._attribute(found, encoded, depth + 1, level + 1, inside, key)
@@ -215,54 +225,30 @@ class _Walk:
             if type(content) is not int or not 0 <= content < len(self._contents.modules):
                 raise DamagedFile(f"module: no module {str(content)[:40]}")
             yield from self.module(content, depth, level, path, name)
-        elif not _is_plain(encoded):
-            items = content.items() if type(content) is dict else enumerate(content)
-            for key, item in items:
+        elif not is_plain(encoded):
+            for key, item in children(encoded) or []:
                 key = printable(key)
                 inside, label = f"{path}/{key}", f"{name}/{key}"
                 yield from self._attribute(owner, item, depth, level + 1, inside, label)
         else:
             text = printable(attribute_text(encoded))
             owner.values[name] = text
-            self.leaves[path] = encoded
+            self._keep(path, encoded)
             yield Row(depth, path, name, "value", text)
+
+    def _keep(self, path: str, encoded: Any) -> None:
+        self.leaves[f"{path}@{len(self.leaves)}" if path in self.leaves else path] = encoded
 
     def _variable(self, number: Any, path: str) -> int:
         if type(number) is not int or not 0 <= number < len(self._variables):
             raise DamagedFile(f"module: no variable {str(number)[:40]}")
         variable = self._variables[number]
         if number in self._named or variable.path.startswith("captured/"):
-            self.leaves[path] = {"variable": variable.path}
+            self._keep(path, {"variable": variable.path})
         else:
             variable.path = path
         self._named.add(number)
         return number
-
-
-def _is_plain(encoded: Any) -> bool:
-    """Return whether an attribute holds neither variables nor modules."""
-    if type(encoded) is not dict or len(encoded) != 1:
-        return True
-    ((tag, content),) = encoded.items()
-    if tag in ("list", "tuple") and type(content) is list:
-        return all(map(_is_plain, content))
-    if tag == "dict" and type(content) is dict:
-        return all(map(_is_plain, content.values()))
-    return tag not in ("variable", "module")
-
-
-def attribute_text(encoded: Any) -> str:
-    """Return an attribute without variables and modules as Python would print it."""
-    if encoded is None:
-        return "..."
-    tag, content = tagged(encoded, "module")
-    if tag in ("list", "tuple") and type(content) is list:
-        left, right = ("[", "]") if tag == "list" else ("(", ")")
-        return f"{left}{', '.join(map(attribute_text, content))}{right}"
-    if tag == "dict" and type(content) is dict:
-        items = [f"{key}: {attribute_text(item)}" for key, item in content.items()]
-        return "{" + ", ".join(items) + "}"
-    return shown(content if tag == "value" else encoded, "module")
 
 
 def _is_from_config(key: str, encoded: Any, config: dict[str, str]) -> bool:

@@ -187,7 +187,11 @@ def _op(item: Any, inputs: list[int | str], first: int, names: Names, where: str
             params[name] = printable(shown(value, where, witnesses))
     outputs = [_spec(x, where) for x in take(item, "outputs", list, where)]
     label = printable(take(item, "op", str, where), 80)
-    return Step("op", label, inputs, (kept, count), params, first, outputs, graphs)
+    note = ""
+    if "rule" in item:
+        number = take(item, "rule", (int, type(None)), where)
+        note = "its gradient rule was left out" if number is None else f"gradient: rules.{number}"
+    return Step("op", label, inputs, (kept, count), params, first, outputs, graphs, note)
 
 
 def _custom(

@@ -226,11 +226,11 @@ def _functions(found: Inspection) -> str:
     if not found.functions:
         return '<p class="dim">The file holds variables alone.</p>'
     cards, drawn = [], 0
-    for function in found.functions[:_FUNCTIONS]:
+    for function in [*found.functions, *found.rules][:_FUNCTIONS]:
         drawn_here = min(len(function.traces), _TRACES)
         cards.append(_function(found, function, drawn < _GRAPHS))
         drawn += drawn_here
-    more = len(found.functions) - _FUNCTIONS
+    more = len(found.functions) + len(found.rules) - _FUNCTIONS
     if more > 0:
         cards.append(f'<p class="dim">and {counted(more, "function")} more</p>')
     return "".join(cards)
