@@ -127,7 +127,8 @@ class Inspection:
         for trace in find([*self.functions, *self.rules], name):
             lines = [f"{trace.name} ({', '.join(trace.arguments)})"]
             lines += listing(view_of(self, trace), indent="  ")
-            blocks.append("\n".join([*lines, f"  results: {trace.results}"]))
+            lines += [f"  results: {trace.results}"] if trace.results else []
+            blocks.append("\n".join(lines))
         return "\n\n".join(blocks)
 
     def graph_json(self, name: str) -> str:

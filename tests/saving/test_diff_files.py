@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from odd_modules import with_rules
 from rewriting import Draft, rewritten
 
 import gradtape as gt
@@ -265,3 +266,60 @@ def test_long_graphs_are_compared_without_a_line_by_line_search(tmp_path: Path) 
     found = files(tmp_path, Long(1.0), Long(2.0))
     assert "too long for a line by line diff" in found.table()
     assert not gt.saving.diff(tmp_path / "a.h5", tmp_path / "a.h5")
+
+
+class Odd(gt.Module):
+    """Values that files hold beside plain ones, and an op whose gradient rule was replaced."""
+
+    def __init__(self, last: float = 1.0, tag: str = "a") -> None:
+        super().__init__()
+        self.array = np.append(np.zeros(500), last)
+        self.table = {1: {2, 3}, (None, 2): [np.float32(0.5), range(3)]}
+        self.dense = gt.layers.Dense(1, kernel_initializer="zeros")
+        self.dense(np.ones((1, 2), "float32"))
+        self.dense.tag = tag
+
+    @gt.function(input_signature=[gt.TensorSpec([None])])
+    def run(self, x: Any) -> Any:
+        return gt.exp(x)
+
+
+def triple(g: Any, x: Any) -> Any:
+    return g * gt.exp(x) * 3.0
+
+
+def double(g: Any, x: Any) -> Any:
+    return g * gt.exp(x) * 2.0
+
+
+def saved_with(rule: Callable[..., Any], path: Path) -> None:
+    with with_rules({"exp": rule}):
+        gt.save(Odd(), path, golden=False)
+
+
+def test_arrays_sets_and_values_on_layers_are_compared_by_content(tmp_path: Path) -> None:
+    assert not files(tmp_path, Odd(), Odd())
+    found = files(tmp_path, Odd(), Odd(last=2.0, tag="b"))
+    assert [change.what for change in found.modules] == ["array", "dense/tag"]
+    table = gt.saving.inspect_text(tmp_path / "a.h5")
+    assert "table = {1: {2, 3}, (None, 2): [" in table
+    assert "tag = 'a'" in table
+
+
+def test_gradient_rules_of_ops_are_shown_and_compared(tmp_path: Path) -> None:
+    gt.save(Odd(), tmp_path / "own.h5", golden=False)
+    saved_with(triple, tmp_path / "a.h5")
+    saved_with(triple, tmp_path / "same.h5")
+    saved_with(double, tmp_path / "b.h5")
+    found = gt.saving.inspect(tmp_path / "a.h5")
+    assert "Gradient rules of ops\n  rules.0\n    (gradient of exp, float32[" in found.table()
+    assert "(gradient: rules.0)" in found.graph_text("odd.run")
+    assert "3.0" in found.graph_text("rules.0")
+    assert "<svg" in found.graph_svg("rules.0")
+    assert "gradient of exp" in found.html()
+    assert not gt.saving.diff(tmp_path / "a.h5", tmp_path / "same.h5")
+    changed = gt.saving.diff(tmp_path / "a.h5", tmp_path / "b.h5")
+    assert groups(changed) == {"custom_gradients"}
+    assert any("3.0" in line for line in changed.custom_gradients[0].lines)
+    left = gt.saving.diff(tmp_path / "own.h5", tmp_path / "a.h5")
+    assert {"functions", "custom_gradients"} <= groups(left)
