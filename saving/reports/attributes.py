@@ -48,8 +48,8 @@ def attribute_text(encoded: Any) -> str:
     if inside is None:
         return shown(content if tag == "value" else encoded, "module")
     if tag in _BRACKETS:
-        left, right = _BRACKETS[tag]
-        return f"{left}{', '.join(attribute_text(item) for _, item in inside)}{right}"
+        text = ", ".join(attribute_text(item) for _, item in inside)
+        return f"{_BRACKETS[tag][0]}{text}{_BRACKETS[tag][1]}"
     items = [f"{printable(key)}: {attribute_text(item)}" for key, item in inside]
     return "{" + ", ".join(items) + "}"
 
