@@ -60,6 +60,9 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     (5, 2)
     """
 
+    # the layers of PyTorch's have no name but their number
+    names_elsewhere = {"pytorch": {"layers": ("", None)}}
+
     layers: list[Any]
 
     def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:
@@ -83,6 +86,11 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def built(self) -> bool:
         """Whether every layer is built."""
         return all(getattr(layer, "built", True) for layer in self.layers)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
 
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""
