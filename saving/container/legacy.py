@@ -14,13 +14,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from .. import errors
 from ..errors import DamagedFile, LoadError, UnsafeFile
 from .source import Source
 
-__all__ = ["convert", "converted"]
+__all__ = ["convert", "converted", "within_limits"]
 
 # For the start of Python and its libraries; then for reading and writing.
 _SECONDS, _BYTES_PER_SECOND = 60, 20 * 2**20
@@ -28,15 +29,23 @@ _SECONDS, _BYTES_PER_SECOND = 60, 20 * 2**20
 _MEMORY = 4 * 2**30
 _FAILED = 3
 _CODE = """
-import json, sys
+import importlib, json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from gradtape.saving.container.legacy import convert
-convert(*sys.argv[2:])
+importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
 """
 
 
-def converted(source: Source, max_bytes: int) -> Source:
+def converted(source: Source, max_bytes: int, converter: str = __name__) -> Source:
     """Return a file of format 1 as one in the container of format 2.
+
+    Parameters
+    ----------
+    source
+        The file.
+    max_bytes
+        The most that its datasets may claim together.
+    converter
+        The module whose ``convert`` the other process runs; another one reads other files.
 
     Raises
     ------
@@ -49,7 +58,7 @@ def converted(source: Source, max_bytes: int) -> Source:
         # the bytes that are open here, whatever the path leads to by now
         source.copy_to(original)
         size = min(max_bytes, source.size * 1100)
-        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
+        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path), converter]
         command += [original, target, str(max_bytes), str(_MEMORY + 3 * size)]
         try:
             done = subprocess.run(
@@ -104,18 +113,41 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
     memory
         How much address space the process may take, where the system can limit it.
     """
-    _limit(int(memory))
+    within_limits(_convert, original, target, max_bytes, memory)
+
+
+def _convert(original: str, target: str, max_bytes: int) -> None:
     from .hdf5 import Hdf5File
     from .write import write
 
+    with Hdf5File(original, max_bytes) as file:
+        names = ["format", "format_version", "manifest_sha256"]
+        attributes = {name: file.attribute(name) for name in names}
+        file.check()
+        texts = {path: file.text(path) for path in file.texts}
+        arrays = {path: file.array(path) for path in file.sizes if path not in texts}
+        write(target, attributes, texts, arrays)
+
+
+def within_limits(
+    action: Callable[[str, str, int], None],
+    original: str,
+    target: str,
+    max_bytes: str,
+    memory: str,
+) -> None:
+    """Run a conversion in the other process, and tell the first one what went wrong.
+
+    Parameters
+    ----------
+    action
+        What reads ``original`` and writes ``target``, for arrays of ``max_bytes`` at most.
+    original, target, max_bytes, memory
+        The arguments of :func:`convert`.
+    """
+    _limit(int(memory))
     try:
-        with Hdf5File(original, int(max_bytes)) as file:
-            names = ["format", "format_version", "manifest_sha256"]
-            attributes = {name: file.attribute(name) for name in names}
-            file.check()
-            texts = {path: file.text(path) for path in file.texts}
-            arrays = {path: file.array(path) for path in file.sizes if path not in texts}
-            write(target, attributes, texts, arrays)
+        action(original, target, int(max_bytes))
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")
         print(json.dumps([type(error).__name__, message]))
