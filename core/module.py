@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import inspect
 import re
@@ -16,6 +17,7 @@ from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
 from .base.sizes import blunt, unsure
 from .base.spec import TensorSpec
+from .base.table import public
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import Function
@@ -252,6 +254,108 @@ class Module:
             for variable, array in moved:  # all or nothing
                 variable.set_array(array)
         return self
+
+    def load_weights(
+        self,
+        path: Any,
+        *,
+        mapping: Any = None,
+        layout: str | None = None,
+        strict: bool = True,
+        max_bytes: int | None = None,
+    ) -> Any:
+        """Load weights from a file into the variables; see :func:`gradtape.load_weights`.
+
+        Parameters
+        ----------
+        path, mapping, layout, strict, max_bytes
+            As there.
+
+        Returns
+        -------
+        WeightsReport
+            What became of each array and variable.
+        """
+        return public("load_weights")(
+            path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
+        )
+
+    def save_weights(self, path: Any, *, layout: str = "gradtape") -> None:
+        """Save the variables, without functions; see :func:`gradtape.save_weights`.
+
+        Parameters
+        ----------
+        path, layout
+            As there.
+        """
+        public("save_weights")(self, path, layout=layout)
+
+    def freeze(self, *patterns: str) -> tuple[str, ...]:
+        """Keep parts of the module from training, chosen by their names.
+
+        Parameters
+        ----------
+        patterns
+            Paths of modules inside, as :meth:`named_leaves` gives them, in which ``*`` stands for
+            any text, ``?`` for a character and ``[0-3]`` for one of some; a part is frozen with all
+            that is in it. Without any, the whole module.
+
+        Returns
+        -------
+        tuple of str
+            The paths that matched; ``""`` is the module itself.
+
+        Raises
+        ------
+        ValueError
+            If a pattern matches no module; nothing is frozen then.
+
+        Examples
+        --------
+        >>> model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(1)])
+        >>> model.freeze("layers/0")
+        ('layers/0',)
+        >>> model.layers[0].trainable, model.trainable
+        (False, True)
+        """
+        return self._set_trainable(patterns, False)
+
+    def unfreeze(self, *patterns: str) -> tuple[str, ...]:
+        """Let parts of the module train again, what trained before; see :meth:`freeze`.
+
+        Parameters
+        ----------
+        patterns
+            As there.
+
+        Returns
+        -------
+        tuple of str
+            The paths that matched.
+
+        Raises
+        ------
+        ValueError
+            If a pattern matches no module; nothing changes then.
+        """
+        return self._set_trainable(patterns, True)
+
+    def _set_trainable(self, patterns: tuple[str, ...], value: bool) -> tuple[str, ...]:
+        parts = {path: leaf for path, leaf in self.named_leaves() if isinstance(leaf, Module)}
+        matched = {} if patterns else {"": self}
+        for pattern in patterns:
+            found = {path: x for path, x in parts.items() if fnmatch.fnmatchcase(path, pattern)}
+            if not found:
+                variables = fnmatch.filter(self.named_variables, pattern)
+                instead = f"; {variables[0]!r} is a variable: set its trainable" if variables else ""
+                raise ValueError(
+                    f"module {self.name!r}: {pattern!r} matches none of the modules in it: "
+                    f"{', '.join(parts) or 'there are none'}{instead}"
+                )
+            matched |= found
+        for module in matched.values():
+            module.trainable = value
+        return tuple(matched)
 
     def summary(self) -> str:
         """Return a table of the layers: name, output shape, number of parameters.

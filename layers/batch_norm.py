@@ -79,7 +79,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             "beta": ("bias", None),
             "moving_mean": ("running_mean", None),
             "moving_variance": ("running_var", None),
-        }
+        },
+        "keras": {"": ("batch_normalization", None)},
     }
     defaults_elsewhere = {"pytorch": {"epsilon": 1e-5}}
 

@@ -71,7 +71,8 @@ class Layer(Module):
     """
 
     #: What other frameworks call an attribute, and the order in which its axes there give ours:
-    #: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. For :func:`gradtape.load_weights`.
+    #: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. For :func:`gradtape.load_weights`. To Keras,
+    #: which numbers weights, only the class has a name: ``{"keras": {"": ("layer", None)}}``.
     names_elsewhere: ClassVar[Mapping[str, Mapping[str, tuple[str, tuple[int, ...] | None]]]] = {}
     #: Settings that files of weights do not hold and whose defaults differ there.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
@@ -244,7 +245,8 @@ class Layer(Module):
                     self.build(shapes)
             waiting = state.pop(_WAITING, None)
             if waiting is not None:
-                waiting(self)
+                with init_scope():
+                    waiting(self)
         except BaseException:
             for attribute in set(state) - set(before):
                 del state[attribute]

@@ -16,6 +16,9 @@ from .errors import (
 from .reading.build import load
 from .reports.inspection import inspect_text
 from .reports.verify import Report, verify
+from .weights.load import load_weights, read_weights
+from .weights.report import WeightsMismatch, WeightsReport
+from .weights.save import save_weights
 from .writing.save import save
 
 __all__ = [
@@ -30,9 +33,14 @@ __all__ = [
     "SaveError",
     "UnsafeFile",
     "UntraceableGradient",
+    "WeightsMismatch",
+    "WeightsReport",
     "inspect_text",
     "load",
+    "load_weights",
+    "read_weights",
     "save",
+    "save_weights",
     "verify",
 ]
 
