@@ -116,6 +116,8 @@ class Names:
         if id(module) in above:
             return
         above |= {id(module)}
+        if self._layout == "keras" and path[0]:  # old files have the names of layers
+            spellings = {module.name: 3, **spellings}
         declared = _declared(module, self._layout)
         leaves = list(module.own_leaves())
         numbers = _numbers(module, leaves) if self._layout == "keras" else {}
@@ -129,8 +131,6 @@ class Names:
                 further = {f"vars/{i}": 1} if self._layout == "keras" else {}
                 key = (id(module), name)
                 self._note(key, module, None, (name, declared, further), path, spellings)
-        if self._layout == "keras" and path[0]:  # old files have the names of layers
-            spellings = {module.name: 3, **spellings}
         for i, leaf in leaves:
             head, _, tail = i.partition("/")
             further = dict(numbers.get(id(leaf), {}))
