@@ -34,6 +34,8 @@ class Item:
         How many bytes of the file it takes.
     offset
         Where they begin.
+
+    If it is compressed, an index stands before its bytes.
     """
 
     path: str
@@ -47,6 +49,11 @@ class Item:
     def kind(self) -> str:
         """What digests call its dtype."""
         return self.dtype or "text"
+
+    @property
+    def index(self) -> int:
+        """Where the index of its chunk is, if it is compressed."""
+        return max(0, self.offset - p.aligned(p.index_size(len(self.shape))))
 
     @property
     def size(self) -> int:
@@ -166,10 +173,10 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
         if name in group.children:
             raise SaveError(f"{item.path}: there are two of this name")
         group.children[name] = item
-    for item in objects:
-        if isinstance(item, _Group):
-            objects += item.children.values()
-            _check_group(item)
+    for found in objects:  # it grows
+        if isinstance(found, _Group):
+            objects += found.children.values()
+            _check_group(found)
     if len(objects) > p.MAX_OBJECTS:
         raise SaveError(
             f"{len(objects):,} groups and datasets are more than a file may hold "
@@ -223,8 +230,7 @@ def _dataset(item: Item) -> list[bytes]:
         messages.append(_message(p.LAYOUT, b"\x03\x01" + struct.pack("<QQ", address, item.stored)))
         return messages
     itemsize = np.dtype(item.dtype).itemsize
-    chunk = p.one_chunk(item.shape, itemsize) + struct.pack("<BQIQ", 1, item.stored, 0, address)
     messages.append(_message(p.FILL, p.FILL_CHUNKED))
     messages.append(_message(p.FILTERS, p.pipeline(itemsize, item.level)))
-    messages.append(_message(p.LAYOUT, chunk))
+    messages.append(_message(p.LAYOUT, p.one_chunk(item.shape, itemsize, item.index)))
     return messages

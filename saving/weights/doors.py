@@ -24,6 +24,8 @@ _TORCH = (
     "is a pickle, which may hold code and is never read; where PyTorch is and the file is trusted: "
     'safetensors.torch.save_file(torch.load("model.pt", weights_only=True), "model.safetensors")'
 )
+# How many further names are made of modules that are in several places of a file.
+_MAX_SHARED = 1000
 _NUMPY = "is a file of NumPy; pass the arrays: gt.load_weights(dict(numpy.load(...)), model)"
 
 
@@ -109,8 +111,9 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
 def _paths(contents: Contents) -> dict[int, list[str]]:
     """Return the paths of variables in a file's tree, by number; each module is met once."""
     found: dict[int, list[str]] = {}
-    seen = {0}
+    seen = {0: ""}
     queue = [("", 0)]
+    again: list[tuple[str, str]] = []
     while queue:
         prefix, number = queue.pop(0)
         where = f"{contents.file.path}: module {number}"
@@ -122,8 +125,19 @@ def _paths(contents: Contents) -> dict[int, list[str]]:
             if kind == "variable":
                 found.setdefault(item, []).append(prefix + path)
             elif item not in seen:
-                seen.add(item)
-                queue.append((f"{prefix}{path}/", item))
+                seen[item] = f"{prefix}{path}/"
+                queue.append((seen[item], item))
+            else:
+                again.append((f"{prefix}{path}/", seen[item]))
+    # a module that is in two places: its variables have a name in each
+    count = 0
+    for other, first in again[:_MAX_SHARED]:
+        for names in found.values():
+            below = [name for name in names if first and name.startswith(first)]
+            names += [other + name[len(first) :] for name in below]
+            count += len(below)
+        if count > _MAX_SHARED:
+            break
     return found
 
 
