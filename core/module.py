@@ -347,7 +347,9 @@ class Module:
             found = {path: x for path, x in parts.items() if fnmatch.fnmatchcase(path, pattern)}
             if not found:
                 variables = fnmatch.filter(self.named_variables, pattern)
-                instead = f"; {variables[0]!r} is a variable: set its trainable" if variables else ""
+                instead = (
+                    f"; {variables[0]!r} is a variable: set its trainable" if variables else ""
+                )
                 raise ValueError(
                     f"module {self.name!r}: {pattern!r} matches none of the modules in it: "
                     f"{', '.join(parts) or 'there are none'}{instead}"

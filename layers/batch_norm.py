@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
-from .layer import Layer
+from .layer import Elsewhere, Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 
@@ -73,7 +73,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     0.02
     """
 
-    names_elsewhere = {
+    names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {
             "gamma": ("weight", None),
             "beta": ("bias", None),
@@ -82,7 +82,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         },
         "keras": {"": ("batch_normalization", None)},
     }
-    defaults_elsewhere = {"pytorch": {"epsilon": 1e-5}}
+    defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
 
     gamma: Variable | None = None
     beta: Variable | None = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.extend import Variable, known_size, ops, sizes_differ
 from . import activations, initializers
-from .layer import Layer
+from .layer import Elsewhere, Layer
 
 __all__ = ["Dense"]
 
@@ -56,7 +56,9 @@ class Dense(Layer, saved_as="layers.Dense"):
     (2, 3)
     """
 
-    names_elsewhere = {"pytorch": {"kernel": ("weight", (1, 0)), "bias": ("bias", None)}}
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"kernel": ("weight", (1, 0)), "bias": ("bias", None)}
+    }
 
     kernel: Variable
     bias: Variable | None = None

@@ -37,6 +37,10 @@ _BUILT = "_gradtape_built"
 _WAITING = "_gradtape_waiting"
 
 
+#: By framework: by attribute, its name there and the order of axes.
+Elsewhere = Mapping[str, Mapping[str, tuple[str, tuple[int, ...] | None]]]
+
+
 class Layer(Module):
     """Base class of layers.
 
@@ -73,7 +77,7 @@ class Layer(Module):
     #: What other frameworks call an attribute, and the order in which its axes there give ours:
     #: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. For :func:`gradtape.load_weights`. To Keras,
     #: which numbers weights, only the class has a name: ``{"keras": {"": ("layer", None)}}``.
-    names_elsewhere: ClassVar[Mapping[str, Mapping[str, tuple[str, tuple[int, ...] | None]]]] = {}
+    names_elsewhere: ClassVar[Elsewhere] = {}
     #: Settings that files of weights do not hold and whose defaults differ there.
     defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 

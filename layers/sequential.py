@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.extend import Module
-from .layer import Layer
+from .layer import Elsewhere, Layer
 from .simple import Activation
 
 __all__ = ["Sequential"]
@@ -61,7 +61,7 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     """
 
     # the layers of PyTorch's have no name but their number
-    names_elsewhere = {"pytorch": {"layers": ("", None)}}
+    names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 
     layers: list[Any]
 

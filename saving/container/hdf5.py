@@ -112,7 +112,7 @@ class Hdf5File:
             for name in group:
                 text = name.decode("utf-8", "replace")
                 if not self.segment.match(text):
-                    raise UnsafeFile(f"{prefix or '/'}: a link is called {ascii(text[:60])}")
+                    raise UnsafeFile(f"{prefix or '/'}: a link is called {text[:60]!a}")
                 path = f"{prefix}/{text}"
                 if group.links.get_info(name).type != h5l.TYPE_HARD:
                     raise UnsafeFile(f"{path} is a soft, external or user-defined link")
@@ -143,8 +143,9 @@ class Hdf5File:
     def checked_dtype(self, dataset: h5d.DatasetID, path: str) -> np.dtype[Any]:
         """Return the dtype if it is one that files hold.
 
-        HDF5 has neither booleans nor complex numbers: an enumeration of FALSE and TRUE and a compound
-        of two equal floats, r and i, stand for them. No other enumeration or compound is read.
+        HDF5 has neither booleans nor complex numbers: an enumeration of FALSE and TRUE and a
+        compound of two equal floats, r and i, stand for them. No other enumeration or compound is
+        read.
         """
         kind = dataset.get_type().get_class()
         if kind in _CLASSES:
@@ -251,4 +252,3 @@ def _checked_size(dataset: h5d.DatasetID, path: str, dtype: np.dtype[Any]) -> in
     if size > stored * limit:
         raise UnsafeFile(f"{path} claims {size:,} bytes but stores {stored:,}")
     return size
-

@@ -61,11 +61,12 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
 
 
 def _open_hdf5(path: str | os.PathLike[str], file: Source, max_bytes: int) -> Arrays:
-    try:
+    # gradtape writes this version of the superblock, and other programs hardly ever
+    ours = file.size > 8 and file.read(8, 1) == b"\x02"
+    arrays = None if ours else open_keras(file, max_bytes)
+    if arrays is None:
         arrays = _open_gradtape(path, max_bytes)
-    except NotAGradtapeFile:  # whoever wrote it, it was not gradtape
-        return open_keras(file, max_bytes)
-    file.close()
+        file.close()
     return arrays
 
 
@@ -75,9 +76,10 @@ def _open_archive(file: Source, max_bytes: int) -> Arrays:
         raise UnsafeFile(f"{file.path} {_TORCH}")
     if kind == "numpy":
         raise LoadError(f"{file.path} {_NUMPY}")
-    if kind != "keras":
-        raise LoadError(f"{file.path}: a zip archive without Keras' model.weights.h5 in it")
-    return open_keras(file, max_bytes)
+    arrays = open_keras(file, max_bytes) if kind == "keras" else None
+    if arrays is None:
+        raise LoadError(f"{file.path}: a zip archive without weights of Keras in it")
+    return arrays
 
 
 # -- files of gradtape -----------------------------------------------------------------------------
@@ -99,7 +101,7 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             name = own if own in names else names[0]
             dtype, shape = contents.declared(dataset)
             said = check_shape(take(record, "shape", list, where), where, known=True)
-            if (check_dtype(take(record, "dtype", str, where), where), said) != (dtype, shape):
+            if (take(record, "dtype", str, where), said) != (dtype, shape):
                 raise DamagedFile(f"{where} is declared otherwise than its dataset")
             read = partial(contents.array, dataset)
             entries[name] = Entry(shape, check_dtype(dtype, where), read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from h5py import h5t
 
 from ..container.hdf5 import Hdf5File
-from ..errors import UnsafeFile
+from ..errors import LoadError, UnsafeFile
+from ..records.schema import FORMAT
 from .tensors import KINDS
 
 __all__ = ["arrays_of"]
@@ -19,9 +21,12 @@ __all__ = ["arrays_of"]
 _OPAQUE = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 
 
-def arrays_of(path: str, max_bytes: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Return all arrays of a file by path, without its texts."""
+def arrays_of(path: str, max_bytes: int) -> dict[str, np.ndarray[Any, Any]] | None:
+    """Return all arrays of a file by path, without its texts; None if it is one of gradtape."""
     with _ForeignFile(path, max_bytes) as file:
+        with contextlib.suppress(LoadError):
+            if file.attribute("format") == FORMAT:
+                return None
         file.check()
         names = [name for name in file.sizes if name not in file.texts]
         return {name.lstrip("/"): file.array(name) for name in names}
@@ -46,7 +51,8 @@ class _ForeignFile(Hdf5File):
             return super().array(path)
         name = h5py.Dataset(dataset).attrs.get("dtype", "")
         kind = KINDS.get(_OPAQUE.get(str(name), ""))
-        if kind is None or kind.convert is None or np.dtype(kind.stored).itemsize != dataset.dtype.itemsize:
+        size = dataset.dtype.itemsize
+        if kind is None or kind.convert is None or np.dtype(kind.stored).itemsize != size:
             raise UnsafeFile(f"{path} has the opaque type {str(name)[:40]!r}, which is not read")
         found = np.empty(dataset.shape, dataset.dtype)
         if found.size:

@@ -13,8 +13,6 @@ import shutil
 import zipfile
 from typing import Any
 
-import numpy as np
-
 from ..container.legacy import converted, within_limits
 from ..container.source import Source
 from ..errors import DamagedFile, UnsafeFile
@@ -34,13 +32,16 @@ _NO_WEIGHTS = (
 )
 
 
-def open_keras(file: Source, max_bytes: int) -> Arrays:
-    """Return the weights of a file of Keras."""
+def open_keras(file: Source, max_bytes: int) -> Arrays | None:
+    """Return the weights of a file of Keras; None if gradtape wrote it, in format 1."""
     try:
         plain = converted(file, max_bytes, __name__)
     except (DamagedFile, UnsafeFile) as error:
         raise type(error)(f"{file.path}: {error}") from None
     found = open_tensors(plain, max_bytes)
+    if found.layout == "gradtape":
+        found.close()
+        return None
     names = _short(list(found.entries))
     entries: dict[str, Entry] = {}
     for name, entry in found.entries.items():
@@ -148,7 +149,8 @@ def _convert(original: str, target: str, max_bytes: int) -> None:
         original = _unpacked(original, max_bytes)
     from .hdf5 import arrays_of  # the HDF5 library is for this process alone
 
-    write_tensors(target, arrays_of(original, max_bytes), {"format": "keras"})
+    arrays = arrays_of(original, max_bytes)
+    write_tensors(target, arrays or {}, {"format": "gradtape" if arrays is None else "keras"})
 
 
 def _unpacked(original: str, max_bytes: int) -> str:
@@ -165,6 +167,12 @@ def _unpacked(original: str, max_bytes: int) -> str:
             with archive.open(found[0]) as packed, open(path, "xb") as plain:
                 # zipfile reads no more than the size that it was told, and compares the checksum
                 shutil.copyfileobj(packed, plain, 2**20)
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        except (
+            zipfile.BadZipFile,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+            ValueError,
+        ) as error:
             raise DamagedFile(f"{_WEIGHTS} cannot be unpacked ({error})") from None
     return path

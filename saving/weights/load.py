@@ -88,8 +88,8 @@ def load_weights(
     Notes
     -----
     Values are converted to the dtype of the variable within a kind of numbers, as
-    :meth:`Variable.assign` does; a number that becomes infinite is an error. Whether variables train
-    is left as it is, and so are optimizers that are no part of ``model``.
+    :meth:`Variable.assign` does; a number that becomes infinite is an error. Whether variables
+    train is left as it is, and so are optimizers that are no part of ``model``.
 
     Examples
     --------

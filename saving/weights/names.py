@@ -75,7 +75,7 @@ class Names:
         self._paths[id(model)] = ""
         self._walk(model, ("", ""), {"": 0}, frozenset())
         order = {id(leaf): i for i, (_, leaf) in enumerate(model.named_leaves())}
-        
+
         def place(slot: Slot) -> int:
             return order.get(id(slot.module if slot.variable is None else slot.variable), 0)
 
@@ -118,46 +118,48 @@ class Names:
         above |= {id(module)}
         if self._layout == "keras" and path[0]:  # old files have the names of layers
             spellings = {module.name: 3, **spellings}
+        if is_unbuilt(module):
+            self._note_unbuilt(module, path, spellings)
         declared = _declared(module, self._layout)
         leaves = list(module.own_leaves())
         numbers = _numbers(module, leaves) if self._layout == "keras" else {}
-        if is_unbuilt(module):
-            own = getattr(module, "weight_names", None)
-            if own is None:
-                canonical = self._paths[id(module)]
-                self.waiting[canonical] = module
-                self._prefixes.update(dict.fromkeys(spellings, module))
-            for i, name in enumerate(own or ()):
-                further = {f"vars/{i}": 1} if self._layout == "keras" else {}
-                key = (id(module), name)
-                self._note(key, module, None, (name, declared, further), path, spellings)
-        for i, leaf in leaves:
-            head, _, tail = i.partition("/")
-            further = dict(numbers.get(id(leaf), {}))
+        for name, leaf in leaves:
+            further = numbers.get(id(leaf), {})
             if isinstance(leaf, Variable):
-                self._note(id(leaf), module, leaf, (i, declared, further), path, spellings)
+                self._note(id(leaf), module, leaf, (name, further), path, spellings)
                 continue
-            elsewhere = _joined(declared[head][0], tail) if head in declared else i
-            further.setdefault(elsewhere, 1)
-            below = {_joined(p, i): rank for p, rank in spellings.items()}
-            for spelling, rank in further.items():
-                for p, before in spellings.items():
-                    below.setdefault(_joined(p, spelling), max(before, rank))
-            both = _joined(path[0], i), _joined(path[1], elsewhere)
+            head, _, tail = name.partition("/")
+            elsewhere = _joined(declared[head][0], tail) if head in declared else name
+            below = {_joined(prefix, name): rank for prefix, rank in spellings.items()}
+            for spelling, rank in {elsewhere: 1, **further}.items():
+                for prefix, before in spellings.items():
+                    below.setdefault(_joined(prefix, spelling), max(before, rank))
+            both = _joined(path[0], name), _joined(path[1], elsewhere)
             self._walk(leaf, both, below, above)
+
+    def _note_unbuilt(
+        self, layer: Module, path: tuple[str, str], spellings: dict[str, int]
+    ) -> None:
+        names: tuple[str, ...] | None = getattr(layer, "weight_names", None)
+        if names is None:
+            self.waiting[self._paths[id(layer)]] = layer
+            self._prefixes.update(dict.fromkeys(spellings, layer))
+        for i, name in enumerate(names or ()):
+            further = {f"vars/{i}": 1} if self._layout == "keras" else {}
+            self._note((id(layer), name), layer, None, (name, further), path, spellings)
 
     def _note(
         self,
         key: Any,
         module: Module,
         variable: Variable | None,
-        named: tuple[str, Any, dict[str, int]],
+        named: tuple[str, dict[str, int]],
         path: tuple[str, str],
         spellings: dict[str, int],
     ) -> None:
         """Note a place under the names of its module, each followed by each of its own."""
-        name, declared, further = named
-        elsewhere, axes = declared.get(name, (name, None))
+        name, further = named
+        elsewhere, axes = _declared(module, self._layout).get(name, (name, None))
         slot = self._known.get(key)
         if slot is None:
             first = self._paths.get(key) or _joined(self._paths[id(module)], name)
@@ -180,7 +182,7 @@ def _plain(name: str) -> str:
 
 
 def is_unbuilt(module: Module) -> bool:
-    """Return whether a module is a layer that makes its weights at its first call, still to come."""
+    """Return whether a module is a layer whose weights are made at its first call, to come."""
     return getattr(module, "built", True) is False
 
 
@@ -219,7 +221,9 @@ def _numbers(
         for container, rank in containers.items():
             count = counts[container if rank == 1 else "", kind]
             counts[container if rank == 1 else "", kind] += 1
-            names.setdefault(f"{container}/{kind}_{count}" if count else f"{container}/{kind}", rank)
+            names.setdefault(
+                f"{container}/{kind}_{count}" if count else f"{container}/{kind}", rank
+            )
     return found
 
 
@@ -241,7 +245,7 @@ def layout_of(names: Sequence[str]) -> str:
 
 
 class Renamed(NamedTuple):
-    """What a name of a file is called in the model (``None`` for nothing), and the order of axes."""
+    """What the model calls a name of a file (``None`` for nothing), and the order of axes."""
 
     name: str | None
     axes: tuple[int, ...] | None = None
@@ -328,4 +332,6 @@ def _refuse_unused(unused: Sequence[Any], names: Sequence[str]) -> None:
     if unused:
         listed = ", ".join(map(repr, unused))
         there = ", ".join(sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
-        raise ValueError(f"load_weights: the mapping's {listed} match no name; the file has {there}")
+        raise ValueError(
+            f"load_weights: the mapping's {listed} match no name; the file has {there}"
+        )

@@ -10,7 +10,6 @@ import numpy as np
 from ...core.extend import (
     Module,
     Stream,
-    Tensor,
     Variable,
     backend_of,
     default_dtype,
@@ -127,13 +126,12 @@ class Plan:
         drawn = None if shared is None else shared.array
         try:
             self._build()
-            values = {slot: x for slot in self._names.slots if (x := self._value_for(slot))}
+            values = self._values()
             self._unbuild_what_does_not_fit(values)
             waiting = self._read_waiting()
             nothing = not values and not waiting and (self._arrays.entries or self._names.slots)
             if (self._strict and not report.ok) or nothing:
                 raise self._mismatch()
-            arrays = [(slot.variable, array) for slot, (array, _) in values.items()]
         except BaseException:
             for module, state in self._before.items():
                 vars(module).clear()
@@ -142,8 +140,8 @@ class Plan:
                 shared.set_array(drawn)
             raise
         # nothing below fails
-        with exclusive([variable for variable, _ in arrays]):
-            for variable, array in arrays:
+        with exclusive([variable for variable, _ in values.values()]):
+            for variable, array in values.values():
                 variable.set_array(array)
         for module, held in waiting.items():
             vars(module)[_WAITING] = held
@@ -156,8 +154,8 @@ class Plan:
         listed = "".join(f"\n  {line}" for line in (*lines, *self._hints))
         counts = self.report.counts()
         return WeightsMismatch(
-            f"{self.report.path}: its weights do not fit module {self._model.name!r}, which is as it "
-            f"was ({counts.replace(' loaded', ' would fit')}):{listed}",
+            f"{self.report.path}: its weights do not fit module {self._model.name!r}, which is as "
+            f"it was ({counts.replace(' loaded', ' would fit')}):{listed}",
             self.report,
         )
 
@@ -179,9 +177,9 @@ class Plan:
             for setting, value in defaults.get(report.layout, {}).items():
                 own = getattr(module, setting, value)
                 text = (
-                    f"{report.path}: {type(module).__name__} {module.name!r} has {setting}={own!r}; "
-                    f"its default in {report.layout} is {value!r}, and files of weights do not say "
-                    "which it was"
+                    f"{report.path}: {type(module).__name__} {module.name!r} has "
+                    f"{setting}={own!r}; its default in {report.layout} is {value!r}, and files "
+                    "of weights do not say which it was"
                 )
                 if own != value and text not in told:
                     told.append(text)
@@ -216,7 +214,9 @@ class Plan:
         for path, module in self._names.waiting.items():
             alone = not any(isinstance(leaf, Module) for _, leaf in module.own_leaves())
             if module not in self._waiting and alone:
-                self.report.missing.append(f"{path or module.name} (not built: call the model once)")
+                self.report.missing.append(
+                    f"{path or module.name} (not built: call the model once)"
+                )
 
     def _unbuild_what_does_not_fit(self, values: dict[Slot, Any]) -> None:
         """Leave layers unbuilt that were built for a weight whose shape is wrong."""
@@ -249,8 +249,17 @@ class Plan:
 
     # -- values --------------------------------------------------------------------------------
 
-    def _value_for(self, slot: Slot) -> tuple[Any, str] | None:
-        """Return the array for a variable, where it is and of its dtype; or note why there is none."""
+    def _values(self) -> dict[Slot, tuple[Variable, Any]]:
+        """Return the variables that take an array, with the array."""
+        found = {}
+        for slot in self._names.slots:
+            array = self._value_for(slot)
+            if array is not None and slot.variable is not None:
+                found[slot] = slot.variable, array
+        return found
+
+    def _value_for(self, slot: Slot) -> Any:
+        """Return the array for a variable, beside it and of its dtype; or note why not."""
         report, variable = self.report, slot.variable
         if slot not in self._chosen:
             if not isinstance(variable, Stream):
@@ -282,7 +291,7 @@ class Plan:
         report.loaded[slot.path] = name
         if stored != variable.dtype.name:
             report.cast[slot.path] = stored, variable.dtype.name
-        return _beside(array, variable), name
+        return _beside(array, variable)
 
     def _hint_at_axes(self, slot: Slot, entry: Entry) -> None:
         layout, variable = self.report.layout, slot.variable
@@ -290,8 +299,8 @@ class Plan:
             return
         if slot.axes is not None and entry.shape == variable.shape:
             hint = (
-                f"{slot.path} fits as it is in the file: if its matrices are (inputs, outputs), pass "
-                'layout="gradtape" or map it to a pair of its name and the axes (0, 1)'
+                f"{slot.path} fits as it is in the file: if its matrices are (inputs, outputs), "
+                'pass layout="gradtape" or map it to a pair of its name and the axes (0, 1)'
             )
         elif slot.axes is None and entry.shape[::-1] == variable.shape:
             hint = f'{slot.path} fits transposed: layout="pytorch" transposes (now "{layout}")'

@@ -88,7 +88,9 @@ class WeightsReport:
         for path, name in self.loaded.items():
             cast = " from {} to {}".format(*self.cast[path]) if path in self.cast else ""
             rows.append((path, name, f"loaded{cast}"))
-        rows += [(path, name, "waits for the layer's first call") for name, path in self.pending.items()]
+        rows += [
+            (path, name, "waits for the layer's first call") for name, path in self.pending.items()
+        ]
         rows += [(path, "-", "missing") for path in self.missing]
         for kind, wrong in (("shape", self.wrong_shape), ("dtype", self.wrong_dtype)):
             rows += [

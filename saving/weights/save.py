@@ -20,9 +20,7 @@ __all__ = ["save_weights"]
 _ALONE = "the file holds weights alone"
 
 
-def save_weights(
-    model: Module, path: str | os.PathLike[str], *, layout: str = "gradtape"
-) -> None:
+def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "gradtape") -> None:
     """Save the variables of a model, without its functions and settings.
 
     A path that ends with ``.safetensors`` becomes a file of that format; any other a file of
@@ -41,8 +39,8 @@ def save_weights(
     Raises
     ------
     SaveError
-        If a layer has no weights yet, since it was never called; if the file cannot be written. What
-        was at ``path`` is as it was.
+        If a layer has no weights yet, since it was never called; if the file cannot be written.
+        What was at ``path`` is as it was.
     ValueError
         If ``layout`` is not known, or is not for the format.
 

@@ -51,7 +51,9 @@ def _from_float8_e4m3(bits: Any) -> Any:
     """Return E4M3 as float32: four bits of exponent, three of mantissa, nan and no infinity."""
     codes = np.arange(256)
     exponent, mantissa = (codes >> 3) & 15, codes & 7
-    size = np.where(exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7))
+    size = np.where(
+        exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7)
+    )
     size[(codes & 127) == 127] = np.nan
     return np.where(codes < 128, size, -size).astype(np.float32)[bits]
 
@@ -106,8 +108,8 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
         entries[name] = Entry(shape, np.dtype(kind.dtype), read, kind.name)
     if total > max_bytes:
         raise UnsafeFile(
-            f"{path}: the arrays claim {total:,} bytes, more than {max_bytes:,}; raise max_bytes if "
-            "you trust the file"
+            f"{path}: the arrays claim {total:,} bytes, more than {max_bytes:,}; "
+            "raise max_bytes if you trust the file"
         )
     place = 0
     for begin, end in sorted(extents):
@@ -150,7 +152,7 @@ def _read(
     except MemoryError:
         raise UnsafeFile(f"{where} does not fit into memory") from None
     if array.size:
-        file.read_into(place, [memoryview(array.reshape(-1).view(np.uint8))])
+        file.read_into(place, [array.reshape(-1).view(np.uint8).data])
     if sys.byteorder == "big":
         array = array.byteswap()
     if kind.dtype == "bool":

@@ -288,7 +288,9 @@ def test_numbers_that_an_integer_cannot_hold_are_refused(stored: str, value: Any
 @pytest.mark.parametrize(
     ("stored", "dtype"), [("float16", "float32"), ("float32", "float32"), ("float64", "float64")]
 )
-def test_a_layer_that_is_built_for_a_file_has_a_dtype_that_holds_it(stored: str, dtype: str) -> None:
+def test_a_layer_that_is_built_for_a_file_has_a_dtype_that_holds_it(
+    stored: str, dtype: str
+) -> None:
     layer = Dense(2)
     gt.load_weights({"kernel": np.ones((3, 2), stored), "bias": np.ones(2, stored)}, layer)
     assert layer.kernel.dtype == np.dtype(dtype)
@@ -328,13 +330,22 @@ MAPPINGS: dict[str, Any] = {
         "encoder.b": "hidden/bias",
         "factor": "scale",
     },
-    "parts": {"encoder": "hidden", "encoder.w": "hidden/kernel", "encoder.b": "hidden/bias", "factor": "scale"},
+    "parts": {
+        "encoder": "hidden",
+        "encoder.w": "hidden/kernel",
+        "encoder.b": "hidden/bias",
+        "factor": "scale",
+    },
     "function": lambda name: {
         "encoder.w": "hidden/kernel",
         "encoder.b": "hidden.bias",
         "factor": "scale",
     }.get(name, name),
-    "patterns": [(r"^encoder\.w$", "hidden/kernel"), (r"encoder\.b", "hidden/bias"), (re.compile("^factor$"), "scale")],
+    "patterns": [
+        (r"^encoder\.w$", "hidden/kernel"),
+        (r"encoder\.b", "hidden/bias"),
+        (re.compile("^factor$"), "scale"),
+    ],
 }
 
 
@@ -348,7 +359,10 @@ def test_names_are_mapped(kind: str) -> None:
     other = Net()
     mapping = MAPPINGS[kind]
     if kind == "parts":
-        arrays["encoder.kernel"], arrays["encoder.bias"] = arrays.pop("encoder.w"), arrays.pop("encoder.b")
+        arrays["encoder.kernel"], arrays["encoder.bias"] = (
+            arrays.pop("encoder.w"),
+            arrays.pop("encoder.b"),
+        )
         mapping = {"encoder": "hidden", "factor": "scale"}
     report = gt.load_weights(arrays, other, mapping=mapping)
     assert report.ok
@@ -378,8 +392,16 @@ def test_a_part_of_a_file_becomes_the_model_itself_and_others_are_left_out(tmp_p
         ({"scale": 3}, TypeError, "the mapping gives 3 for 'scale'"),
         ([("scale", "a", "b")], TypeError, "no pair of a regular expression and a replacement"),
         ("scale", TypeError, "no mapping"),
-        ({"scale": ("scale", (1, 0))}, ValueError, r"\(1, 0\) is no order of the 1 axes of 'scale'"),
-        ({"hidden/bias": "norm/beta"}, ValueError, "'hidden/bias' and 'norm/beta' are both norm/beta"),
+        (
+            {"scale": ("scale", (1, 0))},
+            ValueError,
+            r"\(1, 0\) is no order of the 1 axes of 'scale'",
+        ),
+        (
+            {"hidden/bias": "norm/beta"},
+            ValueError,
+            "'hidden/bias' and 'norm/beta' are both norm/beta",
+        ),
     ],
 )
 def test_a_mapping_that_means_nothing_or_two_things_is_refused(
@@ -441,7 +463,9 @@ def test_weights_wait_for_a_layer_that_only_its_first_call_builds(tmp_path: Path
     net.save_weights(tmp_path / "w.h5")
     other = Sequential([Dense(4), Scale()])
     report = other.load_weights(tmp_path / "w.h5")
-    assert set(report.pending) == {f"layers/1/{x}" for x in ("factor", "inner/kernel", "inner/bias")}
+    assert set(report.pending) == {
+        f"layers/1/{x}" for x in ("factor", "inner/kernel", "inner/bias")
+    }
     assert set(report.pending.values()) == {"layers/1"}
     assert "waits for the layer's first call" in str(report)
     twin = copy.deepcopy(other)
@@ -460,7 +484,9 @@ def test_weights_that_waited_in_vain_are_an_error_at_every_call(call: Any) -> No
     other = Sequential([Dense(4), Scale()])
     other.load_weights(arrays)
     for _ in range(2):
-        with pytest.raises(gt.saving.WeightsMismatch, match=r"factor is \(4,\), the file has \(5,\)"):
+        with pytest.raises(
+            gt.saving.WeightsMismatch, match=r"factor is \(4,\), the file has \(5,\)"
+        ):
             call(lambda x: other(x))(gt.constant(X))
     assert not other.layers[1].built
 
@@ -478,7 +504,10 @@ def test_weights_that_wait_and_do_not_fit_are_told_where_that_is_asked_for() -> 
 def test_a_layer_that_is_not_built_and_not_in_the_file_is_missing() -> None:
     arrays = values(scaled())
     one = {"layers/0/kernel": arrays["layers/0/kernel"], "layers/0/bias": arrays["layers/0/bias"]}
-    for layer, missing in ((Scale(), "layers/1 .not built"), (Dense(2), "layers/1/kernel .not built")):
+    for layer, missing in (
+        (Scale(), "layers/1 .not built"),
+        (Dense(2), "layers/1/kernel .not built"),
+    ):
         with pytest.raises(gt.saving.WeightsMismatch, match=f"missing: {missing}"):
             Sequential([Dense(4), layer]).load_weights(one)
 
@@ -512,7 +541,9 @@ def test_random_states_are_taken_where_they_are_and_not_missed() -> None:
 # -- freezing --------------------------------------------------------------------------------------
 
 
-def test_weights_are_loaded_into_frozen_parts_which_stay_frozen_and_bit_equal(tmp_path: Path) -> None:
+def test_weights_are_loaded_into_frozen_parts_which_stay_frozen_and_bit_equal(
+    tmp_path: Path,
+) -> None:
     net = trained()
     net.save_weights(tmp_path / "w.h5")
     other = Net()
@@ -605,9 +636,13 @@ def test_what_cannot_be_traced_has_weights_that_are_saved(tmp_path: Path) -> Non
 
 def test_weights_that_are_not_there_are_not_saved(tmp_path: Path) -> None:
     for name in ("w.h5", "w.safetensors"):
-        with pytest.raises(gt.saving.SaveError, match=r"layer 'blocks/0' \(Dense\) has no weights yet"):
+        with pytest.raises(
+            gt.saving.SaveError, match=r"layer 'blocks/0' \(Dense\) has no weights yet"
+        ):
             gt.save_weights(Net(), tmp_path / name)
-        with pytest.raises(gt.saving.SaveError, match=r"layer 'scale' \(Scale\) has no weights yet"):
+        with pytest.raises(
+            gt.saving.SaveError, match=r"layer 'scale' \(Scale\) has no weights yet"
+        ):
             gt.save_weights(Scale(), tmp_path / name)
         assert not (tmp_path / name).exists()
 

@@ -77,7 +77,10 @@ def main() -> None:
     net.factor.assign([2.0, -1.0])
     net.norm.moving_mean.assign([0.5, -0.5, 0.25, 0.0])
     save("subclass.weights.h5", net)
-    save("bfloat16.weights.h5", keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, dtype="bfloat16")]))
+    save(
+        "bfloat16.weights.h5",
+        keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, dtype="bfloat16")]),
+    )
     predictions["bfloat16.weights.h5"] = predictions["bfloat16.weights.h5"].astype("float32")
     np.savez(FOLDER / "keras_predictions.npz", **predictions)
 
