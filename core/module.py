@@ -290,43 +290,16 @@ class Module:
         """
         public("save_weights")(self, path, layout=layout)
 
-    def freeze(self, *patterns: str) -> tuple[str, ...]:
-        """Keep parts of the module from training, chosen by their names.
+    def set_trainable(self, value: bool, *patterns: str) -> tuple[str, ...]:
+        """Freeze parts of the module, or let them train again, chosen by their names.
 
         Parameters
         ----------
+        value
+            As for :attr:`trainable`: ``False`` freezes a part with all that is in it.
         patterns
             Paths of modules inside, as :meth:`named_leaves` gives them, in which ``*`` stands for
-            any text, ``?`` for a character and ``[0-3]`` for one of some; a part is frozen with all
-            that is in it. Without any, the whole module.
-
-        Returns
-        -------
-        tuple of str
-            The paths that matched; ``""`` is the module itself.
-
-        Raises
-        ------
-        ValueError
-            If a pattern matches no module; nothing is frozen then.
-
-        Examples
-        --------
-        >>> model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(1)])
-        >>> model.freeze("layers/0")
-        ('layers/0',)
-        >>> model.layers[0].trainable, model.trainable
-        (False, True)
-        """
-        return self._set_trainable(patterns, False)
-
-    def unfreeze(self, *patterns: str) -> tuple[str, ...]:
-        """Let parts of the module train again, what trained before; see :meth:`freeze`.
-
-        Parameters
-        ----------
-        patterns
-            As there.
+            any text, ``?`` for a character and ``[0-3]`` for one of some.
 
         Returns
         -------
@@ -336,13 +309,20 @@ class Module:
         Raises
         ------
         ValueError
-            If a pattern matches no module; nothing changes then.
-        """
-        return self._set_trainable(patterns, True)
+            If a pattern matches no module, or there is none; nothing changes then.
+        TypeError
+            If ``value`` is not True or False.
 
-    def _set_trainable(self, patterns: tuple[str, ...], value: bool) -> tuple[str, ...]:
+        Examples
+        --------
+        >>> model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(1)])
+        >>> model.set_trainable(False, "layers/0")
+        ('layers/0',)
+        >>> model.layers[0].trainable, model.trainable
+        (False, True)
+        """
         parts = {path: leaf for path, leaf in self.named_leaves() if isinstance(leaf, Module)}
-        matched = {} if patterns else {"": self}
+        matched: dict[str, Module] = {}
         for pattern in patterns:
             found = {path: x for path, x in parts.items() if fnmatch.fnmatchcase(path, pattern)}
             if not found:
@@ -355,6 +335,10 @@ class Module:
                     f"{', '.join(parts) or 'there are none'}{instead}"
                 )
             matched |= found
+        if not patterns:
+            raise ValueError(
+                "set_trainable: say which parts; for all of them, set the module's trainable"
+            )
         for module in matched.values():
             module.trainable = value
         return tuple(matched)

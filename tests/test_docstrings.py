@@ -42,6 +42,7 @@ CANNOT_RAISE = frozenset(
         "hookimpl",
         "recompute_grad",
         "saving.Report",
+        "saving.WeightsReport",
         "testing.Sample",
     }
 )

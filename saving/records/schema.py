@@ -20,8 +20,8 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 #: What every module has: no attribute or function of a file takes these names.
 RESERVED = frozenset(
     "name variables trainable_variables submodules named_variables named_leaves own_leaves "
-    "functions call_signatures to summary class_name _name load_weights save_weights freeze "
-    "unfreeze _set_trainable".split()
+    "functions call_signatures to summary class_name _name load_weights save_weights "
+    "set_trainable".split()
 )
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,7 @@ class Arrays:
         left_out: Mapping[str, str] | None = None,
         layout: str = "",
         close: Callable[[], Any] = lambda: None,
+        together: Callable[[list[str]], dict[str, np.ndarray[Any, Any]]] | None = None,
     ) -> None:
         self.path = path
         self.entries = dict(entries)
@@ -56,6 +57,14 @@ class Arrays:
         self.left_out = dict(left_out or {})
         self.layout = layout
         self.close = close
+        self._together = together
+
+    def read(self, names: Iterable[str]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return arrays by name; read together, where that is quicker."""
+        unique = list(dict.fromkeys(names))
+        if self._together is not None:
+            return self._together(unique)
+        return {name: self.entries[name].read() for name in unique}
 
     def __enter__(self) -> Arrays:
         return self

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ..container.file import SafeFile
 from ..container.profile import SIGNATURE
 from ..container.source import Source
@@ -93,6 +95,7 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
         contents = open_contents(file)
         entries: dict[str, Entry] = {}
         aliases: dict[str, str] = {}
+        places: dict[str, str] = {}
         for number, names in _paths(contents).items():
             record = contents.variables[number]
             where = f"{file.path}: variable {number}"
@@ -104,9 +107,16 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             if (take(record, "dtype", str, where), said) != (dtype, shape):
                 raise DamagedFile(f"{where} is declared otherwise than its dataset")
             read = partial(contents.array, dataset)
+            places[name] = dataset
             entries[name] = Entry(shape, check_dtype(dtype, where), read)
             aliases.update({other: name for other in names if other != name})
-        return Arrays(file.path, entries, aliases, layout="gradtape", close=stack.pop_all().close)
+        close = stack.pop_all().close
+
+        def together(names: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+            found = contents.arrays([places[name] for name in names])
+            return {name: found[places[name]] for name in names}
+
+        return Arrays(file.path, entries, aliases, {}, "gradtape", close, together)
     raise AssertionError  # the stack passes every error on
 
 

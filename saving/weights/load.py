@@ -12,7 +12,7 @@ from ...core.extend import Module, active_graph
 from ..container.profile import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .doors import open_arrays
-from .names import LAYOUTS, Mapping_, layout_of
+from .names import LAYOUTS, NameMapping, layout_of
 from .plan import Plan
 from .report import WeightsReport
 
@@ -23,7 +23,7 @@ def load_weights(
     path: str | os.PathLike[str] | Mapping[str, Any],
     model: Module,
     *,
-    mapping: Mapping_ = None,
+    mapping: NameMapping = None,
     layout: str | None = None,
     strict: bool = True,
     max_bytes: int | None = None,
@@ -158,8 +158,7 @@ def read_weights(
     {'bias': (2,), 'kernel': (3, 2)}
     """
     with _opened(path, max_bytes) as arrays:
-        found = {name: entry.read() for name, entry in arrays.entries.items()}
-        return dict(sorted(found.items()))
+        return arrays.read(sorted(arrays.entries))
 
 
 def _opened(path: Any, max_bytes: int | None) -> Arrays:

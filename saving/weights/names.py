@@ -20,7 +20,7 @@ LAYOUTS = ("gradtape", "keras", "pytorch")
 
 # A dictionary, a function, or pairs of a regular expression and a replacement.
 Mapped = str | tuple[str, tuple[int, ...]] | None
-Mapping_ = Mapping[str, Mapped] | Callable[[str], Mapped] | Sequence[tuple[Any, str]] | None
+NameMapping = Mapping[str, Mapped] | Callable[[str], Mapped] | Sequence[tuple[Any, str]] | None
 
 
 class Slot:
@@ -251,7 +251,7 @@ class Renamed(NamedTuple):
     axes: tuple[int, ...] | None = None
 
 
-def rename(names: Sequence[str], mapping: Mapping_) -> dict[str, Renamed]:
+def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
     """Return what each name of a file becomes.
 
     Raises

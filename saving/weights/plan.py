@@ -250,48 +250,46 @@ class Plan:
     # -- values --------------------------------------------------------------------------------
 
     def _values(self) -> dict[Slot, tuple[Variable, Any]]:
-        """Return the variables that take an array, with the array."""
+        """Return the variables that take an array, with the array; note why others do not."""
+        fitting = [
+            (slot, v) for slot in self._names.slots if (v := self._fitting(slot)) is not None
+        ]
+        read = self._arrays.read(self._chosen[slot][0] for slot, _ in fitting)
         found = {}
-        for slot in self._names.slots:
-            array = self._value_for(slot)
-            if array is not None and slot.variable is not None:
-                found[slot] = slot.variable, array
+        for slot, variable in fitting:
+            name, axes = self._chosen[slot]
+            array = read[name] if axes is None else np.ascontiguousarray(read[name].transpose(axes))
+            stored = self._arrays.entries[name].stored or array.dtype.name
+            converted = _converted(array, variable.dtype)
+            if converted is None:
+                told = f"{stored} with numbers that it cannot hold"
+                self.report.wrong_dtype[slot.path] = variable.dtype.name, told
+                continue
+            found[slot] = variable, _beside(converted, variable)
+            self.report.loaded[slot.path] = name
+            if stored != variable.dtype.name:
+                self.report.cast[slot.path] = stored, variable.dtype.name
         return found
 
-    def _value_for(self, slot: Slot) -> Any:
-        """Return the array for a variable, beside it and of its dtype; or note why not."""
+    def _fitting(self, slot: Slot) -> Variable | None:
+        """Return the variable of a place if an array is there for it, of its shape and kind."""
         report, variable = self.report, slot.variable
         if slot not in self._chosen:
             if not isinstance(variable, Stream):
-                unbuilt = " (not built)" if variable is None else ""
-                report.missing.append(slot.path + unbuilt)
+                report.missing.append(slot.path + (" (not built)" if variable is None else ""))
             return None
         if variable is None:
             return None
-        name, axes = self._chosen[slot]
-        entry = self._arrays.entries[name]
-        shape = _ordered(entry.shape, axes)
+        entry = self._arrays.entries[self._chosen[slot][0]]
+        shape, dtype = self._entry(slot)
         if shape != variable.shape:
             report.wrong_shape[slot.path] = variable.shape, shape
             self._hint_at_axes(slot, entry)
             return None
-        stored = entry.stored or entry.dtype.name
-        if not np.can_cast(entry.dtype, variable.dtype, "same_kind"):
-            report.wrong_dtype[slot.path] = variable.dtype.name, stored
+        if not np.can_cast(dtype, variable.dtype, "same_kind"):
+            report.wrong_dtype[slot.path] = variable.dtype.name, entry.stored or dtype.name
             return None
-        array = entry.read()
-        if axes is not None:
-            array = np.ascontiguousarray(array.transpose(axes))
-        if array.dtype != variable.dtype:
-            converted = _converted(array, variable.dtype)
-            if converted is None:
-                report.wrong_dtype[slot.path] = variable.dtype.name, f"{stored}, out of its range"
-                return None
-            array = converted
-        report.loaded[slot.path] = name
-        if stored != variable.dtype.name:
-            report.cast[slot.path] = stored, variable.dtype.name
-        return _beside(array, variable)
+        return variable
 
     def _hint_at_axes(self, slot: Slot, entry: Entry) -> None:
         layout, variable = self.report.layout, slot.variable
@@ -336,18 +334,17 @@ def _ordered(shape: tuple[int, ...], axes: Any) -> tuple[int, ...]:
 
 def _converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
     """Return an array in another dtype; None if a number does not fit into it."""
+    if array.dtype == dtype:
+        return array
     with np.errstate(over="ignore", invalid="ignore"):
         found = array.astype(dtype)
-    if dtype.kind in "iu":
+    if array.dtype.kind in "biu":
         return found if np.array_equal(found, array) else None
-    if dtype.kind in "fc" and not np.array_equal(np.isfinite(found), np.isfinite(array)):
-        return None
-    return found
+    return found if np.array_equal(np.isfinite(found), np.isfinite(array)) else None
 
 
 def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
     """Return an array, which nobody else holds, where a variable's is."""
-    array = array.astype(variable.dtype, copy=False)
     if isinstance(variable.array, np.ndarray):
         return array
     owner = backend_of(variable.array)

@@ -19,13 +19,13 @@ from ..container.profile import MAX_OBJECTS, MAX_RANK
 from ..container.replace import replacing, write_at
 from ..container.source import Source
 from ..errors import DamagedFile, SaveError, UnsafeFile
-from ..records.schema import parse, take
+from ..records.schema import take
 from .arrays import Arrays, Entry, shown
 
 __all__ = ["KINDS", "open_tensors", "write_tensors"]
 
 # The format allows 100 MB; a hundred thousand arrays need less than this.
-MAX_HEADER = 32 * 2**20
+MAX_HEADER = 16 * 2**20
 
 
 class Kind(NamedTuple):
@@ -88,10 +88,7 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
     if size < 8 + start:
         raise DamagedFile(f"{path}: the file ends within its header")
     text = file.read(8, start)
-    try:
-        header = parse(text.decode("utf-8"))
-    except (UnicodeDecodeError, DamagedFile, UnsafeFile) as error:
-        raise DamagedFile(f"{path}: its header cannot be read ({error})") from None
+    header = _parsed(text, path)
     metadata = header.pop("__metadata__", {})
     if type(metadata) is not dict or any(type(x) is not str for x in metadata.values()):
         raise DamagedFile(f"{path}: its metadata is no mapping of texts")
@@ -123,6 +120,27 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
         metadata.get("format", ""), ""
     )
     return Arrays(path, entries, aliases, layout=layout, close=file.close)
+
+
+def _parsed(text: bytes, path: str) -> dict[str, Any]:
+    """Return a header as a dictionary, read in a time that its length bounds."""
+    # an array has one brace, two brackets and some ten commas, if its name has none
+    if text.count(b"{") + text.count(b"[") > 6 * MAX_OBJECTS or text.count(b",") > 12 * MAX_OBJECTS:
+        raise UnsafeFile(f"{path}: its header tells of more than {MAX_OBJECTS:,} arrays")
+    try:
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path}: its header cannot be read ({str(error)[:200]})") from None
+    if type(header) is not dict:
+        raise DamagedFile(f"{path}: its header is no JSON object")
+    return header
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a JSON object repeats a key")
+    return found
 
 
 def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
