@@ -17,7 +17,7 @@ from ..container.legacy import converted, within_limits
 from ..container.source import Source
 from ..errors import DamagedFile, UnsafeFile
 from .arrays import Arrays, Entry
-from .tensors import open_tensors, write_tensors
+from .tensors import open_tensors, pieces_of
 
 __all__ = ["archive_kind", "convert", "open_keras"]
 
@@ -129,28 +129,27 @@ class _Reader(io.RawIOBase):
 # -- the other process -----------------------------------------------------------------------------
 
 
-def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
+def convert(original: str, target: str, *limits: str) -> None:
     """Write the arrays of a file of Keras to a safetensors file: the other process.
 
     Parameters
     ----------
     original, target
         Paths.
-    max_bytes
-        The most that the arrays may claim together.
-    memory
-        How much address space the process may take, where the system can limit it.
+    limits
+        As those of :func:`gradtape.saving.container.legacy.convert`.
     """
-    within_limits(_convert, original, target, max_bytes, memory)
-
-
-def _convert(original: str, target: str, max_bytes: int) -> None:
-    if zipfile.is_zipfile(original):
-        original = _unpacked(original, max_bytes)
     from .hdf5 import arrays_of  # the HDF5 library is for this process alone
 
-    arrays = arrays_of(original, max_bytes)
-    write_tensors(target, arrays or {}, {"format": "gradtape" if arrays is None else "keras"})
+    def action(original: str, target: str, max_bytes: int) -> None:
+        if zipfile.is_zipfile(original):
+            original = _unpacked(original, max_bytes)
+        arrays = arrays_of(original, max_bytes)
+        metadata = {"format": "gradtape" if arrays is None else "keras"}
+        with open(target, "xb") as stream:  # nobody needs it on disk
+            stream.writelines(pieces_of(arrays or {}, metadata))
+
+    within_limits(action, original, target, *limits)
 
 
 def _unpacked(original: str, max_bytes: int) -> str:

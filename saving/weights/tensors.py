@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from ..errors import DamagedFile, SaveError, UnsafeFile
 from ..records.schema import take
 from .arrays import Arrays, Entry, shown
 
-__all__ = ["KINDS", "open_tensors", "write_tensors"]
+__all__ = ["KINDS", "open_tensors", "pieces_of", "write_tensors"]
 
 # The format allows 100 MB; a hundred thousand arrays need less than this.
 MAX_HEADER = 16 * 2**20
@@ -188,6 +189,24 @@ def write_tensors(path: str, arrays: Mapping[str, Any], metadata: Mapping[str, s
     SaveError
         If the format has no such dtype, or the file cannot be written; what was there is as it was.
     """
+    pieces = pieces_of(arrays, metadata)
+    start = next(pieces)
+    size = len(start) + sum(array.nbytes for array in arrays.values())
+    with replacing(path, size) as descriptor:
+        offset = 0
+        for piece in chain([start], pieces):
+            write_at(descriptor, piece, offset)
+            offset += len(piece)
+
+
+def pieces_of(arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the bytes of a file: its header, then those of each array.
+
+    Raises
+    ------
+    SaveError
+        If the format has no such dtype.
+    """
     # the widest types first, so that each array begins at a multiple of its item's size
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
@@ -203,12 +222,9 @@ def write_tensors(path: str, arrays: Mapping[str, Any], metadata: Mapping[str, s
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > MAX_HEADER:
-        raise SaveError(f"{path}: names and shapes take {len(text):,} bytes, more than are read")
-    start = 8 + len(text)
-    with replacing(path, start + place) as descriptor:
-        write_at(descriptor, len(text).to_bytes(8, "little") + text, 0)
-        for name in order:
-            array = np.ascontiguousarray(arrays[name])
-            array = array.astype(array.dtype.newbyteorder("<"), copy=False)
-            offset = start + header[name]["data_offsets"][0]
-            write_at(descriptor, array.reshape(-1).view(np.uint8).data, offset)
+        raise SaveError(f"names and shapes take {len(text):,} bytes, more than readers accept")
+    yield len(text).to_bytes(8, "little") + text
+    for name in order:
+        array = np.ascontiguousarray(arrays[name])
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        yield array.reshape(-1).view(np.uint8).data

@@ -13,12 +13,14 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from odd_modules import with_rules
 from xxhash import xxh3_128_digest
 
 import gradtape as gt
 from gradtape.core.base.sizes import KINDS
 from gradtape.saving.container import profile
 from gradtape.saving.records import schema
+from gradtape.saving.records.loaded import LoadedModule
 
 HERE = Path(__file__).parent
 GOLDEN = sorted((HERE / "golden").glob("v*.h5"))
@@ -114,6 +116,7 @@ FORMULAS: dict[str, Any] = {
 
 OPS = {
     "add": np.add,
+    "exp": np.exp,
     "multiply": np.multiply,
     "sin": np.sin,
     "broadcast_to": np.broadcast_to,
@@ -296,6 +299,23 @@ def test_a_reader_written_from_the_page_computes_what_the_file_says(path: Path) 
         np.testing.assert_allclose(through + plain, expected["gradient of input 0"], rtol=1e-5)
 
 
+def test_a_reader_written_from_the_page_runs_the_rules_of_ops(tmp_path: Path) -> None:
+    module = gt.Module("odd")
+    module.f = gt.function(lambda x: gt.exp(x), input_signature=[gt.TensorSpec([None])])
+    with with_rules({"exp": lambda g, x: 3.0 * g * gt.exp(x)}):
+        gt.save(module, tmp_path / "odd.h5")
+    reader = Reader(tmp_path / "odd.h5")
+    trace, _ = reader.trace("f")
+    (node,) = trace["graph"]["nodes"]
+    place = reader.manifest["rules"][node["rule"]]["dataset"]
+    rule = json.loads(reader.file[place][()])
+    assert (rule["op"], rule["params"], rule["connected"]) == ("exp", node["params"], [True])
+    assert [x["op"] for x in rule["graph"]["nodes"] if x.get("rule") == node["rule"]] == ["exp"]
+    x, upstream = np.linspace(-1, 1, 5, dtype="float32"), np.arange(5, dtype="float32")
+    (found,), _, _ = reader.run(rule["graph"], [x, np.exp(x), upstream])
+    np.testing.assert_array_equal(found, 3.0 * upstream * np.exp(x))
+
+
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_files_of_every_version_load_and_verify_for_ever(path: Path) -> None:
     report = gt.saving.verify(path)
@@ -341,8 +361,9 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     assert f"({profile.MAX_BYTES // 2**30} GiB" in page
     assert profile.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
     assert schema.IDENTIFIER.pattern.removesuffix(r"\Z") in page
-    listed = page.partition("nor be one of")[2].partition(". `config`")[0]
-    assert set(re.findall(r"`(\w+)`", listed)) == schema.RESERVED
+    listed = page.partition("MUST NOT be one of")[2].partition(". `config`")[0]
+    public = {name for name in dir(LoadedModule) if not name.startswith(("__", "_gradtape"))}
+    assert set(re.findall(r"`(\w+)`", listed)) == public | {"_name"}
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == profile.DTYPES
 
