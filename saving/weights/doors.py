@@ -15,7 +15,7 @@ from ..container.profile import SIGNATURE
 from ..container.source import Source
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
-from ..records.schema import check_dtype, check_shape, tagged, take, variable_label
+from ..records.schema import check_dtype, check_shape, decode, tagged, take, variable_label
 from .arrays import Arrays, Entry
 from .keras import archive_kind, open_keras
 from .tensors import open_tensors
@@ -100,16 +100,19 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             record = contents.variables[number]
             where = f"{file.path}: variable {number}"
             dataset = take(record, "dataset", str, where)
-            own = variable_label(dataset)
-            name = own if own in names else names[0]
+            # the tree need not have the writer's name: a list in two places is encoded in one
+            label = variable_label(dataset)
+            own = label if label in names else names[0]
+            if dataset.startswith("/variables/"):
+                names.append(label)
             dtype, shape = contents.declared(dataset)
             said = check_shape(take(record, "shape", list, where), where, known=True)
             if (take(record, "dtype", str, where), said) != (dtype, shape):
                 raise DamagedFile(f"{where} is declared otherwise than its dataset")
             read = partial(contents.array, dataset)
-            places[name] = dataset
-            entries[name] = Entry(shape, check_dtype(dtype, where), read)
-            aliases.update({other: name for other in names if other != name})
+            places[own] = dataset
+            entries[own] = Entry(shape, check_dtype(dtype, where), read)
+            aliases.update({other: own for other in names if other != own})
         close = stack.pop_all().close
 
         def together(names: list[str]) -> dict[str, np.ndarray[Any, Any]]:
@@ -167,3 +170,7 @@ def _leaves(attributes: Mapping[str, Any], where: str) -> Iterator[tuple[str, st
             queue += [(f"{path}/{i}", item) for i, item in enumerate(content)]
         elif tag == "dict" and type(content) is dict:
             queue += [(f"{path}/{key}", item) for key, item in content.items()]
+        elif tag == "items" and type(content) is list:
+            if any(type(pair) is not list or len(pair) != 2 for pair in content):
+                raise DamagedFile(f"{where}: {path[:80]!r} is no dictionary")
+            queue += [(f"{path}/{decode(key)}", item) for key, item in content]

@@ -115,5 +115,5 @@ class WeightsMismatch(LoadError, ValueError):
     """A file's weights do not fit the model, which is as it was; ``report`` has the details."""
 
     def __init__(self, message: str, report: WeightsReport | None = None) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # of several lines, in which all names are printable
         self.report = report
