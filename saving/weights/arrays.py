@@ -58,13 +58,23 @@ class Arrays:
         self.layout = layout
         self.close = close
         self._together = together
+        self._kept: dict[str, np.ndarray[Any, Any]] = {}
 
     def read(self, names: Iterable[str]) -> dict[str, np.ndarray[Any, Any]]:
         """Return arrays by name; read together, where that is quicker."""
         unique = list(dict.fromkeys(names))
+        unread = [name for name in unique if name not in self._kept]
         if self._together is not None:
-            return self._together(unique)
-        return {name: self.entries[name].read() for name in unique}
+            found = self._together(unread)
+        else:
+            found = {name: self.entries[name].read() for name in unread}
+        return {name: found[name] if name in found else self._kept[name] for name in unique}
+
+    def look_at(self, name: str) -> np.ndarray[Any, Any]:
+        """Return an array, and keep it: a file's arrays are read once."""
+        if name not in self._kept:
+            self._kept.update(self.read([name]))
+        return self._kept[name]
 
     def __enter__(self) -> Arrays:
         return self

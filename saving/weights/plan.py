@@ -93,7 +93,7 @@ class Plan:
     def _take(self, slot: Slot, name: str, axes: Any) -> None:
         if slot in self._chosen:
             other = self._chosen[slot][0]
-            first, second = (self._arrays.entries[x].read() for x in (other, name))
+            first, second = (self._arrays.look_at(x) for x in (other, name))
             if not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"):
                 raise ValueError(
                     f"load_weights: {shown(other)!r} and {shown(name)!r} are both {slot.path}, and "
