@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import inspect
 import re
@@ -16,6 +17,7 @@ from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
 from .base.sizes import blunt, unsure
 from .base.spec import TensorSpec
+from .base.table import public
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import Function
@@ -252,6 +254,94 @@ class Module:
             for variable, array in moved:  # all or nothing
                 variable.set_array(array)
         return self
+
+    def load_weights(
+        self,
+        path: Any,
+        *,
+        mapping: Any = None,
+        layout: str | None = None,
+        strict: bool = True,
+        max_bytes: int | None = None,
+    ) -> Any:
+        """Load weights from a file into the variables; see :func:`gradtape.load_weights`.
+
+        Parameters
+        ----------
+        path, mapping, layout, strict, max_bytes
+            As there.
+
+        Returns
+        -------
+        WeightsReport
+            What became of each array and variable.
+        """
+        return public("load_weights")(
+            path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
+        )
+
+    def save_weights(self, path: Any, *, layout: str = "gradtape") -> None:
+        """Save the variables, without functions; see :func:`gradtape.save_weights`.
+
+        Parameters
+        ----------
+        path, layout
+            As there.
+        """
+        public("save_weights")(self, path, layout=layout)
+
+    def set_trainable(self, value: bool, *patterns: str) -> tuple[str, ...]:
+        """Freeze parts of the module, or let them train again, chosen by their names.
+
+        Parameters
+        ----------
+        value
+            As for :attr:`trainable`: ``False`` freezes a part with all that is in it.
+        patterns
+            Paths of modules inside, as :meth:`named_leaves` gives them, in which ``*`` stands for
+            any text, ``?`` for a character and ``[0-3]`` for one of some.
+
+        Returns
+        -------
+        tuple of str
+            The paths that matched.
+
+        Raises
+        ------
+        ValueError
+            If a pattern matches no module, or there is none; nothing changes then.
+        TypeError
+            If ``value`` is not True or False.
+
+        Examples
+        --------
+        >>> model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(1)])
+        >>> model.set_trainable(False, "layers/0")
+        ('layers/0',)
+        >>> model.layers[0].trainable, model.trainable
+        (False, True)
+        """
+        parts = {path: leaf for path, leaf in self.named_leaves() if isinstance(leaf, Module)}
+        matched: dict[str, Module] = {}
+        for pattern in patterns:
+            found = {path: x for path, x in parts.items() if fnmatch.fnmatchcase(path, pattern)}
+            if not found:
+                variables = fnmatch.filter(self.named_variables, pattern)
+                instead = (
+                    f"; {variables[0]!r} is a variable: set its trainable" if variables else ""
+                )
+                raise ValueError(
+                    f"module {self.name!r}: {pattern!r} matches none of the modules in it: "
+                    f"{', '.join(parts) or 'there are none'}{instead}"
+                )
+            matched |= found
+        if not patterns:
+            raise ValueError(
+                "set_trainable: say which parts; for all of them, set the module's trainable"
+            )
+        for module in matched.values():
+            module.trainable = value
+        return tuple(matched)
 
     def summary(self) -> str:
         """Return a table of the layers: name, output shape, number of parameters.

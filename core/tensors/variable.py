@@ -500,7 +500,7 @@ class Variable(Operators):
         # arrays are replaced on assignment, never written, so the copy may share this one
         twin = type(self).__new__(type(self))
         twin._array, twin.trainable, twin.name = self._array, self.trainable, self.name
-        twin.id, twin.lock = next_id(), RLock()
+        twin.id, twin.lock, twin._pending = next_id(), RLock(), None
         memo[id(self)] = twin
         return twin
 
