@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.extend import Module, init_scope, keeping_calls
+from ..container.replace import resolved
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
 from ..records.schema import FORMAT, VERSION
@@ -95,7 +96,8 @@ def save(
     if compression is not None and compression not in COMPRESSIONS:
         known = ", ".join(map(repr, COMPRESSIONS))
         raise ValueError(f"save: compression is None or {known}, got {compression!r}")
+    target = resolved(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here are nobody's
     with init_scope(), keeping_calls((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes)
-    write(path, ATTRIBUTES, contents.texts, contents.datasets, compression)
+    write(target, ATTRIBUTES, contents.texts, contents.datasets, compression)
