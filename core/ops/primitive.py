@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ..base.dtypes import SCALARS
 from ..base.sizes import Open, as_symbol
-from ..base.table import ops, registry
+from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
@@ -260,7 +260,7 @@ class Primitive:
         return f"<op {self.name}({', '.join(arguments)})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ops.__getitem__, (self.name,))
+        return op_named, (self.name,)
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
         """Run the op on arrays of any one type, and return arrays of that type.

@@ -57,11 +57,17 @@ class Stream(Variable):
         # a layer may count on both integers
         return self._drawn is None or seed not in (self._drawn, self._drawn + count)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Stream:
-        twin = super().__deepcopy__(memo)
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (*super().__reduce_ex__(protocol)[:2], (self._drawn,))
+
+    def __setstate__(self, state: tuple[int | None]) -> None:
+        (self._drawn,) = state
+        _streams[self.id] = self
+
+    def _twin(self) -> Variable:
+        twin = super()._twin()
         assert isinstance(twin, Stream)
-        twin._drawn = self._drawn
-        _streams[twin.id] = twin
+        twin.__setstate__((self._drawn,))
         return twin
 
     def fork(self, change: int) -> None:
