@@ -45,7 +45,8 @@ def save(
     module
         What to save.
     path
-        The file. It is replaced at once: there is the old file or the new one, never a part.
+        The file. It is replaced at once: there is the old file or the new one, never a part. A
+        link stays a link, and permissions stay; another name of the same file keeps the old one.
     signatures
         Further functions by name, decorated with :func:`gradtape.function`; they come back in the
         ``signatures`` of the loaded module.
