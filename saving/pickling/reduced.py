@@ -58,6 +58,7 @@ def function(x: RestoredFunction, protocol: int) -> Reduced:
         "sizes": x.sizes,
         "traces": [writer.function(concrete) for concrete in x.concrete_functions],
     }
+    record["rules"] = [writer.rule(*kept) for kept in writer.rules.kept()]
     texts = {restored.FUNCTION: dump(record, f"function {x.name!r}")}
     return restored.function, (_bytes(texts, arrays, protocol), tuple(variables))
 

@@ -47,6 +47,7 @@ def function(held: Any, variables: Sequence[Variable]) -> RestoredFunction:
         record = parse(file.text(FUNCTION))
         reader = GraphReader(registry(), variables, file.array)
         where = "function"
+        reader.read_rules(take(record, "rules", list, where))
         traces = [reader.function(trace, where) for trace in take(record, "traces", list, where)]
         signature = decode_signature(take(record, "parameters", list, where), where)
         name, sizes = take(record, "name", str, where), take(record, "sizes", str, where)

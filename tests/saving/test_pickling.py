@@ -18,6 +18,7 @@ import numpy as np
 import pretend_gpu
 import pytest
 from fresh_process import assert_same_bits
+from odd_modules import with_rules
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError
@@ -319,6 +320,19 @@ def test_without_its_custom_gradient_a_function_stays_without(tmp_path: Path) ->
     assert found.f(3.0).item() == 6.0
     with pytest.raises(LookupError, match="saved without"):
         gt.grad(found.f)(3.0)
+
+
+def test_a_gradient_rule_that_a_file_brought_goes_along(tmp_path: Path) -> None:
+    class Steep(gt.Module):
+        @gt.function(input_signature=[gt.TensorSpec([])])
+        def f(self, x: Any) -> Any:
+            return gt.exp(x) * 2.0
+
+    with with_rules({"exp": lambda g, out: 3.0 * g * out}):
+        gt.save(Steep(), tmp_path / "a.h5")
+    loaded = gt.load(tmp_path / "a.h5")
+    for f in (loaded.f, through(loaded.f), through(loaded).f):
+        assert gt.grad(f)(0.0).item() == 6.0
 
 
 def test_a_model_loaded_lazily_is_read_when_it_is_pickled(tmp_path: Path) -> None:
