@@ -5,10 +5,12 @@ from __future__ import annotations
 import fnmatch
 import functools
 import inspect
+import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +22,7 @@ from .base.spec import TensorSpec
 from .base.table import public
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
-from .functions.function import Function
+from .functions.function import STORE, Function, found_by_name, pickled_as_code
 from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable, exclusive
@@ -40,6 +42,8 @@ _TRAINABLE = "_gradtape_trainable"
 _FROZEN = "_gradtape_frozen"
 # Types of attributes that hold nothing to track.
 _PLAIN = frozenset({bool, int, float, str, type(None)})
+# Types of what may hold a function.
+_HOLDING = (FunctionType, Function, list, tuple, dict)
 
 
 class Module:
@@ -379,6 +383,16 @@ class Module:
         frozen = ", frozen" if is_frozen(self) else ""
         return "\n".join([f"{type(self).__name__} {self.name!r}{frozen}", *lines])
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return what pickle and copy make it of: its attributes, without the traces it made."""
+        reduced = super().__reduce_ex__(protocol)
+        if not isinstance(reduced, tuple) or len(reduced) < 3 or type(reduced[2]) is not dict:
+            return reduced  # the class has a way of its own
+        state = {name: value for name, value in reduced[2].items() if name != STORE}
+        for name, value in state.items():
+            _check_named(f"{type(self).__name__}.{name}", value)
+        return (*reduced[:2], state, *reduced[3:])
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
 
@@ -499,6 +513,26 @@ def _leaves(
                 yield f"{path}/{key}", item
             elif type(item) not in _PLAIN:
                 yield from _leaves(f"{path}/{key}", item, inside)
+
+
+def _check_named(where: str, value: Any) -> None:
+    """Say which attribute holds a function that pickle would not find; pickle does not."""
+    if isinstance(value, (list, tuple, dict)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            if type(item) in _HOLDING:
+                _check_named(f"{where}[{key!r}]", item)
+        return
+    function = value.python_function if isinstance(value, Function) else value
+    if not isinstance(function, FunctionType) or found_by_name(value) or found_by_name(function):
+        return
+    if pickled_as_code():
+        return
+    raise pickle.PicklingError(
+        f"{where} is {function.__qualname__}, which pickle would not find by its name: define it "
+        "with def at the top of a module, or save the module with gradtape.save, whose files keep "
+        "what functions compute"
+    )
 
 
 def _handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
