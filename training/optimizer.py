@@ -8,7 +8,7 @@ after another, so that the graph has an assignment for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from threading import RLock
 from typing import Any, Self
@@ -265,6 +265,23 @@ class Optimizer(Module):
                 if len(getattr(self, slot)) == place:
                     getattr(self, slot).append(_zeros_for(variable, slot))
         return places
+
+    def states(self) -> Iterator[tuple[str, Variable | None, Variable]]:
+        """Yield what is kept for the variables that are trained.
+
+        Yields
+        ------
+        slot : str
+            The name of the slot.
+        variable : Variable or None
+            The variable; None if a file brought the state, and nobody has claimed it.
+        state : Variable
+            What is kept for it.
+        """
+        trained = list(self._gradtape_places)  # in the order of their places
+        for slot in self.slots:
+            for place, state in enumerate(getattr(self, slot)):
+                yield slot, trained[place] if place < len(trained) else None, state
 
     @property
     def unclaimed(self) -> int:

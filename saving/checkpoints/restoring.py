@@ -1,0 +1,220 @@
+"""From a checkpoint's file to live objects: all is checked before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.extend import Variable, backend_of, exclusive, init_scope
+from ...training.optimizer import Optimizer
+from ..errors import LoadError
+from .files import Stored
+from .trackables import Held, Trackables
+
+__all__ = ["Plan", "RestoreReport"]
+
+
+class RestoreReport(NamedTuple):
+    """What :meth:`Checkpoint.restore` restored, and what it did not.
+
+    Attributes
+    ----------
+    restored : tuple of str
+        The paths of what was restored.
+    missing : tuple of str
+        What the checkpoint follows and the file does not have.
+    unexpected : tuple of str
+        What the file has under names that the checkpoint follows, and nothing here is for.
+    mismatched : dict of str to str
+        What is of another shape, dtype or kind, with both.
+    unused : tuple of str
+        Names in the file that the checkpoint does not follow.
+
+    Examples
+    --------
+    >>> report = gt.training.RestoreReport(("model/kernel",), ("model/bias",), (), {}, ())
+    >>> print(report)
+    1 restored
+    missing in the file: model/bias
+    """
+
+    restored: tuple[str, ...]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    mismatched: dict[str, str]
+    unused: tuple[str, ...]
+
+    def problems(self, most: int = 8) -> list[str]:
+        """Return what does not fit, a line for each kind."""
+        wrong = [f"{path} ({what})" for path, what in self.mismatched.items()]
+        kinds = (
+            ("missing in the file", self.missing),
+            ("unexpected in the file", self.unexpected),
+            ("of another shape, dtype or kind", wrong),
+        )
+        return [f"{what}: {_listed(found, most)}" for what, found in kinds if found]
+
+    def __str__(self) -> str:
+        unused = [f"not asked for: {', '.join(self.unused)}"] if self.unused else []
+        return "\n".join([f"{len(self.restored)} restored", *self.problems(), *unused])
+
+
+def _listed(names: Any, most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
+
+
+class Plan:
+    """What to do to restore a file, made without changing anything.
+
+    Parameters
+    ----------
+    tracked
+        What to restore.
+    stored
+        The file.
+
+    Attributes
+    ----------
+    report : RestoreReport
+        What fits.
+    """
+
+    def __init__(self, tracked: Trackables, stored: Stored) -> None:
+        self._tracked, self._stored = tracked, stored
+        self._found = stored.leaves(tracked.names, tracked.objects)
+        self._values: list[tuple[Variable, Any]] = []
+        self._states: list[tuple[Optimizer, str, Variable, Any]] = []
+        self._zeros: list[Variable] = []
+        self._objects: list[tuple[str, Held, Any]] = []
+        self._restored: list[str] = []
+        self._missing: list[str] = []
+        self._mismatched: dict[str, str] = {}
+        for path, variable in tracked.variables.items():
+            array = self._take(path, variable)
+            if array is not None:
+                self._values.append((variable, array))
+        for path, optimizer in tracked.optimizers.items():
+            self._plan_states(path, optimizer)
+        for path, held in tracked.objects.items():
+            node = self._found.pop(path, None)
+            if node is None:
+                self._missing.append(path)
+            else:
+                self._objects.append((path, held, stored.value(node, path)))
+                self._restored.append(path)
+        self.report = RestoreReport(
+            tuple(self._restored),
+            tuple(self._missing),
+            tuple(self._found),
+            self._mismatched,
+            tuple(name for name in stored.attributes if name not in tracked.names),
+        )
+
+    def _take(self, path: str, variable: Variable) -> Any:
+        """Return the array in the file for a variable, on its backend; None if none fits."""
+        node = self._found.pop(path, None)
+        if node is None:
+            self._missing.append(path)
+            return None
+        wanted = variable.shape, variable.dtype.name
+        held = self._stored.size(node, path)
+        if held != wanted:
+            there = "no array" if held is None else f"{held[1]}{list(held[0])}"
+            here = f"{wanted[1]}{list(wanted[0])}"
+            self._mismatched[path] = f"in the file {there}, here {here}"
+            return None
+        self._restored.append(path)
+        return _beside(self._stored.array(node, path), variable)
+
+    def _plan_states(self, place: str, optimizer: Optimizer) -> None:
+        """Plan what an optimizer keeps for variables, found by the paths of these."""
+        known = {
+            (slot, variable.id): state
+            for slot, variable, state in optimizer.states()
+            if variable is not None
+        }
+        for slot in optimizer.slots:
+            prefix = f"{place}/{slot}/"
+            for path in [path for path in self._found if path.startswith(prefix)]:
+                variable = self._tracked.variables.get(path.removeprefix(prefix))
+                if variable is None:
+                    continue  # it stays among what is unexpected
+                array = self._take(path, variable)
+                if array is not None:
+                    known.pop((slot, variable.id), None)
+                    self._states.append((optimizer, slot, variable, array))
+        # the optimizer had not met these variables when the file was written
+        self._zeros += known.values()
+
+    def check(self) -> None:
+        """Raise if something does not fit.
+
+        Raises
+        ------
+        LoadError
+            With what is missing, unexpected or mismatched, by name.
+        """
+        problems = self.report.problems()
+        if not problems:
+            return
+        unbuilt = self._tracked.unbuilt()
+        hint = (
+            f" {unbuilt[0]} has no weights yet: call the model with a batch first."
+            if unbuilt
+            else ""
+        )
+        raise LoadError(
+            f"{self._stored.path}: nothing was restored, for this is not what the checkpoint "
+            f"follows. {'; '.join(problems)}.{hint} strict=False restores what fits"
+        )
+
+    def apply(self) -> None:
+        """Do it: all, or nothing if an object refuses its state."""
+        done: list[tuple[Held, Any]] = []
+        try:
+            for path, held, value in self._objects:
+                done.append((held, held.snapshot()))
+                _put(held.put, value, f"{self._stored.path}: {path}")
+        except BaseException:
+            for held, before in reversed(done):
+                held.put(before)
+            raise
+        with init_scope():
+            values = [*self._values, *self._built_states()]
+            values += [(x, backend_of(x.array).xp.zeros_like(x.array)) for x in self._zeros]
+            with exclusive(variable for variable, _ in values):
+                for variable, array in values:
+                    variable.set_array(array)
+
+    def _built_states(self) -> list[tuple[Variable, Any]]:
+        """Return the variables of optimizers that hold state, made where they are not there."""
+        wanted: dict[int, tuple[Optimizer, dict[int, Variable]]] = {}
+        for optimizer, _, variable, _ in self._states:
+            wanted.setdefault(id(optimizer), (optimizer, {}))[1][variable.id] = variable
+        for optimizer, variables in wanted.values():
+            if optimizer.unclaimed:  # from another file, and nobody knows for which variables
+                for slot in optimizer.slots:
+                    setattr(optimizer, slot, [])
+            optimizer.build(variables.values())
+        found = {
+            (id(optimizer), slot, variable.id): state
+            for optimizer, _ in wanted.values()
+            for slot, variable, state in optimizer.states()
+            if variable is not None
+        }
+        return [(found[id(x), slot, v.id], array) for x, slot, v, array in self._states]
+
+
+def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
+    try:
+        put(value)
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise LoadError(f"{where}: its state is refused ({error}); nothing was restored") from error
+
+
+def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
+    owner = backend_of(variable.array)
+    return owner.asarray(array, variable.dtype, owner.device(variable.array))
