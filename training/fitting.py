@@ -107,7 +107,7 @@ def fit(
     FloatingPointError
         If the loss is not finite.
     LoadError
-        If the checkpoint is damaged, or is not that of this model and run; nothing has changed then.
+        If the checkpoint is damaged, or is not that of this model and run; nothing has changed.
     SaveError
         If a checkpoint cannot be written.
 
@@ -116,11 +116,12 @@ def fit(
     If an exception ends an epoch, model and optimizer are as they were when that epoch began, or
     when the run was resumed in it.
 
-    A checkpoint keeps the model, the optimizer, ``gt.random``, the order of examples, what the epoch
-    measured so far and the history; of a callback that is an object what its ``state_dict()``
-    returns, or else its attributes that are plain values; and of data with ``state_dict()`` that
-    of the beginning of the epoch. Batches of an iterable that were trained on are gone through
-    again without training, so they have to come in the same order; an iterator cannot be resumed.
+    A checkpoint keeps the model, the optimizer, ``gt.random``, the order of examples, what the
+    epoch measured so far and the history; of a callback that is an object what its
+    ``state_dict()`` returns, or else its attributes that are plain values; and of data with
+    ``state_dict()`` that of the beginning of the epoch. Batches of an iterable that were trained on
+    are gone through again without training, so they have to come in the same order; an iterator
+    cannot be resumed.
 
     Examples
     --------

@@ -106,7 +106,7 @@ class Checkpoint:
     def restore(
         self, path: str | os.PathLike[str], *, strict: bool = True, max_bytes: int | None = None
     ) -> RestoreReport:
-        """Put the state in a file back into the objects: all of it, or nothing if there is an error.
+        """Put the state in a file back into the objects: all of it, or nothing after an error.
 
         Names in the file that the checkpoint does not follow are left out:
         ``Checkpoint(model=model).restore(path)`` is the model alone.

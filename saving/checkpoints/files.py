@@ -22,7 +22,6 @@ from ..records.schema import (
     encode,
     tagged,
     take,
-    text_digest,
 )
 from .trackables import Trackables
 

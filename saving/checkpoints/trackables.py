@@ -130,8 +130,8 @@ class Trackables:
             If it cannot be told which variable it is, or it is not in the checkpoint.
         """
         paths: dict[int, str] = {}
-        for path, variable in self.variables.items():
-            paths.setdefault(variable.id, path)
+        for path, followed in self.variables.items():
+            paths.setdefault(followed.id, path)
         for place, optimizer in self.optimizers.items():
             for slot, variable, state in optimizer.states():
                 if variable is None:

@@ -76,10 +76,10 @@ def fit(
         A ``tf.keras.Model``.
     x, y
         Arrays or containers of arrays; or ``x`` alone, or an iterable of batches.
-    epochs, batch_size, validation_data, validation_split, shuffle, verbose, callbacks, initial_epoch
+    epochs, batch_size, validation_data, validation_split, shuffle, verbose, callbacks
         As for :func:`gradtape.training.fit`.
-    keeping
-        ``checkpoint``, ``save_every`` and ``resume`` as well.
+    initial_epoch, keeping
+        As well; ``keeping`` is ``checkpoint``, ``save_every`` and ``resume``.
     """
     epochs, initial_epoch = as_epochs(epochs, initial_epoch)
     data, held_out = _dataset(x, y, batch_size, epochs - initial_epoch), None
