@@ -156,8 +156,7 @@ def write_checkpoint(path: str, tracked: Trackables, record: Mapping[str, Any]) 
         inside = [place for place in unbuilt if f"{place}/".startswith(f"{name}/")]
         if inside and not module.variables:
             raise SaveError(
-                f"{name}: {inside[0]} has no weights yet; call the model with a batch before it is "
-                "saved"
+                f"{inside[0]} has no weights yet; call the model with a batch before it is saved"
             )
     write(path, _Contents(tracked, record))
 
