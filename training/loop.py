@@ -69,7 +69,7 @@ class Trainer(Session):
         self.variables: list[Variable] = []
         self.method = method
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
-        self._totals: dict[str, float] = {}
+        self._totals = dict.fromkeys(self.names, 0.0)
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
         self._begun = False

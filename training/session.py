@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
@@ -104,7 +105,7 @@ class Callbacks:
     """
 
     def __init__(self, callbacks: Iterable[Any]) -> None:
-        self._objects: list[Any] = []
+        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with the attributes of the beginning
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
             methods = {event: getattr(callback, event, None) for event in _EVENTS}
@@ -119,7 +120,7 @@ class Callbacks:
                 if method is not None:
                     self.by_event[event].append(method)
             if not isinstance(callback, FunctionType):
-                self._objects.append(callback)
+                self._objects.append((callback, _plain_attributes(callback)))
 
     def tell(self, event: str, *arguments: Any) -> bool:
         """Call those who listen; return whether one of them returned ``True``."""
@@ -127,30 +128,47 @@ class Callbacks:
         return any(answer is True for answer in answers)
 
     def states(self) -> list[dict[str, Any]]:
-        """Return the state of each callback that is an object: its own, or its plain attributes."""
+        """Return the state of each callback that is an object.
+
+        That is what its ``state_dict`` returns, or else its plain attributes: those that it was
+        given with, and those of now.
+        """
         found = []
-        for callback in self._objects:
+        for callback, given in self._objects:
             if _has_state(callback):
                 state = callback.state_dict()
             else:
-                held = getattr(callback, "__dict__", {})
-                state = {name: value for name, value in held.items() if _is_plain(value)}
+                state = {"given": given, "now": _plain_attributes(callback)}
             found.append({"type": type(callback).__qualname__, "state": state})
         return found
 
     def load(self, states: Iterable[dict[str, Any]]) -> None:
-        """Set states, those of one class in their order."""
+        """Set states, those of one class in their order.
+
+        An attribute that a run never changed is a setting: it stays what it is given as now.
+        """
         waiting = list(self._objects)
         for record in states:
-            of_class = (x for x in waiting if type(x).__qualname__ == record["type"])
-            callback = next(of_class, None)
-            if callback is None:
+            of_class = (x for x in waiting if type(x[0]).__qualname__ == record["type"])
+            place = next(of_class, None)
+            if place is None:
                 continue
-            waiting = [x for x in waiting if x is not callback]
+            waiting = [x for x in waiting if x is not place]
+            callback, given = place
+            state = record["state"]
             if _has_state(callback):
-                callback.load_state_dict(record["state"])
-            else:
-                vars(callback).update(record["state"])
+                callback.load_state_dict(state)
+                continue
+            before = state["given"]
+            for name, value in state["now"].items():
+                changed = name not in before or repr(before[name]) != repr(value)
+                if changed or repr(given.get(name)) == repr(value):
+                    vars(callback)[name] = copy.deepcopy(value)
+
+
+def _plain_attributes(callback: Any) -> dict[str, Any]:
+    held = getattr(callback, "__dict__", {})
+    return {name: copy.deepcopy(value) for name, value in held.items() if _is_plain(value)}
 
 
 def _has_state(callback: Any) -> bool:

@@ -1,7 +1,7 @@
 """A training run that may be killed at any moment and started again.
 
 python killed_run.py FOLDER    # train, or go on from the folder's last checkpoint; write result.npz
-python killed_run.py --kills N # kill runs N times each, and compare them with one that was left alone
+python killed_run.py --kills N # kill N runs, and compare each with one left alone
 
 What is compared is bit for bit: weights, the optimizer's state, random states and the history.
 """
@@ -141,9 +141,8 @@ def main(kills: int) -> int:
             same = found == expected
             equal += same
             left = [path.name for path in (root / f"run{i}").iterdir() if path.name[0] == "."]
-            print(
-                f"{i + 1:3d}: killed at {', '.join(places)}: {'equal' if same else 'DIFFERS'}; left {left}"
-            )
+            said = "equal" if same else "DIFFERS"
+            print(f"{i + 1:3d}: killed at {', '.join(places)}: {said}; left behind: {left}")
     print(f"{equal} of {kills} equal")
     return equal != kills
 

@@ -221,7 +221,9 @@ def test_optimizers_inside_of_a_model_are_found(tmp_path: Path) -> None:
 def test_a_state_for_a_variable_that_is_not_there_is_refused(tmp_path: Path) -> None:
     model, optimizer = model_of(), Adam()
     step(optimizer, *model.trainable_variables)
-    with pytest.raises(SaveError, match=r"optimizer: it trains variable 'kernel' of shape \(3, 4\)"):
+    with pytest.raises(
+        SaveError, match=r"optimizer: it trains variable 'kernel' of shape \(3, 4\)"
+    ):
         Checkpoint(optimizer=optimizer).save(tmp_path / "now.h5")
     assert not list(tmp_path.iterdir())
 
@@ -275,7 +277,7 @@ def test_an_object_that_refuses_its_state_leaves_all_as_it_was(tmp_path: Path) -
     path = checkpoint.save(tmp_path / "now.h5")
     changed(w), changed(rng), changed(counter), changed(refusing)
     before = (w.item(), rng.bit_generator.state, repr(counter.state))
-    with pytest.raises(LoadError, match="refusing: its state is refused .not mine."):
+    with pytest.raises(LoadError, match=r"refusing: its state is refused .not mine."):
         checkpoint.restore(path)
     assert (w.item(), rng.bit_generator.state, repr(counter.state)) == before
 
@@ -283,7 +285,7 @@ def test_an_object_that_refuses_its_state_leaves_all_as_it_was(tmp_path: Path) -
 def test_the_state_of_another_kind_of_generator_is_refused(tmp_path: Path) -> None:
     path = Checkpoint(rng=np.random.default_rng(0)).save(tmp_path / "now.h5")
     other = np.random.Generator(np.random.Philox(0))
-    with pytest.raises(LoadError, match="rng: its state is refused .* another generator"):
+    with pytest.raises(LoadError, match=r"rng: its state is refused .* another generator"):
         Checkpoint(rng=other).restore(path)
 
 
@@ -300,7 +302,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     model = model_of()
     checkpoint = Checkpoint(model=model)
     gt.save(model, tmp_path / "model.h5")
-    with pytest.raises(LoadError, match="no checkpoint; gradtape.load loads"):
+    with pytest.raises(LoadError, match=r"no checkpoint; gradtape.load loads"):
         checkpoint.restore(tmp_path / "model.h5")
     with pytest.raises(LoadError, match="no such file"):
         checkpoint.restore(tmp_path / "none.h5")

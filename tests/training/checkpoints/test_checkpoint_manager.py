@@ -66,13 +66,15 @@ def test_more_is_better_of_what_is_called_so(tmp_path: Path) -> None:
     [
         ({"best": "score"}, "the name 'score' does not tell whether"),
         ({"best": "accuracy_loss"}, "the name 'accuracy_loss' does not tell"),
-        ({"best": "loss", "mode": "least"}, "mode is \"min\" or \"max\", got 'least'"),
+        ({"best": "loss", "mode": "least"}, 'mode is "min" or "max", got \'least\''),
         ({"keep": 0}, "keep is a positive integer or None, got 0"),
         ({"keep": 2.5}, "keep is a positive integer or None"),
         ({"name": "../out"}, "'../out' cannot be the name of files"),
     ],
 )
-def test_arguments_that_mean_nothing_are_refused(options: Any, message: str, tmp_path: Path) -> None:
+def test_arguments_that_mean_nothing_are_refused(
+    options: Any, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=message):
         CheckpointManager(Checkpoint(step=0), tmp_path, **options)
 
@@ -82,7 +84,7 @@ def test_a_metric_that_was_not_measured_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="best='val_loss' is not among what was measured: loss"):
         manager.save({"loss": 1.0})
     assert not list(tmp_path.iterdir())
-    with pytest.raises(TypeError, match="expected a gradtape.training.Checkpoint, got Dense"):
+    with pytest.raises(TypeError, match=r"expected a gradtape.training.Checkpoint, got Dense"):
         CheckpointManager(gt.layers.Dense(1), tmp_path)
 
 
