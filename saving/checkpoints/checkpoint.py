@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ...core.extend import init_scope
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..records.schema import is_attribute
 from .files import Stored, write_checkpoint
 from .restoring import Plan, RestoreReport
@@ -142,9 +142,7 @@ class Checkpoint:
     ) -> str:
         """Write a file with further objects in it, and with a record of what it is."""
         with init_scope():
-            write_checkpoint(
-                os.path.realpath(os.fspath(path)), Trackables(self._group, beside), record
-            )
+            write_checkpoint(path, Trackables(self._group, beside), record)
         return os.fspath(path)
 
     def _plan(

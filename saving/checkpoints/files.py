@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ...core.extend import Tensor, Variable, exclusive, to_numpy
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..container.write import write
 from ..errors import DamagedFile, LoadError, SaveError
 from ..reading.contents import open_contents
 from ..records.schema import (
     DTYPES,
-    MAX_OBJECTS,
-    SEGMENT,
     decode,
-    digest,
     dump,
     encode,
     tagged,
     take,
 )
+from ..writing.save import ATTRIBUTES
 from .trackables import Trackables
 
 __all__ = ["Stored", "write_checkpoint"]
@@ -35,7 +34,6 @@ class _Contents:
     """What goes into a file: a manifest, and datasets by path."""
 
     def __init__(self, tracked: Trackables, record: Mapping[str, Any]) -> None:
-        self.texts: dict[str, str] = {}
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self._variables: list[dict[str, Any]] = []
         nodes: dict[str, Any] = {}
@@ -57,20 +55,10 @@ class _Contents:
             "variables": self._variables,
             "requires": [],
             _MARK: {key: encode(value, key) for key, value in record.items()},
-            "digests": {path: digest(array) for path, array in sorted(self.datasets.items())},
         }
-        self.manifest = dump(manifest, "the checkpoint")
-        groups = {path[:i] for path in self.datasets for i, c in enumerate(f"{path}/") if c == "/"}
-        if len(groups) + 1 > MAX_OBJECTS:
-            raise SaveError(f"{len(groups):,} groups and datasets: files hold {MAX_OBJECTS:,}")
+        self.texts = {"/manifest": dump(manifest, "the checkpoint")}
 
     def _array(self, path: str, array: Any, name: str, trainable: bool) -> dict[str, int]:
-        for part in path.split("/"):
-            if not SEGMENT.match(part):
-                raise SaveError(
-                    f"{path}: {part!r} cannot be a name in a file; use letters, digits, '_', '.', "
-                    "'-' and spaces"
-                )
         held = np.asarray(array)
         if held.dtype.name not in DTYPES:
             raise SaveError(f"{path}: an array of dtype {held.dtype} cannot be saved")
@@ -134,7 +122,9 @@ def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
     return root
 
 
-def write_checkpoint(path: str, tracked: Trackables, record: Mapping[str, Any]) -> None:
+def write_checkpoint(
+    path: str | os.PathLike[str], tracked: Trackables, record: Mapping[str, Any]
+) -> None:
     """Write a checkpoint, whole or not at all.
 
     Parameters
@@ -158,7 +148,8 @@ def write_checkpoint(path: str, tracked: Trackables, record: Mapping[str, Any]) 
             raise SaveError(
                 f"{inside[0]} has no weights yet; call the model with a batch before it is saved"
             )
-    write(path, _Contents(tracked, record))
+    contents = _Contents(tracked, record)
+    write(path, ATTRIBUTES, contents.texts, contents.datasets)
 
 
 class Stored:
@@ -218,27 +209,22 @@ class Stored:
                 queue += [(f"{path}/{key}", x) for key, x in reversed(content.items())]
         return found
 
-    def size(self, node: Any, where: str) -> tuple[tuple[int, ...], str] | None:
-        """Return the shape and the dtype that a node's array is said to have, if it is one."""
+    def declared(self, node: Any, where: str) -> tuple[str, tuple[int, ...]] | None:
+        """Return the dtype and the shape of a node's array, if it is one."""
         tag, number = tagged(node, where)
-        if tag != "variable":
-            return None
-        record = self._variable(number, where)
-        return tuple(take(record, "shape", list, where)), take(record, "dtype", str, where)
+        return self._contents.declared(self._dataset(number, where)) if tag == "variable" else None
 
-    def array(self, node: Any, where: str) -> np.ndarray[Any, Any]:
-        """Return a node's array, compared with its digest and with what is said of it."""
-        _, number = tagged(node, where)
-        array = self._contents.array(take(self._variable(number, where), "dataset", str, where))
-        if (array.shape, array.dtype.name) != self.size(node, where):
-            raise DamagedFile(f"{where}: its dataset is not what the manifest says")
-        return array
+    def arrays(self, nodes: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays of nodes, by path."""
+        paths = {path: self._dataset(tagged(node, path)[1], path) for path, node in nodes.items()}
+        found = self._contents.arrays(list(paths.values()))
+        return {path: found[dataset] for path, dataset in paths.items()}
 
     def value(self, node: Any, where: str) -> Any:
         """Return a state of arrays and plain values."""
         tag, content = tagged(node, where)
         if tag == "variable":
-            return self.array(node, where)
+            return self.arrays({where: node})[where]
         if tag == "value":
             return decode(content)
         if tag == "dict" and type(content) is dict:
@@ -248,7 +234,8 @@ class Stored:
             return items if tag == "list" else tuple(items)
         raise DamagedFile(f"{where}: not a state: {str(node)[:80]}")
 
-    def _variable(self, number: Any, where: str) -> Any:
+    def _dataset(self, number: Any, where: str) -> str:
         if type(number) is not int or not 0 <= number < len(self._contents.variables):
             raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-        return self._contents.variables[number]
+        dataset: str = take(self._contents.variables[number], "dataset", str, where)
+        return dataset

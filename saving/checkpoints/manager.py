@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...core.extend import init_scope
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import LoadError, SaveError
 from .checkpoint import Checkpoint
 from .files import Stored

@@ -85,49 +85,49 @@ class Plan:
     def __init__(self, tracked: Trackables, stored: Stored) -> None:
         self._tracked, self._stored = tracked, stored
         self._found = stored.leaves(tracked.names, tracked.objects)
-        self._values: list[tuple[Variable, Any]] = []
-        self._states: list[tuple[Optimizer, str, Variable, Any]] = []
+        self._nodes: dict[str, Any] = {}
+        self._values: list[tuple[str, Variable]] = []
+        self._states: list[tuple[str, Optimizer, str, Variable]] = []
         self._zeros: list[Variable] = []
         self._objects: list[tuple[str, Held, Any]] = []
-        self._restored: list[str] = []
         self._missing: list[str] = []
         self._mismatched: dict[str, str] = {}
         for path, variable in tracked.variables.items():
-            array = self._take(path, variable)
-            if array is not None:
-                self._values.append((variable, array))
+            if self._fits(path, variable):
+                self._values.append((path, variable))
         for path, optimizer in tracked.optimizers.items():
             self._plan_states(path, optimizer)
+        # read in one go, which is quicker
+        self._arrays = stored.arrays(self._nodes)
         for path, held in tracked.objects.items():
             node = self._found.pop(path, None)
             if node is None:
                 self._missing.append(path)
             else:
                 self._objects.append((path, held, stored.value(node, path)))
-                self._restored.append(path)
         self.report = RestoreReport(
-            tuple(self._restored),
+            (*self._nodes, *(path for path, _, _ in self._objects)),
             tuple(self._missing),
             tuple(self._found),
             self._mismatched,
             tuple(name for name in stored.attributes if name not in tracked.names),
         )
 
-    def _take(self, path: str, variable: Variable) -> Any:
-        """Return the array in the file for a variable, on its backend; None if none fits."""
+    def _fits(self, path: str, variable: Variable) -> bool:
+        """Return whether the file has an array for a variable; take note of it, or why not."""
         node = self._found.pop(path, None)
         if node is None:
             self._missing.append(path)
-            return None
-        wanted = variable.shape, variable.dtype.name
-        held = self._stored.size(node, path)
-        if held != wanted:
-            there = "no array" if held is None else f"{held[1]}{list(held[0])}"
-            here = f"{wanted[1]}{list(wanted[0])}"
-            self._mismatched[path] = f"in the file {there}, here {here}"
-            return None
-        self._restored.append(path)
-        return _beside(self._stored.array(node, path), variable)
+            return False
+        wanted = variable.dtype.name, variable.shape
+        held = self._stored.declared(node, path)
+        if held == wanted:
+            self._nodes[path] = node
+            return True
+        there = "no array" if held is None else f"{held[0]}{list(held[1])}"
+        here = f"{wanted[0]}{list(wanted[1])}"
+        self._mismatched[path] = f"in the file {there}, here {here}"
+        return False
 
     def _plan_states(self, place: str, optimizer: Optimizer) -> None:
         """Plan what an optimizer keeps for variables, found by the paths of these."""
@@ -142,10 +142,9 @@ class Plan:
                 variable = self._tracked.variables.get(path.removeprefix(prefix))
                 if variable is None:
                     continue  # it stays among what is unexpected
-                array = self._take(path, variable)
-                if array is not None:
+                if self._fits(path, variable):
                     known.pop((slot, variable.id), None)
-                    self._states.append((optimizer, slot, variable, array))
+                    self._states.append((path, optimizer, slot, variable))
         # the optimizer had not met these variables when the file was written
         self._zeros += known.values()
 
@@ -183,16 +182,17 @@ class Plan:
                 held.put(before)
             raise
         with init_scope():
-            values = [*self._values, *self._built_states()]
-            values += [(x, backend_of(x.array).xp.zeros_like(x.array)) for x in self._zeros]
-            with exclusive(variable for variable, _ in values):
-                for variable, array in values:
+            targets = dict([*self._values, *self._built_states()])
+            arrays = [(x, _beside(self._arrays[path], x)) for path, x in targets.items()]
+            arrays += [(x, backend_of(x.array).xp.zeros_like(x.array)) for x in self._zeros]
+            with exclusive(variable for variable, _ in arrays):
+                for variable, array in arrays:
                     variable.set_array(array)
 
-    def _built_states(self) -> list[tuple[Variable, Any]]:
-        """Return the variables of optimizers that hold state, made where they are not there."""
+    def _built_states(self) -> list[tuple[str, Variable]]:
+        """Return the variables in which optimizers keep state, made where they are not there."""
         wanted: dict[int, tuple[Optimizer, dict[int, Variable]]] = {}
-        for optimizer, _, variable, _ in self._states:
+        for _, optimizer, _, variable in self._states:
             wanted.setdefault(id(optimizer), (optimizer, {}))[1][variable.id] = variable
         for optimizer, variables in wanted.values():
             if optimizer.unclaimed:  # from another file, and nobody knows for which variables
@@ -205,7 +205,7 @@ class Plan:
             for slot, variable, state in optimizer.states()
             if variable is not None
         }
-        return [(found[id(x), slot, v.id], array) for x, slot, v, array in self._states]
+        return [(path, found[id(x), slot, v.id]) for path, x, slot, v in self._states]
 
 
 def _put(put: Callable[[Any], None], value: Any, where: str) -> None:

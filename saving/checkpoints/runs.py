@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.extend import Module
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from .checkpoint import Checkpoint
 from .files import Stored
 from .manager import CheckpointManager
