@@ -140,6 +140,7 @@ class Trainer(Session):
 
         Of a model that was frozen since, in part, these are more than train.
         """
+        self.optimizer.adopt(self.variables)
         held = self.optimizer.unclaimed
         if held in (0, len(self.variables)):
             return self.variables

@@ -195,6 +195,7 @@ class Plan:
         for _, optimizer, _, variable in self._states:
             wanted.setdefault(id(optimizer), (optimizer, {}))[1][variable.id] = variable
         for optimizer, variables in wanted.values():
+            optimizer.adopt(variables.values())
             if optimizer.unclaimed:  # from another file, and nobody knows for which variables
                 for slot in optimizer.slots:
                     setattr(optimizer, slot, [])

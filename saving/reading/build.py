@@ -17,6 +17,7 @@ from ...core.extend import (
     init_scope,
     registry,
 )
+from ...training.optimizer import Optimizer
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import LoadedModule
@@ -112,7 +113,12 @@ def build(contents: Contents, lazy: bool = False) -> Built:
                     check_attribute(name, where)
                 vars(module)[name] = function(number)
         if "frozen" in record:
-            _freeze(module, take(record, "frozen", list, where), variables, where)
+            freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
+        if "trained" in record and isinstance(module, Optimizer):
+            try:
+                module.claim(_chosen(take(record, "trained", list, where), variables, where))
+            except ValueError as error:
+                raise DamagedFile(f"{where}: {error}") from None
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -205,12 +211,14 @@ def _module(record: Any, function: Any, where: str) -> Module:
     return module
 
 
-def _freeze(module: Module, numbers: list[Any], variables: Sequence[Variable], where: str) -> None:
-    """Freeze a module as it was when it was saved."""
+def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> list[Variable]:
+    """Return variables by their numbers, each once."""
     for number in numbers:
         if type(number) is not int or not 0 <= number < len(variables):
             raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-    freeze(module, [variables[number] for number in numbers])
+    if len(set(numbers)) < len(numbers):
+        raise DamagedFile(f"{where}: a variable comes twice")
+    return [variables[number] for number in numbers]
 
 
 def _identifier(name: str, where: str) -> str:

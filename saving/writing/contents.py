@@ -21,6 +21,7 @@ from ...core.extend import (
     registry,
     to_numpy,
 )
+from ...training.optimizer import Optimizer
 from ..container.profile import SEGMENT
 from ..errors import SaveError
 from ..proofs.golden import packed, why
@@ -123,6 +124,10 @@ class Everything:
             numbers = self._variable_numbers
             held = (numbers.get(id(v)) for v in frozen_variables(module))
             record["frozen"] = [number for number in held if number is not None]
+        if isinstance(module, Optimizer):
+            trained = [self._variable_numbers.get(id(v)) for v in module.trained]
+            if trained and None not in trained:  # else its file is without the model
+                record["trained"] = trained
         saved: list[SavedFunction] = []
         untraced = dict(module.untraced) if isinstance(module, LoadedModule) else {}
         if known is not None:
