@@ -43,6 +43,7 @@ CANNOT_RAISE = frozenset(
         "recompute_grad",
         "saving.Report",
         "testing.Sample",
+        "training.RestoreReport",
     }
 )
 
