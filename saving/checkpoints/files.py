@@ -10,11 +10,11 @@ import numpy as np
 
 from ...core.extend import Tensor, Variable, exclusive, to_numpy
 from ..container.file import SafeFile
+from ..container.profile import DTYPES
 from ..container.write import write
 from ..errors import DamagedFile, LoadError, SaveError
 from ..reading.contents import open_contents
 from ..records.schema import (
-    DTYPES,
     decode,
     dump,
     encode,
