@@ -191,3 +191,4 @@ def _memory() -> int:
 
 def _name(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
