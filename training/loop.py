@@ -102,8 +102,8 @@ class Trainer(Session):
             raise ValueError(
                 f"the run measured {', '.join(state['totals'])}; this one {', '.join(self.names)}"
             )
-        self._totals = {name: state["totals"][name] for name in self.names}
-        self._count = state["count"]
+        self._totals = {name: float(state["totals"][name]) for name in self.names}
+        self._count = int(state["count"])
         self._looked = {tuple(alike): size for alike, size in state["looked"]}
 
     def begin_epoch(self) -> None:

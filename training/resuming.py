@@ -15,6 +15,19 @@ from .session import Callbacks, History, Session
 
 __all__ = ["Run", "as_epochs"]
 
+#: What the state of a run is made of.
+_KINDS = {
+    "epoch": int,
+    "batch": int,
+    "logs": dict,
+    "stopped": bool,
+    "data": list,
+    "epochs": list,
+    "history": dict,
+    "session": dict,
+    "callbacks": list,
+}
+
 
 class Run:
     """Where a training run is: what a checkpoint keeps beside model and optimizer.
@@ -190,8 +203,11 @@ class Run:
         Raises
         ------
         ValueError
-            If that was with other data or another order.
+            If that was with other data or another order, or it is the state of no run.
         """
+        wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
+        if wrong or state["epoch"] < 0 or state["batch"] < 0:
+            raise ValueError(f"this is not the state of a run: {', '.join(wrong) or 'its place'}")
         seed = None if state["seed"] is None else int(state["seed"])
         within = state["batch"] > 0
         if within and list(state["data"]) != self.data.signature():
@@ -206,9 +222,12 @@ class Run:
         if seed is not None and self._seed is not None:
             self._seed = seed
         self.epoch, self.batch = state["epoch"], state["batch"]
-        self.logs, self.stopped = dict(state["logs"]), state["stopped"]
-        self.history.epoch = list(state["epochs"])
-        self.history.history = {name: list(values) for name, values in state["history"].items()}
+        self.logs = {name: float(value) for name, value in state["logs"].items()}
+        self.stopped = state["stopped"]
+        self.history.epoch = [int(epoch) for epoch in state["epochs"]]
+        self.history.history = {
+            name: [float(value) for value in values] for name, values in state["history"].items()
+        }
         if state["source"] is not None:
             self.data.load(state["source"])
         self._source = state["source"]

@@ -159,11 +159,16 @@ class Callbacks:
             if _has_state(callback):
                 callback.load_state_dict(state)
                 continue
-            before = state["given"]
             for name, value in state["now"].items():
-                changed = name not in before or repr(before[name]) != repr(value)
-                if changed or repr(given.get(name)) == repr(value):
+                ran = _differs(name, value, state["given"])  # it is no setting: the run changed it
+                begun = _differs(name, vars(callback).get(name), given)
+                # a file replaces no method
+                if (ran or begun) and _is_plain(getattr(type(callback), name, None)):
                     vars(callback)[name] = copy.deepcopy(value)
+
+
+def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:
+    return name not in held or repr(held[name]) != repr(value)
 
 
 def _plain_attributes(callback: Any) -> dict[str, Any]:

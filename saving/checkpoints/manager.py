@@ -186,7 +186,7 @@ class CheckpointManager:
             with SafeFile(path) as file, init_scope():
                 record = Stored(file).record
         except LoadError as error:
-            warnings.warn(f"{path} is left alone: it cannot be read ({error})", stacklevel=2)
+            warnings.warn(f"a checkpoint that cannot be read is left alone: {error}", stacklevel=2)
             return None
         metrics = record.get("metrics")
         if record.get("series") != self.name or type(metrics) is not dict:

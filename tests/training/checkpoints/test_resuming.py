@@ -177,8 +177,22 @@ def test_the_order_is_kept_where_no_seed_was_given(tmp_path: Path) -> None:
 # -- within epochs ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at", [1, 2, 5, 6, 9, 10, 11, 17, 20])
-@pytest.mark.parametrize("every", [1, 3, None])
+@pytest.mark.parametrize(
+    ("at", "every"),
+    [
+        (1, 1),
+        (2, 1),
+        (5, 1),
+        (6, 1),
+        (17, 1),
+        (20, 1),
+        (3, 3),
+        (9, 3),
+        (10, 3),
+        (11, 4),
+        (12, None),
+    ],
+)
 def test_a_run_that_ended_within_an_epoch_goes_on_there(
     at: int, every: int | None, tmp_path: Path, expected: Any
 ) -> None:
@@ -279,6 +293,31 @@ def test_callbacks_may_say_what_their_state_is(tmp_path: Path) -> None:
         Run(2, callbacks=[first, At(7, crash)], **options)
     Run(2, callbacks=[At(99, crash), second], **options)
     assert second.mean.tolist() == whole.mean.tolist()
+
+
+def test_what_a_callback_was_given_stays_and_what_it_counted_comes_back(tmp_path: Path) -> None:
+    class Counting:
+        left = 9
+
+        def __init__(self, limit: int, start: int) -> None:
+            self.limit, self.start, self.turns, self.names = limit, start, 0, {"a": [1.5, None]}
+
+        def on_train_begin(self) -> None:
+            self.start = 0
+
+        def on_epoch_end(self, epoch: int, logs: Any) -> None:
+            self.left -= 1
+            self.start += 1
+            self.names["a"].append(epoch)
+
+    gt.random.set_seed(0)
+    options = {"checkpoint": tmp_path / "run.h5", "verbose": False}
+    model, first, second = Sequential([Dense(2)]), Counting(3, 2), Counting(5, 2)
+    fit(model, (X, LABELS), epochs=2, callbacks=[first], **options)
+    assert first.start == 2  # as it was given: by chance
+    fit(model, (X, LABELS), epochs=2, callbacks=[second], resume=True, **options)
+    assert vars(second) == {**vars(first), "limit": 5}
+    assert second.left == 7
 
 
 class Loader:
