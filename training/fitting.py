@@ -118,10 +118,10 @@ def fit(
 
     A checkpoint keeps the model, the optimizer, ``gt.random``, the order of examples, what the
     epoch measured so far and the history; of a callback that is an object what its
-    ``state_dict()`` returns, or else its attributes that are plain values; and of data with
-    ``state_dict()`` that of the beginning of the epoch. Batches of an iterable that were trained on
-    are gone through again without training, so they have to come in the same order; an iterator
-    cannot be resumed.
+    ``state_dict()`` returns, or else its attributes that are plain values and that the run changed;
+    and of data with ``state_dict()`` that of the beginning of the epoch. Batches of an iterable
+    that were trained on are gone through again without training, so they have to come in the same
+    order; an iterator cannot be resumed.
 
     Examples
     --------

@@ -246,16 +246,19 @@ class CheckpointManager:
                 f"CheckpointManager: best={self.metric!r} is not among what was measured: "
                 f"{', '.join(metrics)}"
             )
-        try:
-            os.makedirs(self.folder, exist_ok=True)
-        except OSError as error:
-            raise SaveError(f"{self.folder}: no folder for checkpoints ({error})") from None
+        self._make_folder()
         number = max(self._files(), default=0) + 1
         path = os.path.join(self.folder, f"{self.name}-{number:05d}.h5")
         numbers = {str(name): float(value) for name, value in (metrics or {}).items()}
         self.checkpoint._write(path, beside, {"series": self.name, "metrics": numbers})
         self._remove_old()
         return path
+
+    def _make_folder(self) -> None:
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            raise SaveError(f"{self.folder}: no folder for checkpoints ({error})") from None
 
     def _remove_old(self) -> None:
         if self.keep is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...core.extend import Module
 from ..container.file import SafeFile
+from ..container.replace import resolved
 from .checkpoint import Checkpoint
 from .files import Stored
 from .manager import CheckpointManager
@@ -33,7 +34,9 @@ class Keeper:
     TypeError
         If it is neither.
     ValueError
-        If the path is that of something else than a checkpoint, or a name is taken.
+        If the path is a folder's, or a name is taken.
+    SaveError, LoadError
+        If nothing can be written there, or what is there is no checkpoint.
     """
 
     def __init__(self, where: Any, beside: Mapping[str, Any]) -> None:
@@ -55,6 +58,8 @@ class Keeper:
                 f"fit: the checkpoint follows something else as {taken[0]!r} than what fit keeps "
                 "under this name; rename it"
             )
+        if self._manager is not None:
+            self._manager._make_folder()  # or training would end at the first save
 
     @property
     def best(self) -> str | None:
@@ -88,12 +93,12 @@ def _file(where: Any) -> str:
             "fit: checkpoint is a gradtape.training.CheckpointManager or the path of a file, got "
             f"{type(where).__name__}"
         )
-    path = str(os.fspath(where))
-    if os.path.isdir(path):
+    if os.path.isdir(where):
         raise ValueError(
-            f"fit: checkpoint={path!r} is a folder; give a file in it, or a "
+            f"fit: checkpoint={os.fspath(where)!r} is a folder; give a file in it, or a "
             "gradtape.training.CheckpointManager for several"
         )
+    path = resolved(where)  # raises for what could not be written at the first epoch's end
     if os.path.exists(path):
         with SafeFile(path) as file:
             Stored(file)  # raises for another's file, which no save shall replace

@@ -15,7 +15,7 @@ import pytest
 import gradtape as gt
 import gradtape.compat.tensorflow as tf
 from gradtape.layers import BatchNorm, Dense, Dropout, Sequential
-from gradtape.saving import LoadError
+from gradtape.saving import LoadError, SaveError
 from gradtape.training import Adam, Checkpoint, CheckpointManager, History, fit
 
 RNG = np.random.default_rng(5)
@@ -365,6 +365,8 @@ def test_iterables_of_batches_go_on_where_they_were(data: Any, tmp_path: Path) -
         ({"checkpoint": 3}, TypeError, "checkpoint is a gradtape.training.CheckpointManager or"),
         ({"checkpoint": "."}, ValueError, "is a folder; give a file in it"),
         ({"checkpoint": "model.h5"}, LoadError, "no checkpoint"),
+        ({"checkpoint": "none/run.h5"}, SaveError, "there is no folder"),
+        ({"checkpoint": "run\0.h5"}, SaveError, "it holds a NUL"),
         ({"epochs": 2, "initial_epoch": 3}, ValueError, "initial_epoch=3 is after the last"),
         ({"initial_epoch": -1}, ValueError, "initial_epoch must be a non-negative integer"),
         ({"resume": True, "data": iter([(X, LABELS)])}, ValueError, "data is an iterator, which"),
