@@ -7,6 +7,7 @@ from typing import Any
 
 from ...core.extend import init_scope
 from ..container.file import SafeFile
+from ..records.loaded import LoadedModule, shadows
 from ..records.schema import is_attribute
 from .files import Stored, write_checkpoint
 from .restoring import Plan, RestoreReport
@@ -68,7 +69,8 @@ class Checkpoint:
             setattr(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not is_attribute(name) or name.startswith("_") or hasattr(type(self), name):
+        taken = shadows(LoadedModule, name) or hasattr(type(self), name)
+        if not is_attribute(name) or name.startswith("_") or taken:
             raise TypeError(f"Checkpoint: nothing can be called {name!r} in a file; rename it")
         Trackables({name: value})  # raises for what cannot be kept
         self._group[name] = value

@@ -38,7 +38,7 @@ class _Contents:
         self._variables: list[dict[str, Any]] = []
         nodes: dict[str, Any] = {}
         for path, variable, array in _now(tracked):
-            nodes[path] = self._array(path, array, variable.name, variable.trainable)
+            nodes[path] = self._variable(path, array, variable.name, variable.trainable)
         for path, held in tracked.objects.items():
             nodes[path] = self._tree(path, held.get())
         root = {
@@ -58,10 +58,8 @@ class _Contents:
         }
         self.texts = {"/manifest": dump(manifest, "the checkpoint")}
 
-    def _array(self, path: str, array: Any, name: str, trainable: bool) -> dict[str, int]:
+    def _variable(self, path: str, array: Any, name: str, trainable: bool) -> dict[str, int]:
         held = np.asarray(array)
-        if held.dtype.name not in DTYPES:
-            raise SaveError(f"{path}: an array of dtype {held.dtype} cannot be saved")
         dataset = f"/variables/{path}"
         self.datasets[dataset] = held
         self._variables.append(
@@ -80,7 +78,10 @@ class _Contents:
         if isinstance(value, (Tensor, Variable)):
             value = value.numpy()
         if isinstance(value, np.ndarray):
-            return self._array(path, value, path.rpartition("/")[2], False)
+            if value.dtype.name not in DTYPES:
+                raise SaveError(f"{path}: an array of dtype {value.dtype} cannot be saved")
+            self.datasets[f"/arrays/{path}"] = value
+            return {"array": f"/arrays/{path}"}
         if not _holds_arrays(value):
             return {"value": encode(value, path)}
         if isinstance(value, Mapping):
@@ -223,8 +224,8 @@ class Stored:
     def value(self, node: Any, where: str) -> Any:
         """Return a state of arrays and plain values."""
         tag, content = tagged(node, where)
-        if tag == "variable":
-            return self.arrays({where: node})[where]
+        if tag == "array" and type(content) is str:
+            return self._contents.array(content)
         if tag == "value":
             return decode(content)
         if tag == "dict" and type(content) is dict:

@@ -149,6 +149,7 @@ def test_plain_values_are_attributes_of_the_checkpoint(tmp_path: Path) -> None:
         ({"x": {1, 2}}, "x is set, whose state"),
         ({"x": [gt.Variable(1.0), 3]}, "x holds objects whose state is kept beside plain values"),
         ({"save": 1}, "nothing can be called 'save' in a file"),
+        ({"variables": 1}, "nothing can be called 'variables' in a file"),
         ({"_x": 1}, "nothing can be called '_x' in a file"),
         ({"é": 1}, "nothing can be called 'é' in a file"),
     ],
