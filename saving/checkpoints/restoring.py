@@ -131,22 +131,25 @@ class Plan:
 
     def _plan_states(self, place: str, optimizer: Optimizer) -> None:
         """Plan what an optimizer keeps for variables, found by the paths of these."""
-        known = {
-            (slot, variable.id): state
-            for slot, variable, state in optimizer.states()
-            if variable is not None
+        paths = {
+            path.removeprefix(f"{place}/{slot}/"): None
+            for slot in optimizer.slots
+            for path in self._found
+            if path.startswith(f"{place}/{slot}/")
         }
-        for slot in optimizer.slots:
-            prefix = f"{place}/{slot}/"
-            for path in [path for path in self._found if path.startswith(prefix)]:
-                variable = self._tracked.variables.get(path.removeprefix(prefix))
-                if variable is None:
-                    continue  # it stays among what is unexpected
-                if self._fits(path, variable):
-                    known.pop((slot, variable.id), None)
-                    self._states.append((path, optimizer, slot, variable))
-        # the optimizer had not met these variables when the file was written
-        self._zeros += known.values()
+        met = {
+            path: self._tracked.variables[path] for path in paths if path in self._tracked.variables
+        }
+        for path, variable in met.items():
+            for slot in optimizer.slots:
+                where = f"{place}/{slot}/{path}"
+                if self._fits(where, variable):
+                    self._states.append((where, optimizer, slot, variable))
+        if f"{place}/iterations" in self._nodes:
+            # of the others the optimizer had not heard when the file was written
+            known = {variable.id for variable in met.values()}
+            states = [x for _, v, x in optimizer.states() if v is not None and v.id not in known]
+            self._zeros += states
 
     def check(self) -> None:
         """Raise if something does not fit.
@@ -160,14 +163,11 @@ class Plan:
         if not problems:
             return
         unbuilt = self._tracked.unbuilt()
-        hint = (
-            f" {unbuilt[0]} has no weights yet: call the model with a batch first."
-            if unbuilt
-            else ""
-        )
+        hint = " {} has no weights yet: call the model with a batch first." if unbuilt else ""
         raise LoadError(
             f"{self._stored.path}: nothing was restored, for this is not what the checkpoint "
-            f"follows. {'; '.join(problems)}.{hint} strict=False restores what fits"
+            f"follows. {'; '.join(problems)}.{hint.format(*unbuilt)} "
+            "strict=False restores what fits"
         )
 
     def apply(self) -> None:
@@ -212,7 +212,7 @@ class Plan:
 def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
     try:
         put(value)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+    except Exception as error:  # whatever the object objects with
         raise LoadError(f"{where}: its state is refused ({error}); nothing was restored") from error
 
 

@@ -64,6 +64,7 @@ LIES: dict[str, Any] = {
     "a state without its keys": lambda m: attributes(m).update(kept={"dict": {}}),
     "a state of a strange kind": lambda m: attributes(m).update(kept={"set": []}),
     "a state that is a number": lambda m: attributes(m).update(kept={"value": 3}),
+    "half of a state": lambda m: attributes(m)["optimizer"]["dict"].pop("second_moments"),
     "too many": lambda m: attributes(m)["optimizer"]["dict"].update(more={"value": 1}),
     "a state for no variable": lambda m: attributes(m)["optimizer"]["dict"].update(
         first_moments={"dict": {"v": {"variable": 1}}}

@@ -259,6 +259,37 @@ def test_what_does_not_fit_is_named_and_nothing_changes(tmp_path: Path) -> None:
     assert "not asked for: old" in str(report)
 
 
+def test_what_does_not_fit_of_an_optimizer_stays_as_it_is(tmp_path: Path) -> None:
+    w, other = gt.Variable([1.0, 2.0]), gt.Variable([[1.0]])
+    optimizer = Adam(0.1)
+    step(optimizer, w, other)
+    state = bits(optimizer)
+    without = Checkpoint(w=w).save(tmp_path / "without.h5")
+    checkpoint = Checkpoint(w=w, other=other, optimizer=optimizer)
+    checkpoint.restore(without, strict=False)
+    assert bits(optimizer) == state
+    reshaped = gt.Variable([1.0])
+    its = Adam(0.1)
+    step(its, w, reshaped)
+    path = Checkpoint(w=w, other=reshaped, optimizer=its).save(tmp_path / "other.h5")
+    report = checkpoint.restore(path, strict=False)
+    names = [f"optimizer/{slot}/other" for slot in ("first_moments", "second_moments")]
+    assert sorted(report.mismatched) == [*names, "other"]
+    assert bits(optimizer)["first_moments/1"] == state["first_moments/1"]
+    assert bits(optimizer)["first_moments/0"] == bits(its)["first_moments/0"]
+
+
+def test_half_of_an_optimizers_state_is_refused(tmp_path: Path) -> None:
+    w, optimizer = gt.Variable([1.0, 2.0]), Adam(0.1)
+    checkpoint = Checkpoint(w=w, optimizer=optimizer)
+    step(optimizer, w)
+    momentum = SGD(0.1, 0.9)
+    step(momentum, w)
+    path = Checkpoint(w=w, optimizer=momentum).save(tmp_path / "sgd.h5")
+    with pytest.raises(LoadError, match="unexpected in the file: optimizer/velocities/w"):
+        checkpoint.restore(path)
+
+
 def test_a_part_of_a_file_may_be_asked_for(tmp_path: Path) -> None:
     model, other = model_of(0), model_of(1)
     path = Checkpoint(model=model, optimizer=Adam(), step=3).save(tmp_path / "now.h5")
