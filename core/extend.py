@@ -48,7 +48,7 @@ from .base.sizes import (
     unsure,
 )
 from .base.spec import TensorSpec, describe
-from .base.table import F, ops, public
+from .base.table import F, late, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
 from .base.unknown import line_of, user_line, warn_user
 from .batches.batched import (
@@ -205,6 +205,7 @@ __all__ = [
     "key_for_examples",
     "known_size",
     "largest",
+    "late",
     "line_of",
     "loop_limit",
     "lowered",

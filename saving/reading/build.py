@@ -21,6 +21,7 @@ from ...core.extend import (
     registry,
     warn_user,
 )
+from ...training.optimizer import Optimizer
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..proofs.golden import frozen_state
@@ -136,7 +137,12 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
         if type(module) is LoadedModule:
             _set_functions(module, take(record, "functions", dict, where), function, where)
         if "frozen" in record:
-            _freeze(module, take(record, "frozen", list, where), variables, where)
+            freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
+        if "trained" in record and isinstance(module, Optimizer):
+            try:
+                module.claim(_chosen(take(record, "trained", list, where), variables, where))
+            except ValueError as error:
+                raise DamagedFile(f"{where}: {error}") from None
     if not allow_missing:  # what is missing has not used its constants
         contents.check_uses()
     root = modules[0]
@@ -283,12 +289,14 @@ def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Modu
     return module
 
 
-def _freeze(module: Module, numbers: list[Any], variables: Sequence[Variable], where: str) -> None:
-    """Freeze a module as it was when it was saved."""
+def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> list[Variable]:
+    """Return variables by their numbers, each once."""
     for number in numbers:
         if type(number) is not int or not 0 <= number < len(variables):
             raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-    freeze(module, [variables[number] for number in numbers])
+    if len(set(numbers)) < len(numbers):
+        raise DamagedFile(f"{where}: a variable comes twice")
+    return [variables[number] for number in numbers]
 
 
 def _identifier(name: str, where: str) -> str:

@@ -25,6 +25,7 @@ from ...core.extend import (
     to_numpy,
     warn_user,
 )
+from ...training.optimizer import Optimizer
 from ..errors import SaveError
 from ..proofs.golden import packed, why
 from ..proofs.samples import Shapes, sample_inputs
@@ -169,6 +170,10 @@ class Everything:
             numbers = self._variable_numbers
             held = (numbers.get(id(v)) for v in frozen_variables(module))
             record["frozen"] = [number for number in held if number is not None]
+        if isinstance(module, Optimizer):
+            trained = [self._variable_numbers.get(id(v)) for v in module.trained]
+            if trained and None not in trained:  # else its file is without the model
+                record["trained"] = trained
         return record
 
     def _add_functions(self, index: int, module: Module, record: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ __all__ = ["Model", "Sequential"]
 # How Keras makes graphs of steps; a model that overrides these expects them to be called.
 _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
 # What fit does not know, and the values that leave things as they are.
-_DEFAULTS = {"initial_epoch": 0, "validation_freq": 1}
+_DEFAULTS = {"validation_freq": 1}
 
 
 class _Compiled:
@@ -292,6 +292,11 @@ class Model(Layer):
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool = True,
+        *,
+        initial_epoch: int = 0,
+        checkpoint: Any = None,
+        save_every: int | None = None,
+        resume: bool = False,
         **other: Any,
     ) -> Any:
         """Train: by :func:`gradtape.training.fit`, or by steps that a subclass defines.
@@ -303,8 +308,10 @@ class Model(Layer):
             alone, an iterable of batches of both.
         batch_size
             32 by default.
-        epochs, callbacks, validation_split, validation_data, shuffle
+        epochs, callbacks, validation_split, validation_data, shuffle, initial_epoch
             As in gradtape.
+        checkpoint, save_every, resume
+            As in gradtape: how the run is kept, and resumed.
         verbose
             0 for no progress bar.
         other
@@ -324,6 +331,10 @@ class Model(Layer):
             "shuffle": shuffle,
             "verbose": verbose not in (0, False),
             "callbacks": callbacks or (),
+            "initial_epoch": initial_epoch,
+            "checkpoint": checkpoint,
+            "save_every": save_every,
+            "resume": resume,
         }
         own = self._has_own("train_step", "test_step", "compute_loss", "compute_metrics")
         if own or steps.is_structure(x):
