@@ -246,7 +246,10 @@ class Everything:
         known = self._known.get(type(module))
         if known is None or not (self._graphs.rules.active and self._with_functions):
             return known
-        call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        try:
+            call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        except NeedsSizes:  # to look at the ops that it runs
+            call = trace_call(module, self._met[id(module)], f"{where}.__call__", "seen")
         nodes = (node for x in call.concrete for node in op_nodes(x.graph)) if call else ()
         name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
         if not name:
