@@ -114,7 +114,8 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
     reader.read_rules(
-        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules]
+        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules],
+        allow_missing,
     )
     functions = [
         _function(contents, reader, record, i, allow_missing)

@@ -100,9 +100,9 @@ class Everything:
         self._sizes = sizes
         self._with_functions = functions
         self._root_is_called = False
+        self._classless: set[int] = set()
         # whether Python code of which a trace is saved was not run, so that nobody knows its reads
         self._blind = False
-        self._classless: set[int] = set()
         self._known = {cls: name for name, cls in registry().modules.items()}
         self._state = StateWriter(module, self._number_of, self._add_array, self._op)
         records = [self._module(item) for item in self._modules]
@@ -116,10 +116,10 @@ class Everything:
         given = {**signatures_of(module), **signatures}
         with reads_of() as also:
             named = {name: self._signature(name, function) for name, function in given.items()}
+        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         self._absorbed(records, reads | also, bool(named))
         self.left_out = self._state.left_out
         check_hidden(self._state.hidden, self._variable_numbers)
-        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         manifest = {
             "modules": records,
             "signatures": named,
@@ -249,9 +249,12 @@ class Everything:
         runs ops with other rules goes into the file as its traces.
         """
         known = self._known.get(type(module))
-        if known is None or not self._graphs.rules.active:
+        if known is None or not (self._graphs.rules.active and self._with_functions):
             return known
-        call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        try:
+            call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        except NeedsSizes:  # to look at the ops that it runs
+            call = trace_call(module, self._met[id(module)], f"{where}.__call__", "seen")
         nodes = (node for x in call.concrete for node in op_nodes(x.graph)) if call else ()
         name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
         if not name:
