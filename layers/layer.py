@@ -219,6 +219,7 @@ def _building(call: Any) -> Callable[..., Any]:
             return call.__get__(self)(inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)
 
+    wrapper.converts = _as_inputs  # type: ignore[attr-defined]
     return wrapper
 
 

@@ -207,6 +207,8 @@ def _function(
         text = parse(contents.text(path))
         try:
             concrete.append(reader.function(text, f"{where} ({path})"))
+            if "dtypes" in trace:
+                concrete[-1].also = _dtypes(take(trace, "dtypes", list, where), concrete[-1], where)
         except MissingOp as error:
             if not allow_missing:
                 raise
@@ -215,6 +217,16 @@ def _function(
     if missing and not concrete:
         return MissingFunction(name, signature, missing)
     return RestoredFunction(name, signature, concrete, sizes)
+
+
+def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[Any, ...]:
+    """Return the other dtypes of arguments that a trace is for."""
+    if len(listed) > 64:
+        raise DamagedFile(f"{where}: {len(listed)} kinds of dtypes for one trace")
+    for names in listed:
+        if type(names) is not list or len(names) != len(concrete.specs):
+            raise DamagedFile(f"{where}: not the dtypes of its arguments: {str(names)[:80]}")
+    return tuple(tuple(check_dtype(name, where).name for name in names) for names in listed)
 
 
 def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Module:

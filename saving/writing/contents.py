@@ -41,6 +41,7 @@ from ..records.schema import (
 )
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
+from .dtypes import other_dtypes
 from .graphs import GraphWriter
 from .modules import StateWriter, config_of, twin_of
 from .places import check_hidden, places_of
@@ -182,7 +183,7 @@ class Everything:
                     f"{where}: a function cannot be called {name!r} in a file, since "
                     "every module has that, or it is not made of ASCII letters, digits and '_'"
                 )
-            record["functions"][name] = self._function(function)
+            record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
             del record["untraced"]
 
@@ -286,7 +287,7 @@ class Everything:
             )
         return self._function(saved)
 
-    def _function(self, function: SavedFunction) -> int:
+    def _function(self, function: SavedFunction, of_module: bool = False) -> int:
         key = (id(function.original), *(repr(x.arguments) for x in function.concrete))
         number = self._function_numbers.get(key)
         if number is not None:
@@ -310,6 +311,9 @@ class Everything:
                 self._compare(trace, n, function, concrete, function.seen_by(i))
             unrun = not self._golden or "not_sampled" in trace
             self._blind |= unrun and isinstance(function.original, Function)
+            dtypes = other_dtypes(function, concrete) if of_module else []
+            if dtypes:
+                trace["dtypes"] = dtypes
             record["traces"].append(trace)
         return number
 
