@@ -28,7 +28,9 @@ __all__ = [
     "ConcreteFunction",
     "Output",
     "RestoredFunction",
+    "are_several",
     "as_declared",
+    "as_inputs",
     "clash",
     "fit",
     "held_to",
@@ -249,6 +251,8 @@ class RestoredFunction:
         Its traces.
     sizes
         ``"seen"`` if it was saved so, for the sizes that it had been called with alone.
+    converts
+        Whether what is given first becomes a tensor (or a container of them), as in a layer.
     """
 
     def __init__(
@@ -257,7 +261,9 @@ class RestoredFunction:
         signature: inspect.Signature,
         concrete_functions: Sequence[ConcreteFunction],
         sizes: str = "",
+        converts: bool = False,
     ) -> None:
+        self.converts = converts
         self.name = self.__name__ = name
         self.signature = self.__signature__ = signature
         self.concrete_functions = list(concrete_functions)
@@ -269,6 +275,9 @@ class RestoredFunction:
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
         bound.apply_defaults()
+        if self.converts and bound.args:
+            first = next(iter(bound.arguments))
+            bound.arguments[first] = as_inputs(bound.arguments[first])
         chosen = self.select(bound.args, bound.kwargs)
         return chosen(*bound.args, **bound.kwargs)
 
@@ -331,6 +340,30 @@ def _dtype_beside(leaf: Any, spec: TensorSpec) -> str:
     """Return the dtype of a tensor among arguments; the declared one of Python's numbers."""
     weak = type(leaf) in SCALARS or is_open(leaf)
     return spec.dtype.name if weak else as_tensor(leaf).dtype.name
+
+
+def as_inputs(inputs: Any) -> Any:
+    """Return a layer's inputs as a tensor; containers of tensors or arrays as containers of them.
+
+    Parameters
+    ----------
+    inputs
+        What a layer was called with first.
+    """
+    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
+
+
+def are_several(inputs: Any) -> bool:
+    """Return whether these are containers of arrays, and not one array in lists of numbers.
+
+    Parameters
+    ----------
+    inputs
+        What a layer was called with first.
+    """
+    if isinstance(inputs, dict):
+        return True
+    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
 
 
 def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:

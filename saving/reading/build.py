@@ -214,9 +214,12 @@ def _function(
                 raise
             missing = str(error)
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
-    if missing and not concrete:
-        return MissingFunction(name, signature, missing)
-    return RestoredFunction(name, signature, concrete, sizes)
+    converts = "converts" in record and take(record, "converts", bool, where)
+    kind = MissingFunction if missing else RestoredFunction
+    function = kind(name, signature, concrete, sizes, converts)
+    if isinstance(function, MissingFunction):
+        function.reason = missing
+    return function
 
 
 def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[Any, ...]:

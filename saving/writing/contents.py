@@ -163,8 +163,9 @@ class Everything:
         elif self._with_functions:
             saved, names = functions_of(module, where)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
-        elif is_called(module):
-            untraced["__call__"] = "saved with functions=False"
+        else:
+            names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
+            untraced |= dict.fromkeys(names, "saved with functions=False")
         if self._with_functions and (known is None or index == 0):
             try:
                 call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
@@ -301,6 +302,8 @@ class Everything:
         }
         if function.sizes == "seen":
             record["sizes"] = "seen"
+        if function.converts:
+            record["converts"] = True
         self._functions.append(record)
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)

@@ -25,7 +25,6 @@ __all__ = ["other_dtypes"]
 
 # What callers have at hand: NumPy's floats and integers, indices, pictures, masks.
 _TRIED = ("float32", "float64", "int64", "int32", "uint8", "bool")
-_INTEGERS = ("int64", "int32", "uint8")
 
 
 def other_dtypes(function: SavedFunction, concrete: ConcreteFunction) -> list[list[str]]:
@@ -50,7 +49,7 @@ def other_dtypes(function: SavedFunction, concrete: ConcreteFunction) -> list[li
     floats = any(spec.dtype.kind == "f" for spec in concrete.specs)
     kinds = "f" if floats else "iu"
     found = []
-    for name in _TRIED if floats else _INTEGERS:
+    for name in _TRIED:
         dtypes = [name if spec.dtype.kind in kinds else spec.dtype.name for spec in concrete.specs]
         if dtypes != own and _same_steps(function, concrete, dtypes):
             found.append(dtypes)

@@ -116,7 +116,7 @@ def test_other_dtypes_are_taken_in_a_fresh_process_and_inside_functions(
 
 def test_numbers_and_lists_are_weak_as_in_the_live_module(live: Cubes, tmp_path: Path) -> None:
     loaded = reloaded(live, tmp_path)
-    for x in ([[1.0, 2.5]], [[1, 2]], ((1, 2.5),), [np.float32([1, 2])]):
+    for x in ([[1.0, 2.5]], ((1.0, 2.5),), [[1, 2.5]], [np.float32([1, 2])]):
         assert_same_bits([loaded(x)], [live(x)])
         assert loaded(x=x).dtype == "float32"
 
@@ -320,7 +320,7 @@ def test_without_functions_a_module_that_was_never_called_is_saved(tmp_path: Pat
     for name in ("halves", "__call__"):
         with pytest.raises((AttributeError, TypeError), match="functions=False"):
             getattr(loaded, name)(1.0)
-    assert gt.saving.verify(tmp_path / "model.h5").results == []
+    assert "proves nothing" in gt.saving.verify(tmp_path / "model.h5").table()
 
 
 def test_what_counts_as_called(tmp_path: Path) -> None:
