@@ -191,18 +191,18 @@ def main() -> None:
                     f"| {name}, {tensors} | {x['save']:.3f} | {x['save'] / base['save']:.2f} | "
                     f"{x['load']:.3f} | {x['load'] / base['load']:.2f} |"
                 )
-        print("\n| peak memory beside the data | save | load |\n| --- | ---: | ---: |")
+        print("\n| peak memory, times the data | save | load |\n| --- | ---: | ---: |")
         for count in COUNTS:
             for name in names:
                 x = apart("memory", name, count, folder)
-                print(f"| {name}, {count:,} | {x['save']:.2f} × | {x['load']:.2f} × |")
+                print(f"| {name}, {count:,} | {x['save']:.2f} | {x['load']:.2f} |")
         print("\n| `save` of a Dense | without golden, s | with, s | golden ÷ save | bytes |")
         print("| --- | ---: | ---: | ---: | ---: |")
         for units in DENSE:
             x = apart("golden", units, folder)
             ratio = (x["with"] - x["without"]) / x["without"]
             print(
-                f"| {units:,} × {units:,} | {x['without']:.3f} | {x['with']:.3f} | {ratio:.2f} | "
+                f"| {units:,} by {units:,} | {x['without']:.3f} | {x['with']:.3f} | {ratio:.2f} | "
                 f"{x['bytes']:,.0f} |"
             )
         apart("prepare", folder)

@@ -182,6 +182,8 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
             f"{len(objects):,} groups and datasets are more than a file may hold "
             f"({p.MAX_OBJECTS:,})"
         )
+    if sum(len(item.path) for item in objects) > p.MAX_PATHS:
+        raise SaveError("the paths of all that is saved are longer than readers accept")
     return objects
 
 

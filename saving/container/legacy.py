@@ -18,15 +18,22 @@ from typing import Any
 
 from .. import errors
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from . import profile as p
 from .source import Source
 
 __all__ = ["convert", "converted"]
 
-# For the start of Python and its libraries; then for reading and writing.
-_SECONDS, _BYTES_PER_SECOND = 60, 20 * 2**20
-# For the same in memory: HDF5 and NumPy, with the address space of their threads.
-_MEMORY = 4 * 2**30
+# For the start of Python and its libraries, however busy the machine is.
+_STARTING = 60
+# Of computing, then; a file of kilobytes takes a hundredth of it.
+_SECONDS, _BYTES_PER_SECOND = 0.5, 20 * 2**20
+# Beside what the process has when it begins to read.
+_MEMORY = 160 * 2**20
 _FAILED = 3
+_ENDLESS = "reading it takes too long; it may be made to"
+_TIME_IS_UP = getattr(signal, "SIGPROF", 0)
+# NumPy's threads are not used, and would take memory on machines of many cores.
+_ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CODE = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
@@ -48,19 +55,23 @@ def converted(source: Source, max_bytes: int) -> Source:
         original = os.path.join(folder, "original.h5")
         # the bytes that are open here, whatever the path leads to by now
         source.copy_to(original)
-        size = min(max_bytes, source.size * 1100)
+        size = min(max_bytes, p.most_claimed(source.size))
+        seconds = _SECONDS + size / _BYTES_PER_SECOND
         command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
-        command += [original, target, str(max_bytes), str(_MEMORY + 3 * size)]
+        command += [original, target, str(max_bytes), str(_MEMORY + 3 * size), str(seconds)]
         try:
             done = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_SECONDS + size / _BYTES_PER_SECOND,
+                timeout=_STARTING + 10 * seconds,
                 check=False,
+                env={**os.environ, **_ALONE},
             )
         except subprocess.TimeoutExpired:
-            raise UnsafeFile("reading it takes too long; it may be made to") from None
+            raise UnsafeFile(_ENDLESS) from None
+        if done.returncode == -_TIME_IS_UP:
+            raise UnsafeFile(_ENDLESS)
         if done.returncode == _FAILED:
             raise _told(done.stdout)
         if done.returncode:
@@ -92,7 +103,7 @@ def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
     return lines[-1][:200] if lines else f"exit code {done.returncode}"
 
 
-def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
+def convert(original: str, target: str, max_bytes: str, memory: str, seconds: str) -> None:
     """Write the datasets of a file of format 1 to ``target``: the other process.
 
     Parameters
@@ -101,13 +112,13 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
         Paths.
     max_bytes
         The most that the datasets may claim together.
-    memory
-        How much address space the process may take, where the system can limit it.
+    memory, seconds
+        How much memory and time of the processor reading may take, where the system can limit it.
     """
-    _limit(int(memory))
     from .hdf5 import Hdf5File
-    from .write import write
+    from .write import to_bytes
 
+    _limit(int(memory), float(seconds))
     try:
         with Hdf5File(original, int(max_bytes)) as file:
             if file.attribute("format") != "gradtape":
@@ -121,21 +132,39 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
                 file.check()
                 texts = {path: file.text(path) for path in file.texts}
                 arrays = {path: file.array(path) for path in file.sizes if path not in texts}
-            write(target, attributes, texts, arrays)
+            with open(target, "xb") as stream:  # nobody needs it on disk
+                stream.write(to_bytes(attributes, texts, arrays))
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         print(json.dumps([type(error).__name__, message]))
         sys.exit(_FAILED)
 
 
-def _limit(memory: int) -> None:
+def _limit(memory: int, seconds: float) -> None:
+    """End this process when it has taken so much more than it has by now."""
+    if _TIME_IS_UP:
+        signal.signal(_TIME_IS_UP, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         import resource
     except ImportError:  # Windows
         return
     # where the system refuses, the other limits stand
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
+    limits = [(resource.RLIMIT_CORE, 0)]
+    if (held := _held()) is not None:
+        limits += [(resource.RLIMIT_DATA, held + memory)]
+    for kind, most in limits:
         try:
             resource.setrlimit(kind, (most, most))
         except (ValueError, OSError):
             continue
+
+
+def _held() -> int | None:
+    """Return how many bytes of memory this process may write to, where the system says that."""
+    try:
+        with open("/proc/self/status") as stream:
+            line = next(line for line in stream if line.startswith("VmData"))
+        return 1024 * int(line.split()[1])
+    except (OSError, StopIteration, ValueError):
+        return None

@@ -37,6 +37,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_LONG_HEADERS",
     "MAX_OBJECTS",
+    "MAX_PATHS",
     "MAX_RANK",
     "MAX_RATIO",
     "MAX_TEXT",
@@ -51,6 +52,7 @@ __all__ = [
     "UNDEFINED",
     "aligned",
     "index_size",
+    "most_claimed",
     "one_chunk",
     "one_index",
     "pipeline",
@@ -91,12 +93,19 @@ MAX_LONG_HEADERS, LONG_HEADER = 4 * 2**20, 1024
 MAX_TEXT = 64 * 2**20
 MAX_BYTES = 8 * 2**30
 MAX_RANK = 32
+#: Of the paths of all objects together: deep groups of long names make much of few bytes.
+MAX_PATHS = 16 * 2**20
 #: HDF5 reads a chunk as a whole, and none of four gigabytes.
 MAX_COMPRESSED = 2**31
 # Half the children of a node of an index, as HDF5 has it unless told otherwise.
 _FANOUT = 32
 #: What gzip can reach is 1032:1; a larger claim is not compression.
 MAX_RATIO = 1100
+
+
+def most_claimed(stored: int) -> int:
+    """Return how many bytes all datasets may claim that are stored in so many bytes."""
+    return max(2**20, 64 * stored)
 
 
 def aligned(offset: int) -> int:

@@ -7,6 +7,7 @@ place, that after the object before it, so nothing can be shared, overlap, point
 from __future__ import annotations
 
 import struct
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ class Walk:
             raise DamagedFile(f"it should have {block[7]:,} bytes, and has {source.size:,}")
         self._address = root
         self._headers: list[tuple[int, int]] = []
-        self._long = 0
+        self._long = self._paths = 0
         self._root = self._messages("/")
         if checksum(self._header(0)) != self._sum(0):
             raise DamagedFile("its root does not match its checksum")
@@ -168,6 +169,8 @@ class Walk:
             if flags or place + size > length:
                 raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
             messages.append((kind, body[place : place + size]))
+            if len(messages) > p.MAX_OBJECTS:
+                raise UnsafeFile(f"{path}: its header has more than {p.MAX_OBJECTS:,} messages")
             place += size
         return messages
 
@@ -185,6 +188,9 @@ class Walk:
             if name in found:
                 raise UnsafeFile(f"{path or '/'}: two links are called {name!r}")
             found[name] = int.from_bytes(data[-8:], "little")
+        self._paths += sum(map(len, found)) + len(found) * len(path)
+        if self._paths > p.MAX_PATHS:
+            raise UnsafeFile("the paths of its objects together are too long")
         return [(f"{path}/{name}", address) for name, address in found.items()]
 
     def _texts(self) -> dict[str, str]:
@@ -252,7 +258,8 @@ def _shape(path: str, data: bytes) -> tuple[int, ...]:
     if data[:4] != bytes([2, rank, 0, int(bool(rank))]):
         raise UnsafeFile(f"{path} has a shape that may change, or none")
     shape = struct.unpack_from(f"<{rank}Q", data, 4)
-    if any(n >= 2**48 for n in shape):
+    # an array without elements can have sizes whose product no machine can hold
+    if any(n >= 2**48 for n in shape) or prod(max(n, 1) for n in shape) >= 2**58:
         raise UnsafeFile(f"{path} has the shape {shape}")
     return shape
 

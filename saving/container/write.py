@@ -132,11 +132,17 @@ class _Plan:
             taken = len(found) + p.index_size(len(item.shape))
             return found if taken < len(plain) <= p.MAX_RATIO * len(found) else None
 
-        stored = {}
         size = sum(map(len, self._plain.values()))
-        for item, found in zip(items, each(deflated, items, size), strict=True):
-            if found is not None:
-                item.level, stored[item.path] = level, found
+        tried = zip(items, each(deflated, items, size), strict=True)
+        stored = {item.path: found for item, found in tried if found is not None}
+        # what readers would take for a trap is stored as it is, beginning with what is smallest
+        taken = size - sum(len(self._plain[path]) - len(x) for path, x in stored.items())
+        for path in sorted(stored, key=lambda path: len(stored[path]) / len(self._plain[path])):
+            if size <= p.most_claimed(taken):
+                break
+            taken += len(self._plain[path]) - len(stored.pop(path))
+        for item in items:
+            item.level = level if item.path in stored else None
         return stored
 
     def carry_out(self, put: Put) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from ...core.extend import (
@@ -20,7 +19,7 @@ from ...core.extend import (
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import LoadedModule, absorb, check_name, reached
-from ..records.schema import IDENTIFIER, check_dtype, check_shape, parse, take
+from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -128,6 +127,8 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             _set_functions(module, take(record, "functions", dict, where), function, where)
         if "frozen" in record:
             _freeze(module, take(record, "frozen", list, where), variables, where)
+    if not allow_missing:  # what is missing has not used its constants
+        contents.check_uses()
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -170,7 +171,7 @@ def _absorb(modules: Sequence[Module], contents: Contents) -> None:
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, whose arrays are read together, or each when it is first used."""
-    places = []
+    held: list[Any] = []
     for i, record in enumerate(contents.variables):
         where = f"variable {i}"
         shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
@@ -178,8 +179,8 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
         path = take(record, "dataset", str, where)
         if contents.declared(path) != (dtype.name, shape):
             raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
-        places.append(Pending(partial(contents.array, path), shape, dtype))
-    held: Sequence[Any] = places
+        if lazy:
+            held.append(Pending(contents.pending(path), shape, dtype))
     if not lazy:
         paths = [record["dataset"] for record in contents.variables]
         arrays = contents.arrays(paths)
@@ -204,9 +205,8 @@ def _function(
     missing = ""
     for trace in take(record, "traces", list, where):
         path = take(trace, "dataset", str, where)
-        text = parse(contents.text(path))
         try:
-            concrete.append(reader.function(text, f"{where} ({path})"))
+            concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
             if "dtypes" in trace:
                 concrete[-1].also = _dtypes(take(trace, "dtypes", list, where), concrete[-1], where)
         except MissingOp as error:

@@ -35,8 +35,10 @@ from ..records.loaded import (
 )
 from ..records.schema import (
     IDENTIFIER,
+    MAX_TOKENS,
     dump,
     is_attribute,
+    tokens,
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
@@ -119,6 +121,13 @@ class Everything:
         }
         manifest_text = dump(manifest, "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
+        total = sum(map(tokens, self.texts.values()))
+        if total > MAX_TOKENS:
+            raise SaveError(
+                f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
+                f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
+                "once, unrolled ones step by step"
+            )
 
     # -- modules -------------------------------------------------------------------------------
 
