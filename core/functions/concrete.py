@@ -471,19 +471,18 @@ def as_declared(args: Any, signature: Any) -> Any:
             return args
         _check_whole(as_tensor(args), signature, "an argument")
         return as_tensor(args, signature.dtype)
-    if type(signature) in (tuple, list) and type(args) is type(signature):
-        if len(args) == len(signature):
-            return type(args)(as_declared(a, s) for a, s in zip(args, signature, strict=True))
-    if type(signature) is dict and type(args) is dict:
+    alike = type(args) is type(signature)
+    if alike and type(args) in (tuple, list) and len(args) == len(signature):
+        return type(args)(as_declared(a, s) for a, s in zip(args, signature, strict=True))
+    if alike and type(args) is dict:
         return {key: as_declared(x, signature.get(key)) for key, x in args.items()}
     return args
 
 
 def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
     """Refuse Python's floats where integers are declared: they would be cut off."""
-    if spec.dtype.kind in "biu" and given.dtype.kind in "fc" and not sizes_differ(given.size, 0):
-        return  # nothing is in it
-    if spec.dtype.kind in "biu" and given.dtype.kind in "fc":
+    fraction = spec.dtype.kind in "biu" and given.dtype.kind in "fc"
+    if fraction and sizes_differ(given.size, 0):  # an empty list is of floats
         raise TypeError(
             f"{what} must be {spec}, got Python numbers of kind {given.dtype.name}; round them, or "
             f"cast a tensor of them with .astype({spec.dtype.name!r})"

@@ -25,8 +25,8 @@ __all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
 
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.
-_DATA = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
-_DATA = (*_DATA, range, slice, np.ndarray, np.generic, np.dtype, Tensor)
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice)
+_DATA = (*_PLAIN, list, tuple, dict, set, frozenset, np.ndarray, np.generic, np.dtype, Tensor)
 
 
 class StateReader:

@@ -218,6 +218,10 @@ class Everything:
 
     def _check_callable(self, module: Module) -> None:
         """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        if module is not self._modules[0]:
+            held = module.variables
+            if held and not any(variable.trainable for variable in held):
+                return  # a metric, say, which is kept for its state
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(

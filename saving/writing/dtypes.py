@@ -1,4 +1,4 @@
-"""For which dtypes of its arguments a trace is right: those for which Python makes the same steps."""
+"""The dtypes of arguments that a trace is right for: Python makes the same steps for them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _alike(a: Graph, b: Graph) -> bool:
         if not _same_op(node, other_node) or len(node.outputs) != len(other_node.outputs):
             return False
         partner.update(zip(node.outputs, other_node.outputs, strict=True))
-    ends = [*zip(a.outputs, b.outputs, strict=True)]
+    ends: list[Any] = [*zip(a.outputs, b.outputs, strict=True)]
     ends += [(x, b.updates.get(variable)) for variable, x in a.updates.items()]
     return all(match(x, y) for x, y in ends)
 

@@ -28,7 +28,7 @@ def reads_of() -> Iterator[set[tuple[int, str]]]:
     found: set[tuple[int, str]] = set()
     with _LOCK:
         _listening.append(found)
-        Module.__getattribute__ = _noting  # type: ignore[method-assign]
+        Module.__getattribute__ = _noting  # type: ignore[method-assign, assignment]
     try:
         yield found
     finally:

@@ -157,9 +157,9 @@ def test_what_does_not_need_the_plugin_is_loaded_without_it(path: Path) -> None:
     assert model.dense.kernel.shape == (3, 2)
     assert len(model.trainable_variables) == 5
     for call in (model, model.signatures["serve"]):
-        with pytest.raises(MissingOp, match="loaded with allow_missing: .*'acme::triple'"):
+        with pytest.raises(MissingOp, match=r"loaded with allow_missing: .*'acme::triple'"):
             call(x[None])
-    with pytest.raises(MissingOp, match="either cannot run, .*'acme::triple'"):
+    with pytest.raises(MissingOp, match=r"either cannot run, .*'acme::triple'"):
         model.either(x, True)
     for module, missing in ((model.gate, "class 'acme.Gate'"), (model.dense, "acme::triple")):
         with pytest.raises(TypeError, match=rf"has no '__call__' \(.*{missing}"):
