@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -99,17 +100,16 @@ class Everything:
         self._known = {cls: name for name, cls in registry().modules.items()}
         self._state = StateWriter(module, self._number_of, self._add_array, self._op)
         records = [self._module(item) for item in self._modules]
-        with reads_of() as reads:
-            for i, item in enumerate(self._modules):
-                self._add_functions(i, item, records[i])
         if signatures and "signatures" in records[0]["attributes"]:
             raise SaveError(
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
         given = {**signatures_of(module), **signatures}
-        with reads_of() as also:
+        with reads_of() if self._runs_python(given) else nullcontext(set()) as reads:
+            for i, item in enumerate(self._modules):
+                self._add_functions(i, item, records[i])
             named = {name: self._signature(name, function) for name, function in given.items()}
-        self._absorbed(records, reads | also, bool(named))
+        self._absorbed(records, reads, bool(named))
         self.left_out = self._state.left_out
         check_hidden(self._state.hidden, self._variable_numbers)
         manifest = {
@@ -128,6 +128,13 @@ class Everything:
                 f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
                 "once, unrolled ones step by step"
             )
+
+    def _runs_python(self, given: Mapping[str, Any]) -> bool:
+        """Return whether code may run whose reads matter: that of classes that readers lack."""
+        unknown = [item for item in self._modules if type(item) not in self._known]
+        return bool(given) or (
+            self._with_functions and any(is_called(item) or item.functions() for item in unknown)
+        )
 
     # -- modules -------------------------------------------------------------------------------
 

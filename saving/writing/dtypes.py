@@ -51,8 +51,12 @@ def other_dtypes(function: SavedFunction, concrete: ConcreteFunction) -> list[li
     found = []
     for name in _TRIED:
         dtypes = [name if spec.dtype.kind in kinds else spec.dtype.name for spec in concrete.specs]
-        if dtypes != own and _same_steps(function, concrete, dtypes):
+        if dtypes == own:
+            continue
+        if _same_steps(function, concrete, dtypes):
             found.append(dtypes)
+        elif name == "int64":  # what casts these does so with the other integers
+            break
     return found
 
 
