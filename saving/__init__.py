@@ -14,13 +14,17 @@ from .errors import (
     UntraceableGradient,
 )
 from .reading.build import load
-from .reports.inspection import inspect_text
+from .reports.diff import diff
+from .reports.difference import Difference
+from .reports.inspection import Inspection, inspect, inspect_text
 from .reports.verify import Report, verify
 from .writing.save import save
 
 __all__ = [
     "DamagedFile",
+    "Difference",
     "FileMissing",
+    "Inspection",
     "LoadError",
     "MissingOp",
     "MissingPlugin",
@@ -30,6 +34,8 @@ __all__ = [
     "SaveError",
     "UnsafeFile",
     "UntraceableGradient",
+    "diff",
+    "inspect",
     "inspect_text",
     "load",
     "save",

@@ -41,6 +41,8 @@ CANNOT_RAISE = frozenset(
         "disable_plugin",
         "hookimpl",
         "recompute_grad",
+        "saving.Difference",
+        "saving.Inspection",
         "saving.Report",
         "testing.Sample",
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..proofs.samples import described
 from ..reading.build import Built, build, streams_as_saved
 from ..reading.contents import Contents, open_contents, read_case
 from ..records.schema import take, variable_label
+from .words import strict_json
 
 __all__ = ["Check", "Report", "verify"]
 
@@ -88,6 +89,20 @@ class Report:
     def ok(self) -> bool:
         """Whether there was something to check, and all of it passed."""
         return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def json(self) -> str:
+        """Return the report as JSON text.
+
+        Returns
+        -------
+        str
+            An object with the keys ``path``, ``backend``, ``ok``, ``checks`` (``function``,
+            ``case``, ``ok``, ``exact``, ``errors`` and ``problem`` of each) and ``skipped``.
+        """
+        record = asdict(self)
+        record["checks"] = [{**asdict(check), "ok": check.ok} for check in self.checks]
+        record["skipped"] = [{"function": f, "reason": reason} for f, reason in self.skipped]
+        return strict_json({**record, "ok": self.ok})
 
     def table(self) -> str:
         """Return the report as text.

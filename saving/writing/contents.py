@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -112,23 +111,14 @@ class Everything:
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
         given = {**signatures_of(module), **signatures}
-        with reads_of() if self._runs_python(given) else nullcontext(set()) as reads:
+        with reads_of(self._runs_python(given)) as reads:
             for i, item in enumerate(self._modules):
                 self._add_functions(i, item, records[i])
             named = {name: self._signature(name, function) for name, function in given.items()}
         self._absorbed(records, reads, bool(named))
         self.left_out = self._state.left_out
         check_hidden(self._state.hidden, self._variable_numbers)
-        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
-        manifest = {
-            "modules": records,
-            "signatures": named,
-            **({"rules": rules} if rules else {}),
-            "functions": self._functions,
-            "variables": [self._variable(v) for v in self._variables],
-            "requires": self._requirements(),
-        }
-        manifest_text = dump(manifest, "the module tree")
+        manifest_text = dump(self._manifest(records, named), "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
         total = sum(map(tokens, self.texts.values()))
         if total > MAX_TOKENS:
@@ -137,6 +127,17 @@ class Everything:
                 f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
                 "once, unrolled ones step by step"
             )
+
+    def _manifest(self, records: list[dict[str, Any]], named: dict[str, int]) -> dict[str, Any]:
+        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
+        return {
+            "modules": records,
+            "signatures": named,
+            **({"rules": rules} if rules else {}),
+            "functions": self._functions,
+            "variables": [self._variable(v) for v in self._variables],
+            "requires": self._requirements(),
+        }
 
     def _runs_python(self, given: Mapping[str, Any]) -> bool:
         """Return whether code may run whose reads matter: that of classes that readers lack."""
