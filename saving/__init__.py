@@ -18,6 +18,9 @@ from .reports.diff import diff
 from .reports.difference import Difference
 from .reports.inspection import Inspection, inspect, inspect_text
 from .reports.verify import Report, verify
+from .weights.load import load_weights, read_weights
+from .weights.report import WeightsMismatch, WeightsReport
+from .weights.save import save_weights
 from .writing.save import save
 
 __all__ = [
@@ -34,11 +37,16 @@ __all__ = [
     "SaveError",
     "UnsafeFile",
     "UntraceableGradient",
+    "WeightsMismatch",
+    "WeightsReport",
     "diff",
     "inspect",
     "inspect_text",
     "load",
+    "load_weights",
+    "read_weights",
     "save",
+    "save_weights",
     "verify",
 ]
 

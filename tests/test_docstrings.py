@@ -44,6 +44,7 @@ CANNOT_RAISE = frozenset(
         "saving.Difference",
         "saving.Inspection",
         "saving.Report",
+        "saving.WeightsReport",
         "testing.Sample",
     }
 )

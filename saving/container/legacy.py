@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from .. import errors
@@ -21,7 +22,7 @@ from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from . import profile as p
 from .source import Source
 
-__all__ = ["convert", "converted"]
+__all__ = ["convert", "converted", "within_limits"]
 
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
@@ -35,15 +36,23 @@ _TIME_IS_UP = getattr(signal, "SIGPROF", 0)
 # NumPy's threads are not used, and would take memory on machines of many cores.
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CODE = """
-import json, sys
+import importlib, json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from gradtape.saving.container.legacy import convert
-convert(*sys.argv[2:])
+importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
 """
 
 
-def converted(source: Source, max_bytes: int) -> Source:
+def converted(source: Source, max_bytes: int, converter: str = __name__) -> Source:
     """Return a file of format 1 as one in the container of format 2.
+
+    Parameters
+    ----------
+    source
+        The file.
+    max_bytes
+        The most that its datasets may claim together.
+    converter
+        The module whose ``convert`` the other process runs; another one reads other files.
 
     Raises
     ------
@@ -57,7 +66,7 @@ def converted(source: Source, max_bytes: int) -> Source:
         source.copy_to(original)
         size = min(max_bytes, p.most_claimed(source.size))
         seconds = _SECONDS + size / _BYTES_PER_SECOND
-        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
+        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path), converter]
         command += [original, target, str(max_bytes), str(_MEMORY + 3 * size), str(seconds)]
         try:
             done = subprocess.run(
@@ -118,9 +127,8 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
     from .hdf5 import Hdf5File
     from .write import to_bytes
 
-    _limit(int(memory), float(seconds))
-    try:
-        with Hdf5File(original, int(max_bytes)) as file:
+    def action(original: str, target: str, max_bytes: int) -> None:
+        with Hdf5File(original, max_bytes) as file:
             if file.attribute("format") != "gradtape":
                 raise NotAGradtapeFile(f"its format is {file.attribute('format')[:40]!r}")
             attributes = {name: file.attribute(name) for name in ("format", "format_version")}
@@ -134,6 +142,27 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
                 arrays = {path: file.array(path) for path in file.sizes if path not in texts}
             with open(target, "xb") as stream:  # nobody needs it on disk
                 stream.write(to_bytes(attributes, texts, arrays))
+
+    within_limits(action, original, target, max_bytes, memory, seconds)
+
+
+def within_limits(
+    action: Callable[[str, str, int], None], original: str, target: str, *limits: str
+) -> None:
+    """Run a conversion in the other process, and tell the first one what went wrong.
+
+    Parameters
+    ----------
+    action
+        What reads ``original`` and writes ``target``, for arrays of so many bytes at most. What it
+        needs is imported before.
+    original, target, limits
+        The arguments of :func:`convert`.
+    """
+    max_bytes, memory, seconds = limits
+    _limit(int(memory), float(seconds))
+    try:
+        action(original, target, int(max_bytes))
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         print(json.dumps([type(error).__name__, message]))
