@@ -63,7 +63,14 @@ from .batches.batched import (
 from .batches.boundary import check_randomness, key_for_examples
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
-from .functions.concrete import ConcreteFunction, Output, RestoredFunction, held_to
+from .functions.concrete import (
+    ConcreteFunction,
+    Output,
+    RestoredFunction,
+    are_several,
+    as_inputs,
+    held_to,
+)
 from .functions.custom import custom_gradient
 from .functions.function import Function, function
 from .functions.program import Program, batched_graph
@@ -158,8 +165,10 @@ __all__ = [
     "agreed",
     "among",
     "apart",
+    "are_several",
     "as_batched",
     "as_dtype",
+    "as_inputs",
     "as_shape",
     "as_size",
     "as_tensor",

@@ -23,6 +23,7 @@ from .base.table import public
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
 from .functions.function import STORE, Function, found_by_name, pickled_as_code
+from .tensors.convert import as_tensor
 from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable, exclusive
@@ -573,8 +574,12 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
     That is what a module without decorated methods is traced from when it is saved.
     """
 
+    converts = getattr(call, "converts", None)
+
     @functools.wraps(call)
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if converts is not None and args and type(args[0]) is not Tensor:
+            args = (converts(args[0]), *args[1:])  # what a layer does with its input
         result = call(self, *args, **kwargs)
         state = vars(self)
         state[_OUTPUT] = _lasting(getattr(result, "shape", None))
@@ -595,7 +600,7 @@ def _lasting(shape: Any) -> Any:
 
 
 def _signature_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray)):
+    if isinstance(x, (Tensor, np.ndarray, np.generic)):
         return (_lasting(x.shape), x.dtype)
     if isinstance(x, (list, tuple)):
         return tuple(_signature_of(item) for item in x)
@@ -605,6 +610,12 @@ def _signature_of(x: Any) -> Any:
 
 
 def _spec_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray, Variable)):
+    if isinstance(x, (Tensor, np.ndarray, np.generic, Variable)):
         return TensorSpec(_lasting(x.shape), x.dtype)
+    if hasattr(x, "__array__") and not isinstance(x, type):  # a table, say: ops take it for one
+        try:
+            array = as_tensor(x)
+        except (TypeError, ValueError):
+            return x
+        return TensorSpec(array.shape, array.dtype)
     return x

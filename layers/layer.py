@@ -16,7 +16,7 @@ from ..core.extend import (
     Tensor,
     Variable,
     as_dtype,
-    as_tensor,
+    as_inputs,
     backend,
     backend_of,
     blunt,
@@ -277,7 +277,7 @@ def _building(call: Any) -> Callable[..., Any]:
         if inputs is None and first in kwargs:
             inputs = kwargs.pop(first)
         if type(inputs) is not Tensor:
-            inputs = _as_inputs(inputs)
+            inputs = as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
@@ -287,19 +287,8 @@ def _building(call: Any) -> Callable[..., Any]:
             return call.__get__(self)(inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)
 
+    wrapper.converts = as_inputs  # type: ignore[attr-defined]
     return wrapper
-
-
-def are_several(inputs: Any) -> bool:
-    """Return whether these are containers of arrays, and not one array in lists of numbers."""
-    if isinstance(inputs, dict):
-        return True
-    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
-
-
-def _as_inputs(inputs: Any) -> Any:
-    """Return inputs as a tensor; containers of tensors or arrays become containers of tensors."""
-    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
 
 
 def _place(leaves: list[Any]) -> str:

@@ -56,6 +56,8 @@ def function(x: RestoredFunction, protocol: int) -> Reduced:
         "name": x.name,
         "parameters": encode_signature(x.signature),
         "sizes": x.sizes,
+        "converts": x.converts,
+        "dtypes": [[list(names) for names in concrete.also] for concrete in x.concrete_functions],
         "traces": [writer.function(concrete) for concrete in x.concrete_functions],
     }
     record["rules"] = [writer.rule(*kept) for kept in writer.rules.kept()]

@@ -51,7 +51,10 @@ def function(held: Any, variables: Sequence[Variable]) -> RestoredFunction:
         traces = [reader.function(trace, where) for trace in take(record, "traces", list, where)]
         signature = decode_signature(take(record, "parameters", list, where), where)
         name, sizes = take(record, "name", str, where), take(record, "sizes", str, where)
-        return RestoredFunction(name, signature, traces, sizes)
+        for concrete, also in zip(traces, take(record, "dtypes", list, where), strict=True):
+            concrete.also = tuple(map(tuple, also))
+        converts = take(record, "converts", bool, where)
+        return RestoredFunction(name, signature, traces, sizes, converts)
 
 
 def concrete_function(held: Any, variables: Sequence[Variable]) -> ConcreteFunction:

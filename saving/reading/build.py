@@ -257,14 +257,29 @@ def _function(
         path = take(trace, "dataset", str, where)
         try:
             concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
+            if "dtypes" in trace:
+                concrete[-1].also = _dtypes(take(trace, "dtypes", list, where), concrete[-1], where)
         except MissingOp as error:
             if not allow_missing:
                 raise
             missing = str(error)
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
-    if missing and not concrete:
-        return MissingFunction(name, signature, missing)
-    return RestoredFunction(name, signature, concrete, sizes)
+    converts = "converts" in record and take(record, "converts", bool, where)
+    kind = MissingFunction if missing else RestoredFunction
+    function = kind(name, signature, concrete, sizes, converts)
+    if isinstance(function, MissingFunction):
+        function.reason = missing
+    return function
+
+
+def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[Any, ...]:
+    """Return the other dtypes of arguments that a trace is for."""
+    if len(listed) > 64:
+        raise DamagedFile(f"{where}: {len(listed)} kinds of dtypes for one trace")
+    for names in listed:
+        if type(names) is not list or len(names) != len(concrete.specs):
+            raise DamagedFile(f"{where}: not the dtypes of its arguments: {str(names)[:80]}")
+    return tuple(tuple(check_dtype(name, where).name for name in names) for names in listed)
 
 
 def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Module:

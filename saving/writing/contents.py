@@ -47,6 +47,7 @@ from ..records.schema import (
 )
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
+from .dtypes import other_dtypes
 from .graphs import GraphWriter
 from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
@@ -106,29 +107,20 @@ class Everything:
         self._known = {cls: name for name, cls in registry().modules.items()}
         self._state = StateWriter(module, self._number_of, self._add_array, self._op)
         records = [self._module(item) for item in self._modules]
-        with reads_of() as reads:
-            for i, item in enumerate(self._modules):
-                self._add_functions(i, item, records[i])
         if signatures and "signatures" in records[0]["attributes"]:
             raise SaveError(
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
         given = {**signatures_of(module), **signatures}
-        with reads_of() as also:
+        with reads_of(self._runs_python(given)) as reads:
+            for i, item in enumerate(self._modules):
+                self._add_functions(i, item, records[i])
             named = {name: self._signature(name, function) for name, function in given.items()}
         rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
-        self._absorbed(records, reads | also, bool(named))
+        self._absorbed(records, reads, bool(named))
         self.left_out = self._state.left_out
         check_hidden(self._state.hidden, self._variable_numbers)
-        manifest = {
-            "modules": records,
-            "signatures": named,
-            **({"rules": rules} if rules else {}),
-            "functions": self._functions,
-            "variables": [self._variable(v) for v in self._variables],
-            "requires": self._requirements(),
-        }
-        manifest_text = dump(manifest, "the module tree")
+        manifest_text = dump(self._manifest(records, named, rules), "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
         total = sum(map(tokens, self.texts.values()))
         if total > MAX_TOKENS:
@@ -137,6 +129,25 @@ class Everything:
                 f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
                 "once, unrolled ones step by step"
             )
+
+    def _manifest(
+        self, records: list[dict[str, Any]], named: dict[str, int], rules: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        return {
+            "modules": records,
+            "signatures": named,
+            **({"rules": rules} if rules else {}),
+            "functions": self._functions,
+            "variables": [self._variable(v) for v in self._variables],
+            "requires": self._requirements(),
+        }
+
+    def _runs_python(self, given: Mapping[str, Any]) -> bool:
+        """Return whether code may run whose reads matter: that of classes that readers lack."""
+        unknown = [item for item in self._modules if type(item) not in self._known]
+        return bool(given) or (
+            self._with_functions and any(is_called(item) or item.functions() for item in unknown)
+        )
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -185,8 +196,9 @@ class Everything:
         elif self._with_functions:
             saved, names = functions_of(module, where)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
-        elif is_called(module):
-            untraced["__call__"] = "saved with functions=False"
+        else:
+            names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
+            untraced |= dict.fromkeys(names, "saved with functions=False")
         if self._with_functions and (known is None or index == 0):
             try:
                 call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
@@ -205,7 +217,7 @@ class Everything:
                     f"{where}: a function cannot be called {name!r} in a file, since "
                     "every module has that, or it is not made of ASCII letters, digits and '_'"
                 )
-            record["functions"][name] = self._function(function)
+            record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
             del record["untraced"]
 
@@ -230,6 +242,10 @@ class Everything:
 
     def _check_callable(self, module: Module) -> None:
         """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        if module is not self._modules[0]:
+            held = module.variables
+            if held and not any(variable.trainable for variable in held):
+                return  # a metric, say, which is kept for its state
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
@@ -343,7 +359,7 @@ class Everything:
             )
         return self._function(saved)
 
-    def _function(self, function: SavedFunction) -> int:
+    def _function(self, function: SavedFunction, of_module: bool = False) -> int:
         key = (id(function.original), *(repr(x.arguments) for x in function.concrete))
         number = self._function_numbers.get(key)
         if number is not None:
@@ -357,6 +373,8 @@ class Everything:
         }
         if function.sizes == "seen":
             record["sizes"] = "seen"
+        if function.converts:
+            record["converts"] = True
         self._functions.append(record)
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
@@ -369,6 +387,9 @@ class Everything:
                 self._compare(trace, n, function, concrete, function.seen_by(i))
             unrun = not self._golden or "not_sampled" in trace
             self._blind |= unrun and isinstance(function.original, Function)
+            dtypes = other_dtypes(function, concrete) if of_module else []
+            if dtypes:
+                trace["dtypes"] = dtypes
             record["traces"].append(trace)
         return number
 
