@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..container.safe import SafeFile
 from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile
-from ..proofs.golden import unpacked
+from ..proofs.values import every_mth, spread, unpacked
 from ..records.schema import FORMAT, VERSION, digest, parse, take, text_digest
 from ..records.specs import read_spec
 
-__all__ = ["Contents", "cases_of", "open_contents", "read_case"]
+__all__ = ["Contents", "cases_of", "open_contents", "read_case", "thinning_of"]
 
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
@@ -88,6 +88,15 @@ def cases_of(record: Any) -> list[Any]:
         if type(trace) is dict and "golden" in trace:
             found += take(trace, "golden", list, "golden")
     return found
+
+
+def thinning_of(case: Any) -> Callable[[Any], Any]:
+    """Return what a golden case keeps of a large array."""
+    if "elements" not in case:
+        return every_mth
+    if take(case, "elements", str, "golden") != "spread":
+        raise DamagedFile(f"golden: unknown choice of elements {case['elements'][:40]!r}")
+    return spread
 
 
 def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]:

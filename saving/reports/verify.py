@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,13 +23,14 @@ from ..container.safe import SafeFile
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
 from ..reading.build import Built, build
-from ..reading.contents import Contents, open_contents, read_case
+from ..reading.contents import Contents, open_contents, read_case, thinning_of
 from ..records.schema import take, variable_label
 
 __all__ = ["Check", "Report", "verify"]
 
 # Relative to the largest value of its order; rounding differs between machines and backends.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
+_ORDERS = {"gradient": 1, "second gradient": 2}
 
 
 @dataclass
@@ -179,7 +180,8 @@ def verify(
                     inputs, expected = read_case(contents, case)
                     signature = built.functions[number].signature
                     check = Check(label, described(signature, concrete, inputs))
-                    _run(check, inputs, expected, run, concrete, built.variables, names)
+                    thinned = thinning_of(case)
+                    _run(check, inputs, expected, run, concrete, built.variables, names, thinned)
                     report.checks.append(check)
     return report
 
@@ -211,11 +213,12 @@ def _run(
     concrete: ConcreteFunction,
     variables: Sequence[Variable],
     names: dict[int, str],
+    thinned: Callable[[Any], Any],
 ) -> None:
     """Run a function on a golden case and note in ``check`` how far it is off."""
-    order = 2 if any(_order(name) == "second gradient" for name in expected) else 1
+    order = max((_ORDERS.get(_order(name), 0) for name in expected), default=0)
     try:
-        found = evaluate(run, concrete, inputs, variables, names, order, expected)
+        found = evaluate(run, concrete, inputs, variables, names, order, expected, thinned)
         if found.problem is not None:
             raise found.problem
         values = found.values

@@ -21,8 +21,9 @@ from ...core.extend import (
     registry,
 )
 from ..errors import SaveError
-from ..proofs.golden import packed, why
+from ..proofs.golden import is_light, why
 from ..proofs.samples import Shapes, sample_inputs
+from ..proofs.values import packed
 from ..records.loaded import LoadedModule, is_ordered, signatures_of
 from ..records.schema import (
     IDENTIFIER,
@@ -246,13 +247,17 @@ class Everything:
         if function.sizes == "seen":
             record["sizes"] = "seen"
         self._functions.append(record)
+        weighed: list[Any] = []  # graphs whose gradients were compared
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
             path = f"/functions/{n}"
-            self.texts[path] = dump(self._graphs.function(concrete), f"function {function.name!r}")
+            traced = self._graphs.function(concrete)
+            self.texts[path] = dump(traced, f"function {function.name!r}")
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
-                self._compare(trace, n, function, concrete, function.seen_by(i))
+                again = traced["graph"] in weighed
+                self._compare(trace, n, function, concrete, function.seen_by(i), again)
+                weighed += [traced["graph"]] if trace.get("golden") else []
             record["traces"].append(trace)
         return number
 
@@ -263,12 +268,22 @@ class Everything:
         function: SavedFunction,
         concrete: ConcreteFunction,
         seen: Sequence[Shapes],
+        again: bool,
     ) -> None:
-        """Compare a trace with the Python code, and keep samples of what that gives."""
+        """Compare a trace with the Python code, and keep samples of what that gives.
+
+        Of large variables the gradient is taken once, and not ``again`` for a trace of one graph;
+        and no further sample is taken that is larger in its batch alone.
+        """
         cases: list[dict[str, Any]] = []
+        inner: list[Any] = []  # sizes beside the batch
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
-            # the gradient of the gradient once, where it is
-            order = 1 if cases else 2
+            order = 0 if cases or again else 1
+            if is_light(concrete, sample.inputs):  # the gradient of the gradient once
+                order = 1 if cases else 2
+            elif inner == [x.shape[1:] for x in sample.inputs] and not sample.stored:
+                continue
+            inner = [x.shape[1:] for x in sample.inputs]
             try:
                 found = compared(function, concrete, sample, self._variables, self._labels, order)
                 if found.problem is not None:
@@ -280,7 +295,7 @@ class Everything:
                 if isinstance(error, EndlessLoop):  # it takes long, and others would do the same
                     break
                 continue
-            if self._graphs.left_out or not (sample.stored or (not cases and sample.is_small)):
+            if self._graphs.left_out or sum((sample.stored, sample.is_small, not cases)) < 2:
                 continue
             base = f"/golden/{number}/{i}"
             for dtype, flat in packed([*sample.inputs, *found.values.values()]).items():
@@ -288,6 +303,7 @@ class Everything:
             cases.append(
                 {
                     "case": base,
+                    "elements": "spread",
                     "inputs": [spec_record(x.shape, x.dtype) for x in sample.inputs],
                     "values": [spec_record(x.shape, x.dtype, k) for k, x in found.values.items()],
                 }
