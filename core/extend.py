@@ -103,7 +103,7 @@ from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Variable, exclusive
+from .tensors.variable import Pending, Variable, exclusive
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -132,6 +132,7 @@ __all__ = [
     "Open",
     "Operators",
     "Output",
+    "Pending",
     "PluginError",
     "PluginInfo",
     "Program",

@@ -41,6 +41,7 @@ __all__ = [
     "check_held",
     "constant",
     "operand",
+    "own_array",
 ]
 
 # Python's numbers, the narrowest first, and the places among them of these and of what is one of
@@ -166,6 +167,16 @@ def _array(value: Any, dtype: Any) -> Any:
         value = host_array(value, dtype)
     wanted = None if dtype is None else as_dtype(dtype)
     return owner.asarray(value, dtype=wanted, device=current_device())
+
+
+def own_array(array: np.ndarray[Any, Any]) -> Any:
+    """Return a NumPy array that nobody else has as one of the current backend: itself on the host.
+
+    The array has one of NumPy's own dtype objects.
+    """
+    owner = current_backend()
+    host = backend_for_type(type(array)) is owner
+    return array if host else owner.asarray(array, device=current_device())
 
 
 def among(values: Sequence[Any]) -> list[Tensor]:

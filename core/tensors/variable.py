@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from math import prod
 from operator import attrgetter
 from threading import RLock
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,26 @@ from ..base.spec import TensorSpec
 from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend
-from .convert import as_held, check_cast, constant
+from .convert import as_held, check_cast, constant, own_array
 from .tensor import Operators, Tensor
 
-__all__ = ["Variable", "exclusive"]
+__all__ = ["Pending", "Variable", "exclusive"]
+
+
+class Pending(NamedTuple):
+    """The value of a variable that is read when it is first asked for.
+
+    Attributes
+    ----------
+    read
+        Returns the array, a new one of NumPy's.
+    shape, dtype
+        Those of the array.
+    """
+
+    read: Callable[[], NDArray[Any]]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
 
 class Variable(Operators):
@@ -68,7 +85,7 @@ class Variable(Operators):
     [0.0, 1.0]
     """
 
-    __slots__ = ("__weakref__", "_array", "id", "lock", "name", "trainable")
+    __slots__ = ("__weakref__", "_array", "_pending", "id", "lock", "name", "trainable")
 
     def __init__(
         self,
@@ -83,10 +100,59 @@ class Variable(Operators):
         if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
             raise not_known(array, "the initial value of a Variable")
         self._array = array
-        self.trainable = bool(trainable) and is_differentiable(array.dtype)
+        self._begin(array.dtype, trainable, name, None)
+
+    def _begin(
+        self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
+    ) -> None:
+        self._pending = pending
+        self.trainable = bool(trainable) and is_differentiable(dtype)
         self.name = "Variable" if name is None else str(name)
         self.id = next_id()
         self.lock = RLock()
+
+    @classmethod
+    def holding(
+        cls, array: NDArray[Any] | Pending, trainable: bool = True, name: str | None = None
+    ) -> Variable:
+        """Return a variable of an array that nobody else has, which is not copied on the host.
+
+        Parameters
+        ----------
+        array
+            The array; or what reads it when the value is first asked for, and knows its shape and
+            dtype before.
+        trainable, name
+            As for a variable.
+
+        Returns
+        -------
+        Variable
+            A variable on the current backend.
+        """
+        variable = cls.__new__(cls)
+        if isinstance(array, Pending):
+            variable._begin(array.dtype, trainable, name, array)
+        else:
+            variable._array = own_array(array)
+            variable._begin(array.dtype, trainable, name, None)
+        return variable
+
+    def __getattr__(self, name: str) -> Any:
+        # the array of a variable that has not been read yet is a slot that has not been set
+        if name != "_array" or self._pending is None:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
+            )
+        with self.lock:
+            pending, self._pending = self._pending, None
+            if pending is not None:  # no other thread was quicker
+                try:
+                    self._array = own_array(pending.read())
+                except BaseException:
+                    self._pending = pending
+                    raise
+        return self._array
 
     @property
     def value(self) -> Tensor:
@@ -166,23 +232,25 @@ class Variable(Operators):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape; it never changes."""
-        shape: tuple[int, ...] = self._array.shape
+        held = self._array if self._pending is None else self._pending
+        shape: tuple[int, ...] = held.shape
         return shape
 
     @property
     def ndim(self) -> int:
         """The number of axes."""
-        return len(self._array.shape)
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self._array.shape))
+        return prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype; it never changes."""
-        dtype: np.dtype[Any] = self._array.dtype
+        held = self._array if self._pending is None else self._pending
+        dtype: np.dtype[Any] = held.dtype
         return dtype
 
     def assign(self, value: Any) -> Variable:

@@ -1,62 +1,214 @@
-"""Write the bytes of a file, whole or not at all."""
+"""Write the bytes of a file: every dataset is hashed in the thread that writes it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import h5py
 import numpy as np
 
 from ..errors import SaveError
-from ..records.schema import FORMAT, VERSION, text_digest
+from . import profile as p
+from .digests import PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
+from .layout import Item, Layout
+from .replace import replacing, write_at
+from .workers import each
 
-__all__ = ["write"]
+__all__ = ["COMPRESSIONS", "to_bytes", "write"]
 
+#: How arrays may be compressed: by name, the level of deflate.
+COMPRESSIONS = {"gzip": 4}
+# HDF5 reads and writes a chunk as a whole, and none of four gigabytes; small arrays gain nothing.
+_MOST_COMPRESSED, _LEAST_COMPRESSED = 2**31, 512
+# Of one call of the system; it takes at most 1,024.
+_MOST_BUFFERS = 500
+_DIGESTS = "/digests"
 
-def write(path: str, contents: Any) -> None:
-    """Write to a temporary file beside ``path``, make sure it is on disk, then put it in place."""
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise SaveError(f"{path}: there is no folder {folder}")
-    temporary = os.path.join(folder, f".gradtape-{secrets.token_hex(8)}.h5")
-    try:
-        # made before HDF5 opens it: nobody else's file is overwritten, and the umask counts
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        with h5py.File(temporary, "w", libver=("v110", "v110")) as file:
-            _fill(file, contents)
-        if os.path.exists(path):
-            os.chmod(temporary, os.stat(path).st_mode & 0o777)
-        _sync(temporary)
-        os.replace(temporary, path)
-    except (OSError, RuntimeError, ValueError) as error:  # h5py raises any of them on a full disk
-        raise SaveError(f"{path}: cannot be written ({error})") from error
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-    with contextlib.suppress(OSError):  # not every system lets a folder be synced
-        _sync(folder)
+Array = np.ndarray[Any, Any]
+# Writes buffers one after another from an offset on.
+Put = Callable[[int, Sequence[Any]], None]
 
 
-def _fill(file: h5py.File, contents: Any) -> None:
-    for name, text in (
-        ("format", FORMAT),
-        ("format_version", ".".join(map(str, VERSION))),
-        ("manifest_sha256", text_digest(contents.manifest)),
-    ):
-        file.attrs[name] = np.bytes_(text)
-    for path, text in {"/manifest": contents.manifest, **contents.texts}.items():
-        data = text.encode()
-        file.create_dataset(path, data=data, dtype=h5py.string_dtype("utf-8", len(data)))
-    for path, array in contents.datasets.items():
-        file.create_dataset(path, data=np.ascontiguousarray(array).reshape(array.shape))
+def write(
+    path: str | os.PathLike[str],
+    attributes: Mapping[str, str],
+    texts: Mapping[str, str],
+    arrays: Mapping[str, Array],
+    compression: str | None = None,
+) -> None:
+    """Write a file, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Where it goes.
+    attributes
+        Texts of the root: ASCII.
+    texts, arrays
+        The datasets by path, in the order in which they stand in the file.
+    compression
+        A name among ``COMPRESSIONS``, or None. What does not get smaller stays as it is.
+
+    Raises
+    ------
+    SaveError
+        If it cannot be written; what was there before is as it was.
+    """
+    plan = _Plan(attributes, texts, arrays, compression)
+    with replacing(path, plan.end) as descriptor:
+
+        def put(offset: int, buffers: Sequence[Any]) -> None:
+            _put(descriptor, offset, buffers)
+
+        plan.carry_out(put)
 
 
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def to_bytes(
+    attributes: Mapping[str, str],
+    texts: Mapping[str, str],
+    arrays: Mapping[str, Array],
+    compression: str | None = None,
+) -> bytearray:
+    """Return the bytes that :func:`write` would write."""
+    plan = _Plan(attributes, texts, arrays, compression)
+    found = bytearray(plan.end)
+
+    def put(offset: int, buffers: Sequence[Any]) -> None:
+        for buffer in buffers:
+            view = memoryview(buffer)
+            found[offset : offset + view.nbytes] = view
+            offset += view.nbytes
+
+    plan.carry_out(put)
+    return found
+
+
+class _Plan:
+    """What goes where; made before a file is touched."""
+
+    def __init__(
+        self,
+        attributes: Mapping[str, str],
+        texts: Mapping[str, str],
+        arrays: Mapping[str, Array],
+        compression: str | None,
+    ) -> None:
+        self._attributes = {**attributes, "digest": "0" * 2 * SIZE}
+        # the table of digests is made last, and lies with the small things at the beginning
+        table = np.zeros((len(texts) + len(arrays), SIZE), np.uint8)
+        self._plain = {path: _bytes_of(text, path) for path, text in texts.items()}
+        self._plain[_DIGESTS] = _raw(table)
+        self._plain |= {path: _raw(array) for path, array in arrays.items()}
+        items = [Item(path, "", (len(self._plain[path]),)) for path in texts]
+        items.append(Item(_DIGESTS, table.dtype.name, table.shape))
+        items += [Item(path, x.dtype.name, x.shape) for path, x in arrays.items()]
+        self._stored = self._compressed(items, compression)
+        self._layout = Layout(self._attributes, items)
+        offset = self.end = self._layout.start
+        for item in self._layout.items:
+            item.stored = len(self._stored.get(item.path, self._plain[item.path]))
+            if item.stored:
+                item.offset, self.end = offset, offset + item.stored
+                offset = p.aligned(self.end)
+
+    def _compressed(self, items: Sequence[Item], compression: str | None) -> dict[str, Any]:
+        """Compress what gets smaller by it, and say so in its item."""
+        if compression is None:
+            return {}
+        level = COMPRESSIONS[compression]
+
+        def deflated(item: Item) -> bytes | None:
+            plain = self._plain[item.path]
+            fits = _LEAST_COMPRESSED <= len(plain) <= _MOST_COMPRESSED
+            if not item.dtype or not item.shape or item.path == _DIGESTS or not fits:
+                return None
+            rows = np.frombuffer(plain, np.uint8).reshape(-1, np.dtype(item.dtype).itemsize)
+            found = zlib.compress(np.ascontiguousarray(rows.T), level)
+            # a reader refuses what claims to be smaller than deflate makes anything
+            return found if len(found) < len(plain) <= p.MAX_RATIO * len(found) else None
+
+        stored = {}
+        size = sum(map(len, self._plain.values()))
+        for item, found in zip(items, each(deflated, items, size), strict=True):
+            if found is not None:
+                item.level, stored[item.path] = level, found
+        return stored
+
+    def carry_out(self, put: Put) -> None:
+        """Write everything through ``put``."""
+        items = [item for item in self._layout.items if item.path != _DIGESTS]
+        parts: dict[str, dict[int, bytes]] = {item.path: {} for item in items}
+
+        def run(batch: Sequence[tuple[Item, int, int]]) -> None:
+            buffers: list[Any] = []
+            start = end = batch[0][0].offset + batch[0][1]
+            for item, begin, stop in batch:
+                piece = self._plain[item.path][begin:stop]
+                parts[item.path][begin] = piece_digest(piece)
+                if item.level is not None:
+                    continue
+                if item.offset + begin > end:
+                    buffers.append(bytes(item.offset + begin - end))
+                buffers.append(piece)
+                end = item.offset + stop
+            put(start, buffers)
+
+        each(run, _batches(items), self.end)
+        for item in items:
+            if item.level is not None:
+                put(item.offset, [self._stored[item.path]])
+        found = {
+            item.path: digest_of(
+                item.path, item.kind, item.shape, [x for _, x in sorted(parts[item.path].items())]
+            )
+            for item in items
+        }
+        table = b"".join(found[path] for path in sorted(found))
+        place = next(item for item in self._layout.items if item.path == _DIGESTS)
+        own = digest_of_bytes(_DIGESTS, place.kind, place.shape, table)
+        self._layout.set_attribute("digest", own.hex())
+        put(place.offset, [table])
+        put(0, [self._layout.encode(self.end)])
+
+
+def _batches(items: Sequence[Item]) -> Iterator[list[tuple[Item, int, int]]]:
+    """Yield the pieces of all datasets, small ones that lie side by side together."""
+    batch: list[tuple[Item, int, int]] = []
+    size = 0
+    for item in items:
+        for begin, end in pieces(item.size):
+            apart = bool(batch) and (item.level is None) != (batch[-1][0].level is None)
+            if batch and (apart or size + end - begin > PIECE or len(batch) == _MOST_BUFFERS):
+                yield batch
+                batch, size = [], 0
+            batch.append((item, begin, end))
+            size += end - begin
+    if batch:
+        yield batch
+
+
+def _raw(array: Array) -> memoryview:
+    """Return an array's elements as bytes: C order, little endian; no copy if they are so."""
+    plain = np.ascontiguousarray(array)
+    plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+    return memoryview(plain.reshape(-1).view(np.uint8))
+
+
+def _bytes_of(text: str, path: str) -> memoryview:
+    data = text.encode()
+    if not 0 < len(data) <= p.MAX_TEXT:
+        raise SaveError(f"{path}: a text of {len(data):,} bytes cannot be saved")
+    return memoryview(data)
+
+
+def _put(descriptor: int, offset: int, buffers: Sequence[Any]) -> None:
+    if len(buffers) > 1 and hasattr(os, "pwritev"):
+        written = os.pwritev(descriptor, buffers, offset)
+        rest = b"".join(buffers)[written:] if written < sum(map(len, buffers)) else b""
+        write_at(descriptor, rest, offset + written)
+        return
+    for buffer in buffers:
+        write_at(descriptor, buffer, offset)
+        offset += len(buffer)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...core.extend import (
     ConcreteFunction,
     Module,
+    Pending,
     RestoredFunction,
     Variable,
     freeze,
     init_scope,
     registry,
 )
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import LoadedModule
 from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
@@ -27,7 +29,7 @@ from .modules import restore_attributes, restore_config
 __all__ = ["Built", "build", "load"]
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None, lazy: bool = False) -> Any:
     """Load a module from a file that :func:`gradtape.save` wrote.
 
     Nothing of the file is executed: names in it are looked up among what the installed plugins
@@ -39,6 +41,9 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
         The file.
     max_bytes
         The most that its arrays may take in memory together (8 GiB by default).
+    lazy
+        Read each variable when its value is first asked for, and compare its digest then. The file
+        stays open until the last is read.
 
     Returns
     -------
@@ -64,8 +69,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Any:
     >>> rate
     0.5
     """
-    with SafeFile(path, max_bytes) as file, init_scope():
-        return build(open_contents(file)).modules[0]
+    with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+        return build(open_contents(file), lazy).modules[0]
 
 
 class Built(NamedTuple):
@@ -76,10 +81,10 @@ class Built(NamedTuple):
     variables: list[Variable]
 
 
-def build(contents: Contents) -> Built:
+def build(contents: Contents, lazy: bool = False) -> Built:
     """Build everything that a file holds, checking it all before returning any of it."""
     _check_requirements(contents)
-    variables = [_variable(contents, record, i) for i, record in enumerate(contents.variables)]
+    variables = _variables(contents, lazy)
     # every dataset is compared with its digest, those that only verification reads too
     for record in contents.functions:
         for case in cases_of(record):
@@ -146,15 +151,30 @@ def _check_requirements(contents: Contents) -> None:
         )
 
 
-def _variable(contents: Contents, record: Any, index: int) -> Variable:
-    where = f"variable {index}"
-    array = contents.array(take(record, "dataset", str, where))
-    shape = check_shape(take(record, "shape", list, where), where, known=True)
-    dtype = check_dtype(take(record, "dtype", str, where), where)
-    if array.shape != shape or array.dtype != dtype:
-        raise DamagedFile(f"{where} is declared {dtype}{list(shape or ())}, its dataset differs")
-    name, trainable = take(record, "name", str, where), take(record, "trainable", bool, where)
-    return Variable(array, trainable=trainable, name=name)
+def _variables(contents: Contents, lazy: bool) -> list[Variable]:
+    """Return all variables, whose arrays are read together, or each when it is first used."""
+    places = []
+    for i, record in enumerate(contents.variables):
+        where = f"variable {i}"
+        shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
+        dtype = check_dtype(take(record, "dtype", str, where), where)
+        path = take(record, "dataset", str, where)
+        if contents.declared(path) != (dtype.name, shape):
+            raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
+        places.append(Pending(partial(contents.array, path), shape, dtype))
+    held: Sequence[Any] = places
+    if not lazy:
+        paths = [record["dataset"] for record in contents.variables]
+        arrays = contents.arrays(paths)
+        held = [arrays.pop(path) for path in paths]
+    return [
+        Variable.holding(
+            array,
+            trainable=take(record, "trainable", bool, f"variable {i}"),
+            name=take(record, "name", str, f"variable {i}"),
+        )
+        for i, (array, record) in enumerate(zip(held, contents.variables, strict=True))
+    ]
 
 
 def _function(contents: Contents, reader: GraphReader, record: Any, index: int) -> RestoredFunction:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile
 from ..proofs.values import every_mth, spread, unpacked
-from ..records.schema import FORMAT, VERSION, digest, parse, take, text_digest
+from ..records.schema import FORMAT, VERSION, parse, take
 from ..records.specs import read_spec
+from .old import OldDigests, array_digest, text_digest
 
 __all__ = ["Contents", "cases_of", "open_contents", "read_case", "thinning_of"]
 
@@ -30,32 +31,34 @@ class Contents:
         self.variables: list[Any] = take(manifest, "variables", list, "manifest")
         self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
         self.requires: list[Any] = take(manifest, "requires", list, "manifest")
-        self._digests: dict[str, Any] = take(manifest, "digests", dict, "manifest")
+        self._old: OldDigests | None = OldDigests(file, manifest) if file.is_old else None
         if not self.modules:
             raise DamagedFile("manifest: no modules")
-        unlisted = set(file.sizes) - set(self._digests) - {"/manifest"}
-        missing = set(self._digests) - set(file.sizes)
-        if unlisted or missing:
-            raise DamagedFile(
-                f"{file.path}: the datasets are not those of the manifest "
-                f"({', '.join(sorted(unlisted | missing)[:3])})"
-            )
 
     def array(self, path: str) -> np.ndarray[Any, Any]:
         """Return a dataset of numbers whose digest is right."""
-        array = self.file.array(path)
-        self._check(path, digest(array))
-        return array
+        return self.arrays([path])[path]
+
+    def arrays(self, paths: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return several datasets of numbers, each of which is asked for once."""
+        if len(set(paths)) != len(paths):
+            raise DamagedFile("two variables have one dataset")
+        found = self.file.arrays(paths)
+        if self._old is not None:
+            for path, array in found.items():
+                self._old.check(path, array_digest(array))
+        return found
+
+    def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
+        """Return the dtype and the shape of a dataset of numbers, which is not read."""
+        return self.file.declared(path)
 
     def text(self, path: str) -> str:
         """Return a dataset of text whose digest is right."""
         text = self.file.text(path)
-        self._check(path, text_digest(text))
+        if self._old is not None:
+            self._old.check(path, text_digest(text))
         return text
-
-    def _check(self, path: str, found: str) -> None:
-        if self._digests.get(path) != found:
-            raise DamagedFile(f"{self.file.path}: {path} does not match its digest")
 
 
 def open_contents(file: SafeFile) -> Contents:
@@ -72,11 +75,11 @@ def open_contents(file: SafeFile) -> Contents:
             f"{file.path}: written in format {major}.{minor}, this gradtape reads up to "
             f"{VERSION[0]}.x; upgrade with: pip install --upgrade gradtape"
         )
-    if major < 1:
-        raise DamagedFile(f"{file.path}: there is no format {version}")
+    if major != (1 if file.is_old else 2):
+        raise DamagedFile(f"{file.path}: a file of its kind is not of format {version}")
     file.check()
     text = file.text("/manifest")
-    if text_digest(text) != file.attribute("manifest_sha256"):
+    if file.is_old and text_digest(text) != file.attribute("manifest_sha256"):
         raise DamagedFile(f"{file.path}: the manifest does not match its digest")
     return Contents(file, parse(text))
 

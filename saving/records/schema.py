@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from typing import Any
@@ -10,45 +9,21 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Formula
+from ..container.profile import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
 from ..errors import DamagedFile, SaveError, UnsafeFile
 
 FORMAT = "gradtape"
 #: Written into every file: a reader takes any minor of its major version.
-VERSION = (1, 2)
+VERSION = (2, 0)
 
-# A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
-SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 #: What every module has: no attribute or function of a file takes these names.
 RESERVED = frozenset(
     "name variables trainable_variables submodules named_variables named_leaves own_leaves "
     "functions call_signatures to summary class_name _name".split()
 )
-DTYPES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
-    "float16 float32 float64 complex64 complex128".split()
-)
-MAX_DEPTH = 64
-MAX_OBJECTS = 100_000
-MAX_TEXT = 64 * 2**20
-MAX_BYTES = 8 * 2**30
-MAX_RANK = 32
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
-
-
-def digest(array: np.ndarray[Any, Any]) -> str:
-    """Return the SHA-256 of an array's dtype, shape and elements (C order, little endian)."""
-    plain = np.ascontiguousarray(array)
-    plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
-    state = hashlib.sha256(f"{plain.dtype.name}{list(array.shape)}".encode())
-    state.update(plain.reshape(-1).view(np.uint8).data)
-    return state.hexdigest()
-
-
-def text_digest(text: str) -> str:
-    """Return the SHA-256 of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def variable_label(dataset: str) -> str:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ...core.extend import describe, registry
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..errors import DamagedFile
 from ..reading.contents import Contents, open_contents
 from ..records.schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
@@ -74,7 +74,7 @@ def _heading(contents: Contents) -> list[str]:
     ]
     return [
         f"{os.path.basename(file.path)}: gradtape format {file.attribute('format_version')}, "
-        f"{os.path.getsize(file.path):,} bytes",
+        f"{file.length:,} bytes",
         f"  {len(listed)} variables ({trainable} trainable) of {size:,} bytes; "
         f"bytes of other contents: {', '.join(sizes)}",
     ]

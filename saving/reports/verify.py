@@ -19,7 +19,7 @@ from ...core.extend import (
 from ...core.extend import (
     backend as select_backend,
 )
-from ..container.safe import SafeFile
+from ..container.file import SafeFile
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
 from ..reading.build import Built, build

@@ -19,7 +19,9 @@ from ...core.extend import (
     frozen_variables,
     is_frozen,
     registry,
+    to_numpy,
 )
+from ..container.profile import SEGMENT
 from ..errors import SaveError
 from ..proofs.golden import is_light, why
 from ..proofs.samples import Shapes, sample_inputs
@@ -27,13 +29,8 @@ from ..proofs.values import packed
 from ..records.loaded import LoadedModule, is_ordered, signatures_of
 from ..records.schema import (
     IDENTIFIER,
-    MAX_DEPTH,
-    MAX_OBJECTS,
-    SEGMENT,
-    digest,
     dump,
     is_attribute,
-    text_digest,
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
@@ -100,16 +97,8 @@ class Everything:
             "variables": [self._variable(v) for v in self._variables],
             "requires": self._requirements(),
         }
-        digests = {name: digest(array) for name, array in self.datasets.items()}
-        digests |= {name: text_digest(text) for name, text in self.texts.items()}
-        manifest["digests"] = dict(sorted(digests.items()))
-        self.manifest = dump(manifest, "the module tree")
-        objects = {path[:i] for path in digests for i, c in enumerate(f"{path}/") if c == "/"}
-        if len(objects) + 1 > MAX_OBJECTS:
-            raise SaveError(
-                f"{len(objects):,} groups and datasets are more than a file may hold "
-                f"({MAX_OBJECTS:,})"
-            )
+        manifest_text = dump(manifest, "the module tree")
+        self.texts = {"/manifest": manifest_text, **self.texts}
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -190,9 +179,7 @@ class Everything:
                     f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a "
                     "file; use letters, digits, '_', '.', '-' and spaces"
                 )
-        if dataset.count("/") - 1 > MAX_DEPTH:
-            raise SaveError(f"{dataset[:80]}...: nested deeper than {MAX_DEPTH} groups")
-        self.datasets[dataset] = np.asarray(variable.numpy())
+        self.datasets[dataset] = to_numpy(variable.array)
         return {
             "dataset": dataset,
             "name": variable.name,

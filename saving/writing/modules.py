@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.extend import Module, Op, Variable
+from ..container.profile import SEGMENT
 from ..errors import SaveError
 from ..records.loaded import signatures_of, tracks
-from ..records.schema import SEGMENT, encode, is_attribute
+from ..records.schema import encode, is_attribute
 
 __all__ = ["attributes_of", "config_of"]
 

@@ -7,11 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.extend import Module, init_scope, keeping_calls
-from ..container.write import write
+from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
+from ..records.schema import FORMAT, VERSION
 from .contents import Everything
 
-__all__ = ["save"]
+__all__ = ["ATTRIBUTES", "save"]
+
+#: What the root of every file says.
+ATTRIBUTES = {"format": FORMAT, "format_version": ".".join(map(str, VERSION))}
 
 
 def save(
@@ -22,6 +26,7 @@ def save(
     golden: bool = True,
     custom_gradients: bool = True,
     sizes: str = "open",
+    compression: str | None = None,
 ) -> None:
     """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
 
@@ -54,6 +59,8 @@ def save(
         ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
         ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
         them. What is loaded then refuses every other size.
+    compression
+        ``"gzip"`` compresses arrays that get smaller by it, which takes longer to save and to load.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def save(
         trace that differs from the Python code, with the line and both results. The file at
         ``path`` is then as it was.
     ValueError
-        If ``sizes`` is neither ``"open"`` nor ``"seen"``.
+        If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
 
     Examples
     --------
@@ -85,7 +92,10 @@ def save(
         )
     if sizes not in ("open", "seen"):
         raise ValueError(f'save: sizes is "open" or "seen", got {sizes!r}')
+    if compression is not None and compression not in COMPRESSIONS:
+        known = ", ".join(map(repr, COMPRESSIONS))
+        raise ValueError(f"save: compression is None or {known}, got {compression!r}")
     # what a surrounding tape or trace has no business with; and calls made here are nobody's
     with init_scope(), keeping_calls((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes)
-    write(os.path.realpath(os.fspath(path)), contents)  # a link stays a link
+    write(path, ATTRIBUTES, contents.texts, contents.datasets, compression)

@@ -1,4 +1,4 @@
-"""Reading HDF5 files from strangers: everything is checked before any of it is read.
+"""Reading HDF5 files of format 1 with the library: all is checked before any of it is read.
 
 What a file may hold here is little: groups, and plain datasets of numbers or text, each reached by
 one hard link. Everything else that HDF5 offers (links to elsewhere, external and virtual storage,
@@ -15,12 +15,11 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
-from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile, UnsafeFile
-from ..records.schema import DTYPES, MAX_BYTES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_TEXT, SEGMENT
+from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from .profile import DTYPES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_TEXT, SEGMENT
 
-__all__ = ["SafeFile"]
+__all__ = ["Hdf5File"]
 
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 _LAYOUTS = (h5d.CONTIGUOUS, h5d.CHUNKED, h5d.COMPACT)
 _CLASSES = {
@@ -37,7 +36,7 @@ _MAX_RATIO = 1100
 _FREE_CHUNK = 2**20
 
 
-class SafeFile:
+class Hdf5File:
     """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
 
     Parameters
@@ -51,30 +50,24 @@ class SafeFile:
     ----------
     sizes
         The size in bytes of every dataset, by path; filled by :meth:`check`.
+    texts
+        The paths of those that are texts.
     """
 
-    def __init__(self, path: str | os.PathLike[str], max_bytes: int | None = None) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, path: str, max_bytes: int) -> None:
+        self.path = path
         self.sizes: dict[str, int] = {}
+        self.texts: set[str] = set()
         self._datasets: dict[str, h5d.DatasetID] = {}
-        self._max_bytes = MAX_BYTES if max_bytes is None else int(max_bytes)
-        if not os.path.exists(self.path):
-            raise FileMissing(f"{self.path}: there is no such file")
-        if not os.path.isfile(self.path):
-            raise NotAGradtapeFile(f"{self.path}: not a file")
+        self._max_bytes = max_bytes
         self._bytes = os.path.getsize(self.path)
         try:
             # the cache is for chunks that are read piecewise, and these are read once
             self._file = h5py.File(self.path, "r", rdcc_nbytes=0)
-        except PermissionError as error:
-            raise LoadError(f"{self.path}: cannot be opened ({error})") from None
         except (OSError, RuntimeError, ValueError) as error:
-            with open(self.path, "rb") as stream:
-                ours = stream.read(8) == _SIGNATURE
-            kind = DamagedFile if ours else NotAGradtapeFile
-            raise kind(f"{self.path}: not a readable HDF5 file ({error})") from None
+            raise DamagedFile(f"not a readable HDF5 file ({error})") from None
 
-    def __enter__(self) -> SafeFile:
+    def __enter__(self) -> Hdf5File:
         return self
 
     def __exit__(
@@ -85,24 +78,17 @@ class SafeFile:
     ) -> None:
         self._datasets.clear()
         self._file.close()
-        if isinstance(error, LoadError) and not str(error).startswith(self.path):
-            raise type(error)(f"{self.path}: {error}") from None
 
     def _guarded(self, place: str, action: Any, *args: Any) -> Any:
         """Run ``action`` and give whatever h5py raises the file's name and place."""
         try:
             return action(*args)
         except LoadError as error:
-            if str(error).startswith(self.path):
-                raise
-            where = f"{place}: " if place else ""
-            raise type(error)(f"{self.path}: {where}{error}") from None
+            raise type(error)(f"{place}: {error}" if place else str(error)) from None
         except MemoryError:
-            raise UnsafeFile(f"{self.path}: {place} does not fit into memory") from None
+            raise UnsafeFile(f"{place} does not fit into memory") from None
         except Exception as error:  # OSError, RuntimeError, KeyError: h5py raises what it likes
-            raise DamagedFile(
-                f"{self.path}: {place or 'the file'} cannot be read ({error})"
-            ) from None
+            raise DamagedFile(f"{place or 'the file'} cannot be read ({error})") from None
 
     def check(self) -> None:
         """Look at every object of the file, and refuse it if one is not what files hold."""
@@ -136,6 +122,8 @@ class SafeFile:
                 elif isinstance(item, h5d.DatasetID):
                     self.sizes[path] = _checked_size(item, path)
                     self._datasets[path] = item
+                    if item.dtype.kind == "S":
+                        self.texts.add(path)
                     total += self.sizes[path]
                     stored += item.get_storage_size()
                     if total > self._max_bytes:

@@ -1,0 +1,293 @@
+"""``SafeFile``: a file that anyone may have made, checked before any of it is used."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from . import profile as p
+from .digests import PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
+from .layout import Item
+from .legacy import converted
+from .source import Source
+from .walk import Walk
+from .workers import each
+
+__all__ = ["SafeFile"]
+
+_DIGESTS = "/digests"
+# Of one call of the system; it takes at most 1,024.
+_MOST_BUFFERS = 500
+
+Array = np.ndarray[Any, Any]
+
+
+class SafeFile:
+    """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
+
+    No byte of it reaches the HDF5 library, but for files of format 1, which a process of its own
+    reads (see :mod:`.legacy`).
+
+    Parameters
+    ----------
+    origin
+        A path, or the bytes of a file.
+    max_bytes
+        The most that all datasets together may take in memory; 8 GiB by default. Whatever is read
+        is counted, as often as it is read.
+    keep_open
+        Whether datasets are read after the block as well; the file is closed when nobody holds this
+        any more.
+
+    Attributes
+    ----------
+    path
+        What messages call the file.
+    length
+        How many bytes the file has.
+    sizes
+        The size in memory of every dataset in bytes, by path; filled by :meth:`check`.
+    texts
+        The paths of those that are texts.
+    """
+
+    def __init__(
+        self,
+        origin: str | os.PathLike[str] | bytes | bytearray | memoryview,
+        max_bytes: int | None = None,
+        keep_open: bool = False,
+    ) -> None:
+        self._source = Source(origin)
+        self.path = self._source.path
+        self.length = self._source.size
+        self.sizes: dict[str, int] = {}
+        self.texts: set[str] = set()
+        self._max_bytes = p.MAX_BYTES if max_bytes is None else int(max_bytes)
+        self._read_bytes = 0
+        self._keep_open = keep_open
+        self._digests: dict[str, bytes] = {}
+        with _Naming(self.path):
+            signature = self._source.read(0, min(9, self.length))
+            if not signature.startswith(p.SIGNATURE):
+                raise NotAGradtapeFile("not an HDF5 file")
+            #: whether the file is of format 1, which HDF5's library wrote
+            self.is_old = signature[8:] in (b"\0", b"\1", b"\3")
+            if self.is_old:
+                self._source = converted(self._source, self._max_bytes)
+            self._walk = Walk(self._source)
+
+    def __enter__(self) -> SafeFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None or not self._keep_open:
+            self._source.close()
+        _Naming(self.path).__exit__(kind, error, trace)
+
+    def attribute(self, name: str) -> str:
+        """Return a text attribute of the root."""
+        found = self._walk.attributes.get(name)
+        if found is None:
+            raise NotAGradtapeFile(
+                f"{self.path}: no attribute {name!r}: not a file that gradtape wrote"
+            )
+        return found
+
+    def check(self) -> None:
+        """Look at every object of the file, and refuse it if one is not what files hold."""
+        with _Naming(self.path):
+            self._walk.run()
+            items = self._walk.items
+            self.sizes = {path: item.size for path, item in items.items() if path != _DIGESTS}
+            self.texts = {path for path in self.sizes if not items[path].dtype}
+            total = sum(self.sizes.values())
+            if total > self._max_bytes:
+                raise UnsafeFile(
+                    f"the datasets claim {total:,} bytes, more than {self._max_bytes:,}; "
+                    "raise max_bytes if you trust the file"
+                )
+            self._read_digests()
+
+    def _read_digests(self) -> None:
+        item = self._walk.items.get(_DIGESTS)
+        count = len(self.sizes)
+        if item is None or (item.dtype, item.shape, item.level) != ("uint8", (count, SIZE), None):
+            raise DamagedFile(f"{_DIGESTS} is not a table of {count} digests")
+        table = self._source.read(item.offset, item.stored) if item.stored else b""
+        found = digest_of_bytes(_DIGESTS, item.kind, item.shape, table)
+        if found.hex() != self._walk.attributes["digest"]:
+            raise DamagedFile("the table of digests does not match its own")
+        for i, path in enumerate(sorted(self.sizes)):
+            self._digests[path] = table[i * SIZE : (i + 1) * SIZE]
+
+    def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
+        """Return the dtype's name and the shape of a dataset of numbers, which is not read."""
+        with _Naming(self.path):
+            item = self._item(path)
+            if not item.dtype:
+                raise DamagedFile(f"{item.path}: not an array of numbers")
+            return item.dtype, item.shape
+
+    def array(self, path: str) -> Array:
+        """Return a dataset of numbers whose digest is right."""
+        return self.arrays([path])[path]
+
+    def arrays(self, paths: Iterable[str]) -> dict[str, Array]:
+        """Return several datasets of numbers; they are read and hashed in two threads."""
+        with _Naming(self.path):
+            items = [self._item(path) for path in dict.fromkeys(paths)]
+            for item in items:
+                if not item.dtype:
+                    raise DamagedFile(f"{item.path}: not an array of numbers")
+            self._charge(items)
+            items.sort(key=lambda item: item.offset)
+            found = {item.path: _empty(item) for item in items}
+            read = _Read(self._source, found)
+            each(read.batch, _batches(items), sum(item.size for item in items))
+            for item in items:
+                array = found[item.path]
+                if item.dtype == "bool" and np.any(array.view(np.uint8) > 1):
+                    raise DamagedFile(f"{item.path}: a boolean is neither 0 nor 1")
+                self._compare(item, read.parts[item.path])
+            return found
+
+    def text(self, path: str) -> str:
+        """Return a dataset of text whose digest is right."""
+        with _Naming(self.path):
+            item = self._item(path)
+            if item.dtype:
+                raise DamagedFile(f"{path}: not a text")
+            self._charge([item])
+            data = self._source.read(item.offset, item.stored)
+            self._compare(item, [piece_digest(data[i:j]) for i, j in pieces(len(data))])
+            try:
+                return data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DamagedFile(f"{path} cannot be read ({error})") from None
+
+    def _item(self, path: str) -> Item:
+        if path not in self.sizes:
+            raise DamagedFile(f"{path[:200]!r}: this dataset is missing")
+        return self._walk.items[path]
+
+    def _charge(self, items: Sequence[Item]) -> None:
+        self._read_bytes += sum(item.size for item in items)
+        if self._read_bytes > self._max_bytes:
+            raise UnsafeFile(
+                f"its datasets, as often as they are used, take more than {self._max_bytes:,} "
+                "bytes; raise max_bytes if you trust the file"
+            )
+
+    def _compare(self, item: Item, parts: Sequence[bytes]) -> None:
+        if digest_of(item.path, item.kind, item.shape, parts) != self._digests[item.path]:
+            raise DamagedFile(f"{item.path} does not match its digest")
+
+
+class _Naming:
+    """Give the errors of a block the file's name."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, MemoryError):
+            raise UnsafeFile(f"{self._path}: it does not fit into memory") from None
+        if isinstance(error, OSError) and not isinstance(error, LoadError):
+            raise LoadError(f"{self._path}: cannot be read ({error})") from None
+        if isinstance(error, LoadError) and not str(error).startswith(self._path):
+            raise type(error)(f"{self._path}: {error}") from None
+
+
+class _Read:
+    """Datasets on their way into memory, and the digests of their pieces."""
+
+    def __init__(self, source: Source, arrays: dict[str, Array]) -> None:
+        self._source = source
+        self._bytes = {path: _bytes_of(array) for path, array in arrays.items()}
+        self.parts = {path: [b""] * len(pieces(x.nbytes)) for path, x in arrays.items()}
+
+    def batch(self, batch: Sequence[tuple[Item, int, int]]) -> None:
+        first, begin, _ = batch[0]
+        if first.level is not None:
+            self._inflate(first)
+            return
+        start = end = first.offset + begin
+        buffers: list[Any] = []
+        for item, begin, stop in batch:
+            if item.offset + begin > end:
+                buffers.append(memoryview(bytearray(item.offset + begin - end)))
+            buffers.append(self._bytes[item.path][begin:stop])
+            end = item.offset + stop
+        self._source.read_into(start, buffers)
+        for item, begin, stop in batch:
+            self._hash(item, begin, stop)
+
+    def _hash(self, item: Item, begin: int, stop: int) -> None:
+        piece = self._bytes[item.path][begin:stop]
+        self.parts[item.path][begin // PIECE] = piece_digest(piece)
+
+    def _inflate(self, item: Item) -> None:
+        data = self._source.read(item.offset, item.stored)
+        stream = zlib.decompressobj()
+        try:
+            plain = stream.decompress(data, item.size)
+        except zlib.error as error:
+            raise DamagedFile(f"{item.path} cannot be decompressed ({error})") from None
+        if len(plain) != item.size or not stream.eof or stream.unused_data:
+            raise DamagedFile(f"{item.path} does not decompress to what it claims")
+        target = np.frombuffer(self._bytes[item.path], np.uint8)
+        itemsize = np.dtype(item.dtype).itemsize
+        target.reshape(-1, itemsize)[...] = np.frombuffer(plain, np.uint8).reshape(itemsize, -1).T
+        for begin, stop in pieces(item.size):
+            self._hash(item, begin, stop)
+
+
+def _empty(item: Item) -> Array:
+    # NumPy's own dtype object, which fast paths tell by identity
+    return np.empty(item.shape, np.dtype(item.dtype))
+
+
+def _bytes_of(array: Array) -> memoryview:
+    return memoryview(array.reshape(-1).view(np.uint8))
+
+
+def _batches(items: Sequence[Item]) -> list[list[tuple[Item, int, int]]]:
+    """Return the pieces of all datasets: what lies side by side together, what is compressed alone.
+
+    Who reads a few datasets of many does not read what is between them.
+    """
+    batches: list[list[tuple[Item, int, int]]] = []
+    batch: list[tuple[Item, int, int]] = []
+    size = end = 0
+    for item in items:
+        if item.level is not None:
+            batches.append([(item, 0, item.size)])
+            continue
+        for begin, stop in pieces(item.size):
+            apart = item.offset + begin >= end + p.ALIGNMENT
+            if batch and (apart or size + stop - begin > PIECE or len(batch) == _MOST_BUFFERS):
+                batches.append(batch)
+                batch, size = [], 0
+            batch.append((item, begin, stop))
+            size += stop - begin
+            end = item.offset + stop
+    return [*batches, batch] if batch else batches

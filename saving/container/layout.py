@@ -1,0 +1,230 @@
+"""Where everything in a file stands: the headers of all objects, then their data."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from ..errors import SaveError
+from . import profile as p
+from .lookup3 import checksum, checksums
+
+__all__ = ["Item", "Layout"]
+
+
+@dataclass(slots=True)
+class Item:
+    """A dataset: numbers of a dtype, or a text if there is none.
+
+    Attributes
+    ----------
+    path
+        Its place, as ``/variables/kernel``.
+    dtype
+        The name of its dtype; empty for a text.
+    shape
+        Its shape; for a text, its length in bytes alone.
+    level
+        How well it is compressed; None if it is not.
+    stored
+        How many bytes of the file it takes.
+    offset
+        Where they begin.
+    """
+
+    path: str
+    dtype: str
+    shape: tuple[int, ...]
+    level: int | None = None
+    stored: int = 0
+    offset: int = 0
+
+    @property
+    def kind(self) -> str:
+        """What digests call its dtype."""
+        return self.dtype or "text"
+
+    @property
+    def size(self) -> int:
+        """How many bytes it takes in memory."""
+        return prod(self.shape) * (np.dtype(self.dtype).itemsize if self.dtype else 1)
+
+
+@dataclass(slots=True)
+class _Group:
+    path: str = ""
+    depth: int = 0
+    children: dict[str, _Group | Item] = field(default_factory=dict)
+
+
+class Layout:
+    """The headers of a file of these datasets.
+
+    An object's header stands where the header before it ends: first the root's, then those of the
+    objects that it links to, in the order of the links, then those that these link to.
+
+    Parameters
+    ----------
+    attributes
+        Texts that the root has beside its links.
+    items
+        The datasets.
+
+    Attributes
+    ----------
+    items
+        The datasets in the order of their headers, which is the order of their data.
+    start
+        Where the first data begin.
+
+    Raises
+    ------
+    SaveError
+        If there is more than readers accept.
+    """
+
+    def __init__(self, attributes: Mapping[str, str], items: Sequence[Item]) -> None:
+        self._attributes = dict(attributes)
+        self._objects = _ordered(items)
+        self.items = [item for item in self._objects if isinstance(item, Item)]
+        self._addresses: dict[int, int] = {}
+        end = p.SUPERBLOCK.size + 4
+        for item in self._objects:
+            self._addresses[id(item)] = end
+            end += self._length(item)
+        self.start = p.aligned(end)
+        lengths = (self._length(item) for item in self._objects)
+        if sum(n for n in lengths if n > p.LONG_HEADER) > p.MAX_LONG_HEADERS:
+            raise SaveError("the names of all that is saved are longer than readers accept")
+
+    def _length(self, item: _Group | Item) -> int:
+        """Return how long an object's header is, without building it."""
+        length = p.HEADER.size + 4
+        if isinstance(item, Item):
+            return length + sum(map(len, _dataset(item)))
+        length += sum(map(len, self._group_start(item)))
+        return length + sum(p.MESSAGE.size + 11 + len(name) for name in item.children)
+
+    def _group_start(self, group: _Group) -> list[bytes]:
+        start = [_message(p.LINK_INFO, p.NO_LINKS), _message(p.GROUP_INFO, p.NO_GROUP)]
+        if not group.path:
+            start += [_message(p.ATTRIBUTE_INFO, p.NO_ATTRIBUTES)]
+            start += [
+                _message(p.ATTRIBUTE, _attribute(name, text))
+                for name, text in self._attributes.items()
+            ]
+        return start
+
+    def set_attribute(self, name: str, text: str) -> None:
+        """Replace an attribute by another text of its length."""
+        self._attributes[name] = text
+
+    def encode(self, end: int) -> bytes:
+        """Return the file's bytes up to the first data; all items have their places by now."""
+        headers = []
+        for item in self._objects:
+            if isinstance(item, Item):
+                messages = _dataset(item)
+            else:
+                messages = self._group_start(item)
+                messages += [self._link(name, child) for name, child in item.children.items()]
+            body = b"".join(messages)
+            headers.append(p.HEADER.pack(b"OHDR", 2, 2, len(body)) + body)
+        root = p.SUPERBLOCK.size + 4
+        block = p.SUPERBLOCK.pack(p.SIGNATURE, 2, 8, 8, 0, 0, p.UNDEFINED, end, root)
+        parts = [block, checksum(block).to_bytes(4, "little")]
+        for header, found in zip(headers, checksums(headers), strict=True):
+            parts += [header, found.to_bytes(4, "little")]
+        encoded = b"".join(parts)
+        return encoded + bytes(self.start - len(encoded))
+
+    def _link(self, name: str, child: _Group | Item) -> bytes:
+        text = name.encode("ascii")
+        address = self._addresses[id(child)]
+        return _message(p.LINK, struct.pack("<BBB", 1, 0, len(text)) + text + _eight(address))
+
+
+def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
+    """Return all objects, each after those that are nearer to the root."""
+    root = _Group()
+    objects: list[_Group | Item] = [root]
+    for item in items:
+        group = root
+        *parts, name = item.path[1:].split("/")
+        for part in parts:
+            below = group.children.get(part)
+            if below is None:
+                below = _Group(f"{group.path}/{part}", group.depth + 1)
+                group.children[part] = below
+            if isinstance(below, Item):
+                raise SaveError(f"{item.path}: {below.path} is in its way; rename one of them")
+            group = below
+        if name in group.children:
+            raise SaveError(f"{item.path}: there are two of this name")
+        group.children[name] = item
+    for item in objects:
+        if isinstance(item, _Group):
+            objects += item.children.values()
+            _check_group(item)
+    if len(objects) > p.MAX_OBJECTS:
+        raise SaveError(
+            f"{len(objects):,} groups and datasets are more than a file may hold "
+            f"({p.MAX_OBJECTS:,})"
+        )
+    return objects
+
+
+def _check_group(group: _Group) -> None:
+    if group.depth > p.MAX_DEPTH:
+        raise SaveError(f"{group.path[:80]}...: nested deeper than {p.MAX_DEPTH} groups")
+    for name in group.children:
+        if not p.SEGMENT.match(name):
+            raise SaveError(f"{group.path}: {name!r} cannot be a name in a file")
+
+
+def _message(kind: int, data: bytes) -> bytes:
+    return p.MESSAGE.pack(kind, len(data), 0) + data
+
+
+def _eight(number: int) -> bytes:
+    return number.to_bytes(8, "little")
+
+
+def _dataspace(shape: Sequence[int]) -> bytes:
+    return struct.pack(f"<BBBB{len(shape)}Q", 2, len(shape), 0, int(bool(shape)), *shape)
+
+
+def _text_type(size: int) -> bytes:
+    return p.TEXT + struct.pack("<I", size)
+
+
+def _attribute(name: str, text: str) -> bytes:
+    """Return the message of an attribute that is one text of ASCII."""
+    data, label = text.encode("ascii"), name.encode("ascii") + b"\0"
+    kind, space = _text_type(len(data)), _dataspace(())
+    head = struct.pack("<BBHHHB", 3, 0, len(label), len(kind), len(space), 0)
+    return head + label + kind + space + data
+
+
+def _dataset(item: Item) -> list[bytes]:
+    """Return the messages of a dataset's header."""
+    if item.dtype:
+        space, kind = _dataspace(item.shape), p.DATATYPES[item.dtype]
+    else:
+        space, kind = _dataspace(()), _text_type(item.shape[0])
+    messages = [_message(p.DATASPACE, space), _message(p.DATATYPE, kind)]
+    address = item.offset if item.stored else p.UNDEFINED
+    if item.level is None:
+        messages.append(_message(p.FILL, p.FILL_VALUE))
+        messages.append(_message(p.LAYOUT, b"\x03\x01" + struct.pack("<QQ", address, item.stored)))
+        return messages
+    itemsize = np.dtype(item.dtype).itemsize
+    chunk = p.one_chunk(item.shape, itemsize) + struct.pack("<BQIQ", 1, item.stored, 0, address)
+    messages.append(_message(p.FILL, p.FILL_CHUNKED))
+    messages.append(_message(p.FILTERS, p.pipeline(itemsize, item.level)))
+    messages.append(_message(p.LAYOUT, chunk))
+    return messages

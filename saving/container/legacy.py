@@ -1,0 +1,135 @@
+"""Files of format 1, which the HDF5 library wrote: another process reads them, within limits.
+
+A file can crash the library, and the dense groups of those files cannot be checked beforehand
+without reading as much of them as the library does. So a process that has nothing to lose opens the
+file, checks its structure (:mod:`.hdf5`), and writes all datasets to a file of the container of
+format 2. This process reads that one as strictly as any other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from .. import errors
+from ..errors import DamagedFile, LoadError, UnsafeFile
+from .source import Source
+
+__all__ = ["convert", "converted"]
+
+# For the start of Python and its libraries; then for reading and writing.
+_SECONDS, _BYTES_PER_SECOND = 60, 20 * 2**20
+# For the same in memory: HDF5 and NumPy, with the address space of their threads.
+_MEMORY = 4 * 2**30
+_FAILED = 3
+_CODE = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from gradtape.saving.container.legacy import convert
+convert(*sys.argv[2:])
+"""
+
+
+def converted(source: Source, max_bytes: int) -> Source:
+    """Return a file of format 1 as one in the container of format 2.
+
+    Raises
+    ------
+    LoadError
+        If the file is damaged or unsafe, or if reading it crashes, takes too long or too much.
+    """
+    with tempfile.TemporaryDirectory(prefix="gradtape-") as folder:
+        target = os.path.join(folder, "converted.h5")
+        original = os.path.join(folder, "original.h5")
+        # the bytes that are open here, whatever the path leads to by now
+        source.copy_to(original)
+        size = min(max_bytes, source.size * 1100)
+        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
+        command += [original, target, str(max_bytes), str(_MEMORY + 3 * size)]
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_SECONDS + size / _BYTES_PER_SECOND,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise UnsafeFile("reading it takes too long; it may be made to") from None
+        if done.returncode == _FAILED:
+            raise _told(done.stdout)
+        if done.returncode:
+            raise DamagedFile(f"the HDF5 library fails on it ({_end_of(done)})")
+        found = Source(target)
+        found.path = source.path
+        if os.name == "nt":  # an open file cannot be removed there
+            found = Source(found.read(0, found.size))
+        return found
+
+
+def _told(output: bytes) -> LoadError:
+    """Return the error that the other process has raised."""
+    try:
+        name, message = json.loads(output)
+        kind: Any = getattr(errors, name) if name in errors.__all__ else LoadError
+        return kind(str(message)) if issubclass(kind, LoadError) else LoadError(str(message))
+    except (ValueError, TypeError):
+        return DamagedFile("it cannot be read")
+
+
+def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
+    if done.returncode < 0:
+        try:
+            return signal.Signals(-done.returncode).name
+        except ValueError:
+            return f"signal {-done.returncode}"
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:200] if lines else f"exit code {done.returncode}"
+
+
+def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
+    """Write the datasets of a file of format 1 to ``target``: the other process.
+
+    Parameters
+    ----------
+    original, target
+        Paths.
+    max_bytes
+        The most that the datasets may claim together.
+    memory
+        How much address space the process may take, where the system can limit it.
+    """
+    _limit(int(memory))
+    from .hdf5 import Hdf5File
+    from .write import write
+
+    try:
+        with Hdf5File(original, int(max_bytes)) as file:
+            names = ["format", "format_version", "manifest_sha256"]
+            attributes = {name: file.attribute(name) for name in names}
+            file.check()
+            texts = {path: file.text(path) for path in file.texts}
+            arrays = {path: file.array(path) for path in file.sizes if path not in texts}
+            write(target, attributes, texts, arrays)
+    except Exception as error:
+        message = str(error).removeprefix(f"{original}: ").replace(original, "the file")
+        print(json.dumps([type(error).__name__, message]))
+        sys.exit(_FAILED)
+
+
+def _limit(memory: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    # where the system refuses, the other limits stand
+    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
+        try:
+            resource.setrlimit(kind, (most, most))
+        except (ValueError, OSError):
+            continue

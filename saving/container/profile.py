@@ -1,0 +1,153 @@
+"""The narrow profile of HDF5 that files keep to: what an object's header may say, and limits.
+
+The numbers of messages and their contents are those of the HDF5 File Format Specification, version
+3.0; docs/format.md says which of them a file has, byte by byte.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "ALIGNMENT",
+    "ATTRIBUTE",
+    "ATTRIBUTE_INFO",
+    "DATASPACE",
+    "DATATYPE",
+    "DATATYPES",
+    "DTYPES",
+    "DTYPE_OF",
+    "FILL",
+    "FILL_CHUNKED",
+    "FILL_VALUE",
+    "FILTERS",
+    "GROUP_INFO",
+    "HEADER",
+    "LAYOUT",
+    "LINK",
+    "LINK_INFO",
+    "LONG_HEADER",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_LONG_HEADERS",
+    "MAX_OBJECTS",
+    "MAX_RANK",
+    "MAX_RATIO",
+    "MAX_TEXT",
+    "MESSAGE",
+    "NO_ATTRIBUTES",
+    "NO_GROUP",
+    "NO_LINKS",
+    "SEGMENT",
+    "SIGNATURE",
+    "SUPERBLOCK",
+    "TEXT",
+    "UNDEFINED",
+    "aligned",
+    "one_chunk",
+    "pipeline",
+]
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+#: Its version; sizes of offsets and lengths; flags; base, extension, end, root; then a checksum.
+SUPERBLOCK = struct.Struct("<8sBBBBQQQQ")
+#: Signature, version, flags (2: a length of four bytes), and the length of the messages.
+HEADER = struct.Struct("<4sBBI")
+#: Type, length and flags of a message in an object's header.
+MESSAGE = struct.Struct("<BHB")
+
+DATASPACE, LINK_INFO, DATATYPE, FILL, LINK, LAYOUT = 1, 2, 3, 5, 6, 8
+GROUP_INFO, FILTERS, ATTRIBUTE, ATTRIBUTE_INFO = 10, 11, 12, 21
+
+UNDEFINED = 2**64 - 1
+_NOWHERE = b"\xff" * 16
+NO_LINKS = b"\x00\x00" + _NOWHERE
+NO_GROUP = b"\x00\x00"
+NO_ATTRIBUTES = b"\x00\x00" + _NOWHERE
+#: Late allocation (incremental for chunks); a fill value only if somebody set one.
+FILL_VALUE, FILL_CHUNKED = b"\x03\x0a", b"\x03\x0b"
+
+#: Data begins at a multiple of this, as arrays do in memory.
+ALIGNMENT = 64
+
+# A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
+SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
+DTYPES = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+    "float16 float32 float64 complex64 complex128".split()
+)
+MAX_DEPTH = 64
+MAX_OBJECTS = 100_000
+#: Of all headers that are longer than a dataset's; the links of a group are in its header.
+MAX_LONG_HEADERS, LONG_HEADER = 4 * 2**20, 1024
+MAX_TEXT = 64 * 2**20
+MAX_BYTES = 8 * 2**30
+MAX_RANK = 32
+#: What gzip can reach is 1032:1; a larger claim is not compression.
+MAX_RATIO = 1100
+
+
+def aligned(offset: int) -> int:
+    """Return the first multiple of the alignment that is not below ``offset``."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def _integer(size: int, signed: bool) -> bytes:
+    return struct.pack("<BBBBIHH", 0x10, 8 * signed, 0, 0, size, 0, 8 * size)
+
+
+def _float(size: int, exponent: int, mantissa: int) -> bytes:
+    return struct.pack(
+        "<BBBBIHHBBBBI",
+        0x11,
+        0x20,
+        8 * size - 1,
+        0,
+        size,
+        0,
+        8 * size,
+        mantissa,
+        exponent,
+        0,
+        mantissa,
+        2 ** (exponent - 1) - 1,
+    )
+
+
+def _types() -> dict[str, bytes]:
+    found = {f"{'u' * (not s)}int{8 * n}": _integer(n, s) for n in (1, 2, 4, 8) for s in (0, 1)}
+    found |= {"float16": _float(2, 5, 10), "float32": _float(4, 8, 23)}
+    found["float64"] = _float(8, 11, 52)
+    # HDF5 has neither of these: an enumeration, and a compound of two floats, stand for them
+    head = struct.pack("<BBBBI", 0x38, 2, 0, 0, 1)
+    found["bool"] = head + found["int8"] + b"FALSE\0TRUE\0\0\1"
+    for size in (4, 8):
+        part = found[f"float{8 * size}"]
+        head = struct.pack("<BBBBI", 0x36, 2, 0, 0, 2 * size)
+        found[f"complex{16 * size}"] = head + b"r\0\0" + part + b"i\0" + bytes([size]) + part
+    return found
+
+
+#: The datatype message of each dtype, and of a text before its length.
+DATATYPES: dict[str, bytes] = _types()
+DTYPE_OF: dict[bytes, np.dtype[Any]] = {m: np.dtype(name) for name, m in DATATYPES.items()}
+TEXT = b"\x13\x11\x00\x00"
+
+
+def pipeline(itemsize: int, level: int) -> bytes:
+    """Return the message of the filters of compressed data: shuffle, then deflate."""
+    return struct.pack("<BBHHHIHHHI", 2, 2, 2, 1, 1, itemsize, 1, 1, 1, level)
+
+
+def one_chunk(shape: Sequence[int], itemsize: int) -> bytes:
+    """Return the beginning of the layout message of data in one chunk, which is filtered."""
+    sizes = (*shape, itemsize)
+    width = -(-max(sizes).bit_length() // 8)
+    return bytes([4, 2, 2, len(sizes), width]) + b"".join(
+        n.to_bytes(width, "little") for n in sizes
+    )

@@ -1,0 +1,351 @@
+"""Put a file in place whole or not at all, and leave nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+import stat
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from ...core.errors import GradtapeError
+from ..errors import SaveError
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["replacing", "resolved", "write_at"]
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+# what a file system says that has no unnamed files, or cannot reserve space
+_NOT_HERE = {
+    errno.EOPNOTSUPP,
+    errno.ENOTSUP,
+    errno.EISDIR,
+    errno.EINVAL,
+    errno.ENOENT,
+    errno.ENOSYS,
+    errno.ENODEV,
+}
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_SEEKING = threading.Lock()
+
+
+def resolved(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+    """Return where a file goes, absolute and without links, if one can be put there.
+
+    Parameters
+    ----------
+    path
+        What the user named. The target of a symbolic link need not exist.
+
+    Raises
+    ------
+    SaveError
+        If the path can be no file's, its folder does not exist, or what is there is no regular file
+        or may not be written.
+    """
+    given = os.fsdecode(path)
+    try:
+        if "\0" in given:
+            raise SaveError(f"{given!r} is no path: it holds a NUL")
+        if os.path.basename(given) in ("", os.curdir, os.pardir):
+            raise SaveError(f"{given!r} cannot be written: it names no file")
+        real = os.path.realpath(given)
+        folder = os.path.dirname(real)
+        if not os.path.isdir(folder):
+            raise SaveError(f"{real}: there is no folder {folder}")
+        held = _stat(given)
+        if held is None:
+            return real
+        if not stat.S_ISREG(held.st_mode):
+            kind = next((word for test, word in _KINDS if test(held.st_mode)), "no regular file")
+            raise SaveError(f"{real} cannot be written: it is {kind}; only a file is replaced")
+        if not os.access(real, os.W_OK):
+            raise SaveError(f"{real} cannot be written: the file there is read-only")
+        return real
+    except (OSError, ValueError) as error:  # ValueError: characters that no path can hold
+        raise SaveError(f"{given!r} cannot be written ({error})") from error
+
+
+@contextlib.contextmanager
+def replacing(
+    path: str | bytes | os.PathLike[str] | os.PathLike[bytes], size: int
+) -> Iterator[int]:
+    """Write a file that takes its place, on disk and whole, when the block ends without an error.
+
+    Until then, and after any error or the end of the process, the file that was there is as it was.
+    What is written has no name until it is whole, where the system has such files; elsewhere it is
+    a hidden file beside the target, held under a lock, and the next save to the same target removes
+    it if its process is gone. A file that is replaced keeps its permissions, its access list and,
+    where that is allowed, its owner; other hard links to it keep the old contents. Of saves at the
+    same time the last wins.
+
+    Parameters
+    ----------
+    path
+        The target; see :func:`resolved`. A symbolic link stays one, and its target is replaced.
+    size
+        How many bytes the file will have. They are reserved before the block begins. Who writes
+        fewer truncates the descriptor before the block ends.
+
+    Yields
+    ------
+    int
+        A descriptor to write to and to read from, for :func:`write_at`.
+
+    Raises
+    ------
+    SaveError
+        If the file cannot be written; the message has the system's reason, and how many bytes are
+        needed and free if it is a full disk.
+    """
+    target = resolved(path)
+    folder = os.path.dirname(target)
+    free = None
+    new = None
+    try:
+        _sweep(target)
+        free = _free(folder)
+        new = _New(target)
+        new.reserve(size)
+        yield new.descriptor
+        os.fsync(new.descriptor)
+        new.put()
+    except OSError as error:
+        if isinstance(error, GradtapeError):  # of what the block reads
+            raise
+        reason = error.strerror or str(error)
+        if error.errno in _FULL:
+            room = "" if free is None else f", {free:,} are free"
+            reason += f": {size:,} bytes are needed{room}"
+        raise SaveError(f"{target}: cannot be written ({reason})") from error
+    finally:
+        if new is not None:
+            new.close()
+    with contextlib.suppress(OSError):  # not every system lets a folder be synced
+        _sync_folder(folder)
+
+
+def write_at(descriptor: int, data: Any, offset: int) -> None:
+    """Write all of ``data``, contiguous bytes, at ``offset``; the system may take less at once.
+
+    Threads may share the descriptor.
+    """
+    view = memoryview(data)
+    rest = view.cast("B") if view.nbytes else view[:0]
+    while rest.nbytes:
+        if sys.platform != "win32":
+            done = os.pwrite(descriptor, rest, offset)
+        else:
+            with _SEEKING:
+                os.lseek(descriptor, offset, os.SEEK_SET)
+                done = os.write(descriptor, rest)
+        rest = rest[done:]
+        offset += done
+
+
+class _New:
+    """The file that will be the target: open, locked, and without a name where there are such."""
+
+    #: What is being written. A forked child closes its copies, which would keep the space of a
+    #: file that is gone, and the lock of a save that died.
+    open: ClassVar[set[_New]] = set()
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.temporary = f"{_prefix(target)}{secrets.token_hex(8)}.tmp"
+        self.descriptor = -1
+        self.named = False
+        old = _stat(target)
+        mode = 0o666 if old is None else old.st_mode & 0o777
+        _New.open.add(self)
+        try:
+            if not self._without_name(mode):
+                self._with_name(mode)
+            if old is not None:
+                self._dress(old)
+        except BaseException:
+            self.close()
+            raise
+
+    def _without_name(self, mode: int) -> bool:
+        if sys.platform != "linux":
+            return False
+        try:
+            folder = os.path.dirname(self.target)
+            self.descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE, mode)
+        except OSError as error:
+            if error.errno in _NOT_HERE:
+                return False
+            raise
+        if not os.path.exists(f"/proc/self/fd/{self.descriptor}"):  # nothing to name it by
+            os.close(self.descriptor)
+            self.descriptor = -1
+            return False
+        self._lock()
+        return True
+
+    def _with_name(self, mode: int) -> None:
+        self.named = True
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        while True:
+            self.descriptor = os.open(self.temporary, flags, mode)
+            self._lock()
+            if os.name == "nt" or os.fstat(self.descriptor).st_nlink:
+                return
+            os.close(self.descriptor)  # who sweeps was quicker than the lock
+            self.descriptor = -1
+
+    def _lock(self) -> None:
+        """Say that the file is in use. Shared, since HDF5 takes such a lock on what it reads."""
+        if sys.platform != "win32":  # where nobody can remove a file that is open
+            with contextlib.suppress(OSError):
+                fcntl.flock(self.descriptor, fcntl.LOCK_SH)
+
+    def _dress(self, old: os.stat_result) -> None:
+        """Take over what the old file has beside its contents, as far as that is allowed."""
+        if sys.platform == "win32":
+            return
+        mode, new = old.st_mode & 0o777, os.fstat(self.descriptor)
+        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid):
+            try:
+                os.fchown(self.descriptor, old.st_uid, old.st_gid)
+            except OSError:
+                try:
+                    os.fchown(self.descriptor, -1, old.st_gid)
+                except OSError:  # another group may do no more than everyone
+                    mode = mode & 0o707 | (mode & 0o007) << 3
+        with contextlib.suppress(OSError):  # some file systems have no modes
+            os.fchmod(self.descriptor, mode)
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                for name in os.listxattr(self.target):
+                    if name == "system.posix_acl_access" or name.startswith("user."):
+                        os.setxattr(self.descriptor, name, os.getxattr(self.target, name))
+
+    def reserve(self, size: int) -> None:
+        """Take the space, where the file system can."""
+        if size and sys.platform != "win32" and sys.platform != "darwin":
+            try:
+                os.posix_fallocate(self.descriptor, 0, size)
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+
+    def put(self) -> None:
+        """Put the file in place.
+
+        One that replaces none gets no other name, so that no kill at no time leaves one; one that
+        replaces another has a temporary name for an instant, since a link replaces nothing.
+        """
+        if not self.named:
+            folder = os.open(os.path.dirname(self.target), os.O_PATH | os.O_DIRECTORY)
+            try:  # with a folder's descriptor, or the link would be one to the link in /proc
+                source = f"/proc/self/fd/{self.descriptor}"
+                with contextlib.suppress(FileExistsError):
+                    os.link(source, os.path.basename(self.target), dst_dir_fd=folder)
+                    return
+                self.named = True
+                os.link(source, os.path.basename(self.temporary), dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+        if os.name == "nt":  # which renames no file that is open
+            os.close(self.descriptor)
+            self.descriptor = -1
+        os.replace(self.temporary, self.target)
+        self.named = False
+
+    def close(self) -> None:
+        """Close the file; what is not in place is gone."""
+        if self in _New.open:  # else this is a forked child, and the file is its parent's
+            if self.named:
+                with contextlib.suppress(OSError):
+                    os.unlink(self.temporary)
+            self._shut()
+
+    def _shut(self) -> None:
+        _New.open.discard(self)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+def _forget() -> None:
+    for new in tuple(_New.open):
+        new._shut()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+# -- what is there ---------------------------------------------------------------------------------
+
+
+def _prefix(target: str) -> str:
+    """Return how the temporary names of one target begin, of the same length for all."""
+    folder, name = os.path.split(target)
+    mark = hashlib.blake2b(os.fsencode(name), digest_size=8).hexdigest()
+    return os.path.join(folder, f".gradtape-{mark}-")
+
+
+def _sweep(target: str) -> None:
+    """Remove what saves to this target left that were killed: files of their names, not in use."""
+    folder, start = os.path.split(_prefix(target))
+    with contextlib.suppress(OSError):  # it may be a folder that cannot be listed
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(start)]
+        for name in names:
+            if re.fullmatch(r"[0-9a-f]{16}\.tmp", name[len(start) :]):
+                with contextlib.suppress(OSError):
+                    _remove_unused(os.path.join(folder, name))
+
+
+def _remove_unused(path: str) -> None:
+    if sys.platform == "win32":
+        os.unlink(path)  # fails if it is open
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _free(folder: str) -> int | None:
+    if sys.platform == "win32":
+        return None
+    with contextlib.suppress(OSError):
+        room = os.statvfs(folder)
+        return room.f_bavail * room.f_frsize
+    return None
+
+
+def _sync_folder(folder: str) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

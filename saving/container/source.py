@@ -1,0 +1,129 @@
+"""Where a file's bytes come from: an open file, or bytes in memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile
+
+__all__ = ["Source"]
+
+# How much is copied at once.
+_COPIED = 2**24
+_SEEKING = threading.Lock()
+
+
+class Source:
+    """Bytes that are read at offsets, from as many threads as there are.
+
+    An open file is closed when nobody holds this any more.
+
+    Parameters
+    ----------
+    origin
+        A path, or the bytes themselves.
+
+    Attributes
+    ----------
+    path
+        What messages call it.
+    size
+        How many bytes there are.
+    """
+
+    def __init__(self, origin: str | os.PathLike[str] | bytes | bytearray | memoryview) -> None:
+        self._descriptor: int | None = None
+        self._bytes: memoryview | None = None
+        if isinstance(origin, (bytes, bytearray, memoryview)):
+            self.path = "<bytes>"
+            self._bytes = memoryview(origin).cast("B")
+            self.size = len(self._bytes)
+            return
+        self.path = os.fspath(origin)
+        # a named pipe would be waited for; without it, it is opened and then refused
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            self._descriptor = os.open(self.path, flags | getattr(os, "O_CLOEXEC", 0))
+            state = os.fstat(self._descriptor)
+        except FileNotFoundError:
+            raise FileMissing(f"{self.path}: there is no such file") from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL
+            if os.path.isdir(self.path.replace("\0", "")):  # Windows opens no folder
+                raise NotAGradtapeFile(f"{self.path}: not a file") from None
+            raise LoadError(f"{self.path!r}: cannot be opened ({error})") from None
+        if not stat.S_ISREG(state.st_mode):
+            raise NotAGradtapeFile(f"{self.path}: not a file")
+        self.size = state.st_size
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was read stays."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def copy_to(self, path: str) -> None:
+        """Write all bytes to a new file."""
+        with open(path, "xb") as stream:
+            for offset in range(0, self.size, _COPIED):
+                stream.write(self.read(offset, min(_COPIED, self.size - offset)))
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return ``size`` bytes from ``offset`` on."""
+        found = bytearray(size)
+        self.read_into(offset, [memoryview(found)])
+        return bytes(found)
+
+    def read_into(self, offset: int, buffers: Sequence[Any]) -> None:
+        """Fill buffers of bytes, one after another.
+
+        Raises
+        ------
+        DamagedFile
+            If the file ends before.
+        """
+        if self._bytes is not None:
+            for buffer in buffers:
+                end = offset + len(buffer)
+                if end > self.size:
+                    raise DamagedFile(f"{self.path}: it ends too early")
+                buffer[:] = self._bytes[offset:end]
+                offset = end
+            return
+        if self._descriptor is None:
+            raise LoadError(f"{self.path}: it has been closed")
+        for buffer in _once(self._descriptor, offset, buffers):
+            offset, rest = buffer
+            while rest.nbytes:
+                count = _read_at(self._descriptor, rest, offset)
+                if not count:
+                    raise DamagedFile(f"{self.path}: it ends too early")
+                offset, rest = offset + count, rest[count:]
+
+
+def _once(descriptor: int, offset: int, buffers: Sequence[Any]) -> list[tuple[int, Any]]:
+    """Read with one call of the system, and return what is still to be filled, with its offset."""
+    done = os.preadv(descriptor, buffers, offset) if hasattr(os, "preadv") else 0
+    rest = []
+    for buffer in buffers:
+        if done < len(buffer):
+            rest.append((offset + done, buffer[done:]))
+        offset += len(buffer)
+        done = max(0, done - len(buffer))
+    return rest
+
+
+def _read_at(descriptor: int, buffer: memoryview, offset: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(descriptor, [buffer], offset)
+    with _SEEKING:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(buffer))
+    buffer[: len(data)] = data
+    return len(data)

@@ -1,0 +1,273 @@
+"""Walk through the headers of a file, and refuse what is not exactly where and what it should be.
+
+HDF5 lets a file say the same in many ways, and much that nobody wants. Here every object has one
+place, that after the object before it, so nothing can be shared, overlap, point back or hide.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
+from . import profile as p
+from .layout import Item
+from .lookup3 import checksum, checksums
+from .source import Source
+
+__all__ = ["Walk"]
+
+_FIRST_READ = 2**18
+_LINK = struct.Struct("<BBB")
+_ATTRIBUTE = struct.Struct("<BBHHHB")
+_START = [(p.LINK_INFO, p.NO_LINKS), (p.GROUP_INFO, p.NO_GROUP)]
+_ROOT = [*_START, (p.ATTRIBUTE_INFO, p.NO_ATTRIBUTES)]
+# The index of one filtered chunk: its kind, stored size, filters left out, place.
+_CHUNK = struct.Struct("<BQIQ")
+_MOST_ATTRIBUTES, _LONGEST_ATTRIBUTE = 16, 4096
+_PLAIN = [p.DATASPACE, p.DATATYPE, p.FILL, p.LAYOUT]
+_FILTERED = [p.DATASPACE, p.DATATYPE, p.FILL, p.FILTERS, p.LAYOUT]
+
+
+class Walk:
+    """The headers of a file.
+
+    Parameters
+    ----------
+    source
+        The file, which begins with HDF5's signature.
+
+    Attributes
+    ----------
+    attributes
+        The texts of the root.
+    items
+        The datasets by path; filled by :meth:`run`.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._head = source.read(0, min(_FIRST_READ, source.size))
+        self.items: dict[str, Item] = {}
+        root = p.SUPERBLOCK.size + 4
+        if len(self._head) < root:
+            raise DamagedFile("it ends within its first bytes")
+        block = p.SUPERBLOCK.unpack_from(self._head)
+        if block[1:4] != (2, 8, 8) or block[4:7] != (0, 0, p.UNDEFINED) or block[8] != root:
+            raise UnsafeFile("its superblock is none that gradtape writes")
+        if checksum(self._head[: root - 4]) != int.from_bytes(
+            self._head[root - 4 : root], "little"
+        ):
+            raise DamagedFile("its superblock does not match its checksum")
+        if block[7] != source.size:
+            raise DamagedFile(f"it should have {block[7]:,} bytes, and has {source.size:,}")
+        self._address = root
+        self._headers: list[tuple[int, int]] = []
+        self._long = 0
+        self._root = self._messages("/")
+        if checksum(self._header(0)) != self._sum(0):
+            raise DamagedFile("its root does not match its checksum")
+        self.attributes = self._texts()
+
+    def run(self) -> None:
+        """Walk through all objects below the root, and check where their data are."""
+        # paths of what is to come, with the addresses that links to them give
+        waiting: list[tuple[str, int]] = self._links("", self._root[len(_ROOT) :])
+        for path, address in waiting:  # it grows
+            if address != self._address:
+                raise UnsafeFile(f"{path} is not where its header belongs")
+            messages = self._messages(path)
+            if [kind for kind, _ in messages[:2]] == [p.LINK_INFO, p.GROUP_INFO]:
+                if messages[:2] != _START:
+                    raise UnsafeFile(f"{path} is a group of another kind")
+                if path.count("/") > p.MAX_DEPTH:
+                    raise UnsafeFile(f"groups nested deeper than {p.MAX_DEPTH}")
+                waiting += self._links(path, messages[2:])
+            else:
+                self.items[path] = _dataset(path, messages)
+            if len(waiting) >= p.MAX_OBJECTS:
+                raise UnsafeFile(f"more than {p.MAX_OBJECTS} objects")
+        found = checksums([self._header(i) for i in range(1, len(self._headers))])
+        for i, value in enumerate(found, 1):
+            if value != self._sum(i):
+                raise DamagedFile(f"{waiting[i - 1][0]} does not match its checksum")
+        self._check_data()
+
+    def _check_data(self) -> None:
+        """Data lie one after another, from the end of the headers to the end of the file."""
+        end = self._address
+        for path, item in self.items.items():
+            if not item.stored:
+                if item.offset != p.UNDEFINED or item.size:
+                    raise UnsafeFile(f"{path} claims {item.size:,} bytes but stores none")
+                continue
+            if item.offset != p.aligned(end):
+                raise UnsafeFile(f"{path}: its data are not where they belong")
+            end = item.offset + item.stored
+        if max(end, p.aligned(self._address)) != self._source.size:
+            raise DamagedFile("its data do not end where the file does")
+
+    # -- headers -------------------------------------------------------------------------------
+
+    def _bytes(self, begin: int, end: int) -> bytes:
+        """Return bytes near the beginning, which are read a lot at once."""
+        if end > len(self._head):
+            if end > self._source.size:
+                raise DamagedFile("it ends too early")
+            more = min(max(end, 2 * len(self._head)), self._source.size) - len(self._head)
+            self._head += self._source.read(len(self._head), more)
+        return self._head[begin:end]
+
+    def _header(self, i: int) -> bytes:
+        begin, end = self._headers[i]
+        return self._head[begin:end]
+
+    def _sum(self, i: int) -> int:
+        end = self._headers[i][1]
+        return int.from_bytes(self._head[end : end + 4], "little")
+
+    def _messages(self, path: str) -> list[tuple[int, bytes]]:
+        """Return what the header at the present address says, and go on to the next one."""
+        begin = self._address
+        start = begin + p.HEADER.size
+        signature, version, flags, length = p.HEADER.unpack(self._bytes(begin, start))
+        if signature != b"OHDR" or (version, flags) != (2, 2):
+            raise UnsafeFile(f"{path} has no header of the kind that gradtape writes")
+        if length > p.LONG_HEADER:
+            # its checksum takes time, and many of one length, as datasets have, are quicker
+            self._long += length
+            if self._long > p.MAX_LONG_HEADERS:
+                raise UnsafeFile(f"{path}: the names in groups take too many bytes")
+        end = start + length
+        body = self._bytes(start, end + 4)[:-4]
+        self._headers.append((begin, end))
+        self._address = end + 4
+        messages, place = [], 0
+        while place < length:
+            if length - place < p.MESSAGE.size:
+                raise DamagedFile(f"{path}: its header ends within a message")
+            kind, size, flags = p.MESSAGE.unpack_from(body, place)
+            place += p.MESSAGE.size
+            if flags or place + size > length:
+                raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
+            messages.append((kind, body[place : place + size]))
+            place += size
+        return messages
+
+    def _links(self, path: str, messages: list[tuple[int, bytes]]) -> list[tuple[str, int]]:
+        found: dict[str, int] = {}
+        for kind, data in messages:
+            if kind != p.LINK or len(data) < _LINK.size:
+                raise UnsafeFile(f"{path or '/'} has more than links (message {kind})")
+            version, flags, length = _LINK.unpack_from(data)
+            name = data[_LINK.size : -8].decode("ascii", "replace")
+            if (version, flags) != (1, 0) or len(data) != _LINK.size + length + 8:
+                raise UnsafeFile(f"{path or '/'}: a link is no hard link with a plain name")
+            if not p.SEGMENT.match(name):
+                raise UnsafeFile(f"{path or '/'}: a link is called {name[:60]!r}")
+            if name in found:
+                raise UnsafeFile(f"{path or '/'}: two links are called {name!r}")
+            found[name] = int.from_bytes(data[-8:], "little")
+        return [(f"{path}/{name}", address) for name, address in found.items()]
+
+    def _texts(self) -> dict[str, str]:
+        """Return the root's attributes, and forget their messages."""
+        if self._root[: len(_ROOT)] != _ROOT:
+            raise UnsafeFile("its root is a group of another kind")
+        found: dict[str, str] = {}
+        rest = self._root[len(_ROOT) :]
+        while rest and rest[0][0] == p.ATTRIBUTE:
+            name, text = _attribute(rest.pop(0)[1])
+            if name in found or len(found) == _MOST_ATTRIBUTES:
+                raise UnsafeFile("its root has attributes twice, or too many")
+            found[name] = text
+        if not {"format", "format_version", "digest"} <= set(found):
+            raise NotAGradtapeFile("its attributes are not those of a file that gradtape wrote")
+        self._root[len(_ROOT) :] = rest
+        return found
+
+
+def _attribute(data: bytes) -> tuple[str, str]:
+    refusal = UnsafeFile("an attribute is no short text of fixed length")
+    if len(data) < _ATTRIBUTE.size or len(data) > _LONGEST_ATTRIBUTE:
+        raise refusal
+    version, flags, name_size, kind_size, space_size, charset = _ATTRIBUTE.unpack_from(data)
+    if (version, flags, charset, kind_size, space_size) != (3, 0, 0, 8, 4):
+        raise refusal
+    end = _ATTRIBUTE.size + name_size
+    name, kind, space = data[_ATTRIBUTE.size : end], data[end : end + 8], data[end + 8 : end + 12]
+    text = data[end + 12 :]
+    if kind != p.TEXT + len(text).to_bytes(4, "little") or space != b"\2\0\0\0":
+        raise refusal
+    if name[-1:] != b"\0" or not (name + text).isascii():
+        raise refusal
+    return name[:-1].decode(), text.decode()
+
+
+def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
+    """Return what a dataset's header says, if it is of the kind that gradtape writes."""
+    kinds = [kind for kind, _ in messages]
+    if kinds not in (_PLAIN, _FILTERED):
+        raise UnsafeFile(f"{path} is neither a group nor a dataset that gradtape writes")
+    contents = dict(messages)
+    shape = _shape(path, contents[p.DATASPACE])
+    dtype = p.DTYPE_OF.get(contents[p.DATATYPE])
+    if dtype is None:
+        kind = contents[p.DATATYPE]
+        size = int.from_bytes(kind[4:], "little")
+        if len(kind) != 8 or kind[:4] != p.TEXT or shape:
+            raise UnsafeFile(f"{path} holds neither numbers of a known dtype nor one text")
+        if not 0 < size <= p.MAX_TEXT:
+            raise UnsafeFile(f"{path}: a text is one string of at most {p.MAX_TEXT:,} bytes")
+        shape = (size,)
+    item = Item(path, "" if dtype is None else dtype.name, shape)
+    if kinds == _PLAIN:
+        _read_contiguous(item, contents)
+    else:
+        _read_chunk(item, contents)
+    return item
+
+
+def _shape(path: str, data: bytes) -> tuple[int, ...]:
+    rank = data[1] if len(data) > 1 else 0
+    if rank > p.MAX_RANK or len(data) != 4 + 8 * rank:
+        raise UnsafeFile(f"{path} has a shape of another kind")
+    if data[:4] != bytes([2, rank, 0, int(bool(rank))]):
+        raise UnsafeFile(f"{path} has a shape that may change, or none")
+    shape = struct.unpack_from(f"<{rank}Q", data, 4)
+    if any(n >= 2**48 for n in shape):
+        raise UnsafeFile(f"{path} has the shape {shape}")
+    return shape
+
+
+def _read_contiguous(item: Item, contents: dict[int, bytes]) -> None:
+    layout = contents[p.LAYOUT]
+    if contents[p.FILL] != p.FILL_VALUE or len(layout) != 18 or layout[:2] != b"\x03\x01":
+        raise UnsafeFile(f"{item.path} is stored in another way than contiguously")
+    item.offset, item.stored = struct.unpack_from("<QQ", layout, 2)
+    if item.stored != item.size:
+        raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")
+
+
+def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
+    refusal = UnsafeFile(f"{item.path} is compressed in another way than gradtape does it")
+    layout, filters = contents[p.LAYOUT], contents[p.FILTERS]
+    if not item.dtype or not item.shape or len(filters) < 4:
+        raise refusal
+    itemsize: Any = np.dtype(item.dtype).itemsize
+    start = p.one_chunk(item.shape, itemsize)
+    if not layout.startswith(start) or len(layout) != len(start) + _CHUNK.size:
+        raise refusal
+    index, item.stored, mask, item.offset = _CHUNK.unpack_from(layout, len(start))
+    item.level = filters[-4]
+    if (
+        contents[p.FILL] != p.FILL_CHUNKED
+        or (index, mask) != (1, 0)
+        or filters != p.pipeline(itemsize, item.level)
+        or item.level > 9
+    ):
+        raise refusal
+    if not item.stored or not 0 < item.size <= p.MAX_RATIO * item.stored:
+        raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")

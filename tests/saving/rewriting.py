@@ -1,0 +1,55 @@
+"""Files that were changed after they were saved, with every digest and checksum made right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradtape.saving.container.file import SafeFile
+from gradtape.saving.container.write import write
+
+
+@dataclass
+class Draft:
+    """What a file holds, to be changed."""
+
+    attributes: dict[str, str]
+    texts: dict[str, str]
+    arrays: dict[str, np.ndarray[Any, Any]]
+
+    @classmethod
+    def of(cls, path: Path) -> Draft:
+        """Read a file of format 2."""
+        with SafeFile(path) as file:
+            file.check()
+            names = ("format", "format_version")
+            return cls(
+                {name: file.attribute(name) for name in names},
+                {name: file.text(name) for name in sorted(file.texts)},
+                {name: file.array(name) for name in sorted(set(file.sizes) - file.texts)},
+            )
+
+    def json(self, path: str = "/manifest") -> Any:
+        """Return what a text says."""
+        return json.loads(self.texts[path])
+
+    def put(self, record: Any, path: str = "/manifest") -> None:
+        """Replace a text."""
+        self.texts[path] = record if isinstance(record, str) else json.dumps(record)
+
+    def write(self, path: Path) -> Path:
+        """Write a file that is right but for what was changed."""
+        write(path, self.attributes, self.texts, self.arrays)
+        return path
+
+
+def rewritten(path: Path, change: Callable[[Draft], Any], to: Path | None = None) -> Path:
+    """Change a file; the digests are those of what is in it then."""
+    draft = Draft.of(path)
+    change(draft)
+    return draft.write(to or path)
