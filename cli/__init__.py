@@ -81,10 +81,24 @@ def parser() -> argparse.ArgumentParser:
     inspect.set_defaults(run=_inspect)
 
     verify = commands.add_parser(
-        "verify", help="check a saved file against the values stored in it"
+        "verify",
+        help="check a saved file against the values stored in it; computes what the file says",
     )
     verify.add_argument("file", metavar="FILE")
     verify.add_argument("--backend", metavar="NAME", help="compute there, for instance on cupy")
+    verify.add_argument(
+        "--max-memory",
+        metavar="BYTES",
+        type=_limit,
+        help="what computing may take; inf for no limit (1 GiB, and 8 times the file's arrays)",
+    )
+    verify.add_argument(
+        "--max-seconds",
+        metavar="SECONDS",
+        type=_limit,
+        default=120.0,
+        help="how long all of it may take; inf for no limit (%(default)g)",
+    )
     verify.set_defaults(run=_verify)
     return root
 
@@ -115,6 +129,13 @@ def _seed(text: str) -> int:
     return value
 
 
+def _limit(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
+    return value
+
+
 def _plugins(options: argparse.Namespace) -> int:
     print(op_table() if options.ops else plugin_table())
     return 0
@@ -130,6 +151,11 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    report = verify(options.file, backend=options.backend)
+    report = verify(
+        options.file,
+        backend=options.backend,
+        max_memory=options.max_memory,
+        max_seconds=options.max_seconds,
+    )
     print(report.table())
     return 0 if report.ok else 1

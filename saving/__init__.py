@@ -15,7 +15,8 @@ from .errors import (
 )
 from .reading.build import load
 from .reports.inspection import inspect_text
-from .reports.verify import Report, verify
+from .reports.results import Report
+from .reports.verify import verify
 from .writing.save import save
 
 __all__ = [

@@ -8,16 +8,11 @@ format 2. This process reads that one as strictly as any other.
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
 import tempfile
-from typing import Any
 
-from .. import errors
-from ..errors import DamagedFile, LoadError, UnsafeFile
+from ..errors import DamagedFile, UnsafeFile
+from .child import ChildEnded, fail, limit_memory, run_child
 from .source import Source
 
 __all__ = ["convert", "converted"]
@@ -26,10 +21,7 @@ __all__ = ["convert", "converted"]
 _SECONDS, _BYTES_PER_SECOND = 60, 20 * 2**20
 # For the same in memory: HDF5 and NumPy, with the address space of their threads.
 _MEMORY = 4 * 2**30
-_FAILED = 3
 _CODE = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
 from gradtape.saving.container.legacy import convert
 convert(*sys.argv[2:])
 """
@@ -49,47 +41,18 @@ def converted(source: Source, max_bytes: int) -> Source:
         # the bytes that are open here, whatever the path leads to by now
         source.copy_to(original)
         size = min(max_bytes, source.size * 1100)
-        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
-        command += [original, target, str(max_bytes), str(_MEMORY + 3 * size)]
+        arguments = [original, target, str(max_bytes), str(_MEMORY + 3 * size)]
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_SECONDS + size / _BYTES_PER_SECOND,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise UnsafeFile("reading it takes too long; it may be made to") from None
-        if done.returncode == _FAILED:
-            raise _told(done.stdout)
-        if done.returncode:
-            raise DamagedFile(f"the HDF5 library fails on it ({_end_of(done)})")
+            run_child(_CODE, arguments, _SECONDS + size / _BYTES_PER_SECOND)
+        except ChildEnded as ended:
+            if ended.late:
+                raise UnsafeFile("reading it takes too long; it may be made to") from None
+            raise DamagedFile(f"the HDF5 library fails on it ({ended})") from None
         found = Source(target)
         found.path = source.path
         if os.name == "nt":  # an open file cannot be removed there
             found = Source(found.read(0, found.size))
         return found
-
-
-def _told(output: bytes) -> LoadError:
-    """Return the error that the other process has raised."""
-    try:
-        name, message = json.loads(output)
-        kind: Any = getattr(errors, name) if name in errors.__all__ else LoadError
-        return kind(str(message)) if issubclass(kind, LoadError) else LoadError(str(message))
-    except (ValueError, TypeError):
-        return DamagedFile("it cannot be read")
-
-
-def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    if done.returncode < 0:
-        try:
-            return signal.Signals(-done.returncode).name
-        except ValueError:
-            return f"signal {-done.returncode}"
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:200] if lines else f"exit code {done.returncode}"
 
 
 def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
@@ -104,7 +67,7 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
     memory
         How much address space the process may take, where the system can limit it.
     """
-    _limit(int(memory))
+    limit_memory(int(memory))
     from .hdf5 import Hdf5File
     from .write import write
 
@@ -118,18 +81,4 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
             write(target, attributes, texts, arrays)
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")
-        print(json.dumps([type(error).__name__, message]))
-        sys.exit(_FAILED)
-
-
-def _limit(memory: int) -> None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    # where the system refuses, the other limits stand
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_CORE, 0)):
-        try:
-            resource.setrlimit(kind, (most, most))
-        except (ValueError, OSError):
-            continue
+        fail(error, message)

@@ -35,13 +35,10 @@ from ...core.extend import (
 from .samples import filled_in
 from .values import every_mth, weights
 
-__all__ = ["Evaluation", "evaluate", "frozen_state", "is_light", "why"]
+__all__ = ["Evaluation", "evaluate", "frozen_state", "why"]
 
 # The folders in front of the name of a Python file.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
-# What gradients of gradients, and gradients at several batches, are taken of: arrays of so many
-# elements in all.
-_MOST_WEIGHED = 2**18
 # Random inputs may never meet the condition that ends a loop.
 _MOST_STEPS = 10_000
 
@@ -150,15 +147,6 @@ def _sources(
         for variable in variables
         if variable.trainable and is_differentiable(variable.dtype) and id(variable) in used
     }
-
-
-def is_light(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> bool:
-    """Return whether inputs and variables are so small that gradients of all of them cost little.
-
-    Saving must not take much longer because of them.
-    """
-    read = sum(v.array.size for v in concrete.graph.variables if is_differentiable(v.dtype))
-    return read + sum(x.size for x in inputs) <= _MOST_WEIGHED
 
 
 def _evaluated(

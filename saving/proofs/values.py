@@ -82,6 +82,8 @@ def unpacked(
     ValueError
         If the elements are not as many as the shapes ask for, or lie in several axes.
     """
+    if any(held.ndim != 1 for held in flat.values()):
+        raise ValueError("a dataset is not flat")
     position = dict.fromkeys(flat, 0)
     arrays = []
     for spec in specs:
@@ -90,8 +92,6 @@ def unpacked(
         position[dtype] = start + math.prod(n or 0 for n in shape)
         held = flat.get(dtype, np.empty(0, spec.dtype))
         arrays.append(held[start : position[dtype]].reshape(tuple(n or 0 for n in shape)))
-    if any(held.ndim != 1 for held in flat.values()):
-        raise ValueError("a dataset is not flat")
     if position != {dtype: held.size for dtype, held in flat.items()}:
         raise ValueError("the elements are not as many as the shapes ask for")
     return arrays

@@ -18,7 +18,7 @@ from ...core.extend import (
     registry,
 )
 from ..container.file import SafeFile
-from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
+from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..records.loaded import LoadedModule
 from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
 from ..records.specs import decode_signature
@@ -69,7 +69,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None, lazy: bo
     >>> rate
     0.5
     """
-    with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+    with guarded(path), SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
         return build(open_contents(file), lazy).modules[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.extend import describe, registry
 from ..container.file import SafeFile
-from ..errors import DamagedFile
+from ..errors import DamagedFile, guarded
 from ..reading.contents import Contents, open_contents
 from ..records.schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
 from ..records.specs import read_spec
@@ -49,7 +49,7 @@ def inspect_text(path: str | os.PathLike[str]) -> str:
     >>> [line.strip() for line in text.splitlines() if "rate" in line]
     ['rate: float32[]']
     """
-    with SafeFile(path) as file:
+    with guarded(path), SafeFile(path) as file:
         contents = open_contents(file)
         lines = [*_heading(contents), "", "Modules", *_module_lines(contents, 0, "  ", set())]
         lines += ["", "Functions", *_function_lines(contents)]
@@ -151,7 +151,8 @@ def _function_lines(contents: Contents) -> list[str]:
         owner = take(record, "name", str, "module")
         for name, number in take(record, "functions", dict, "module").items():
             owners.setdefault(_number(number), []).append(f"{owner}.{name}")
-        for key, encoded in (record.get("config") or {}).items():
+        config = take(record, "config", dict, "module") if "config" in record else {}
+        for key, encoded in config.items():
             if type(encoded) is dict and "function" in encoded:
                 owners.setdefault(_number(encoded["function"]), []).append(f"{owner}.{key}")
     for name, number in contents.signatures.items():
@@ -229,10 +230,15 @@ def _custom_gradients(nodes: list[Any]) -> list[str]:
     labels = []
     for node in nodes:
         if type(node) is dict and "custom_gradient" in node:
-            inner = take(take(node, "backward", dict, "node"), "nodes", list, "graph")
+            label = take(node, "custom_gradient", str, "node")
+            backward = take(node, "backward", (dict, type(None)), "node")
+            if backward is None:
+                labels.append(f"{label} (saved without its gradient)")
+                continue
+            inner = take(backward, "nodes", list, "graph")
             nested = _custom_gradients(inner)
             inside = f", with {', '.join(nested)} inside" if nested else ""
-            labels.append(f"{node['custom_gradient']} (gradient of {len(inner)} nodes{inside})")
+            labels.append(f"{label} (gradient of {len(inner)} nodes{inside})")
     return labels
 
 

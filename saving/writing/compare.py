@@ -21,9 +21,10 @@ from ...core.extend import (
     user_line,
 )
 from ..errors import SaveError
-from ..proofs.golden import Evaluation, evaluate, is_light, why
+from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in
 from ..proofs.values import spread
+from ..proofs.work import is_light
 from .traces import SavedFunction
 
 __all__ = ["compared"]

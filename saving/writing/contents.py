@@ -23,9 +23,10 @@ from ...core.extend import (
 )
 from ..container.profile import SEGMENT
 from ..errors import SaveError
-from ..proofs.golden import is_light, why
+from ..proofs.golden import why
 from ..proofs.samples import Shapes, sample_inputs
 from ..proofs.values import packed
+from ..proofs.work import is_light
 from ..records.loaded import LoadedModule, is_ordered, signatures_of
 from ..records.schema import (
     IDENTIFIER,
