@@ -267,7 +267,7 @@ def _empty(item: Item) -> Array:
 
 
 def _bytes_of(array: Array) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _batches(items: Sequence[Item]) -> list[list[tuple[Item, int, int]]]:

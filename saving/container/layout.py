@@ -166,10 +166,10 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
         if name in group.children:
             raise SaveError(f"{item.path}: there are two of this name")
         group.children[name] = item
-    for item in objects:
-        if isinstance(item, _Group):
-            objects += item.children.values()
-            _check_group(item)
+    for found in objects:  # it grows
+        if isinstance(found, _Group):
+            objects += found.children.values()
+            _check_group(found)
     if len(objects) > p.MAX_OBJECTS:
         raise SaveError(
             f"{len(objects):,} groups and datasets are more than a file may hold "

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from typing import Any
 
-from ..errors import DamagedFile, UnsafeFile
+from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
 from .child import ChildEnded, fail, limit_memory, run_child
 from .source import Source
 
@@ -73,12 +74,18 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
 
     try:
         with Hdf5File(original, int(max_bytes)) as file:
-            names = ["format", "format_version", "manifest_sha256"]
-            attributes = {name: file.attribute(name) for name in names}
-            file.check()
-            texts = {path: file.text(path) for path in file.texts}
-            arrays = {path: file.array(path) for path in file.sizes if path not in texts}
+            if file.attribute("format") != "gradtape":
+                raise NotAGradtapeFile(f"its format is {file.attribute('format')[:40]!r}")
+            attributes = {name: file.attribute(name) for name in ("format", "format_version")}
+            texts: dict[str, str] = {}
+            arrays: dict[str, Any] = {}
+            # of a later version nothing more is looked at
+            if attributes["format_version"][:2] == "1.":
+                attributes["manifest_sha256"] = file.attribute("manifest_sha256")
+                file.check()
+                texts = {path: file.text(path) for path in file.texts}
+                arrays = {path: file.array(path) for path in file.sizes if path not in texts}
             write(target, attributes, texts, arrays)
     except Exception as error:
-        message = str(error).removeprefix(f"{original}: ").replace(original, "the file")
+        message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         fail(error, message)

@@ -98,7 +98,7 @@ def aligned(offset: int) -> int:
 
 
 def _integer(size: int, signed: bool) -> bytes:
-    return struct.pack("<BBBBIHH", 0x10, 8 * signed, 0, 0, size, 0, 8 * size)
+    return struct.pack("<BBBBIHH", 0x10, 8 if signed else 0, 0, 0, size, 0, 8 * size)
 
 
 def _float(size: int, exponent: int, mantissa: int) -> bytes:
@@ -120,7 +120,8 @@ def _float(size: int, exponent: int, mantissa: int) -> bytes:
 
 
 def _types() -> dict[str, bytes]:
-    found = {f"{'u' * (not s)}int{8 * n}": _integer(n, s) for n in (1, 2, 4, 8) for s in (0, 1)}
+    found = {f"int{8 * n}": _integer(n, True) for n in (1, 2, 4, 8)}
+    found |= {f"uint{8 * n}": _integer(n, False) for n in (1, 2, 4, 8)}
     found |= {"float16": _float(2, 5, 10), "float32": _float(4, 8, 23)}
     found["float64"] = _float(8, 11, 52)
     # HDF5 has neither of these: an enumeration, and a compound of two floats, stand for them

@@ -125,7 +125,7 @@ class _Plan:
             if not item.dtype or not item.shape or item.path == _DIGESTS or not fits:
                 return None
             rows = np.frombuffer(plain, np.uint8).reshape(-1, np.dtype(item.dtype).itemsize)
-            found = zlib.compress(np.ascontiguousarray(rows.T), level)
+            found = zlib.compress(np.ascontiguousarray(rows.T).data, level)
             # a reader refuses what claims to be smaller than deflate makes anything
             return found if len(found) < len(plain) <= p.MAX_RATIO * len(found) else None
 
@@ -193,7 +193,7 @@ def _raw(array: Array) -> memoryview:
     """Return an array's elements as bytes: C order, little endian; no copy if they are so."""
     plain = np.ascontiguousarray(array)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
-    return memoryview(plain.reshape(-1).view(np.uint8))
+    return plain.reshape(-1).view(np.uint8).data
 
 
 def _bytes_of(text: str, path: str) -> memoryview:

@@ -13,9 +13,11 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from xxhash import xxh3_128_digest
 
 import gradtape as gt
 from gradtape.core.base.sizes import KINDS
+from gradtape.saving.container import profile
 from gradtape.saving.records import schema
 
 HERE = Path(__file__).parent
@@ -30,6 +32,17 @@ def array_digest(array: np.ndarray[Any, Any]) -> str:
     head = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]".encode()
     little = array.astype(array.dtype.newbyteorder("<"))
     return hashlib.sha256(head + little.tobytes(order="C")).hexdigest()
+
+
+def digest(path: str, held: Any) -> bytes:
+    if isinstance(held, bytes):
+        kind, data = f"text[{len(held)}]", held
+    else:
+        array = np.asarray(held)
+        kind = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]"
+        data = array.astype(array.dtype.newbyteorder("<")).tobytes(order="C")
+    parts = [xxh3_128_digest(data[i : i + 2**24]) for i in range(0, len(data), 2**24)]
+    return xxh3_128_digest(f"{path} {kind}\n".encode() + b"".join(parts))
 
 
 def value_of(encoded: Any) -> Any:
@@ -119,15 +132,30 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self.file = h5py.File(path)
         assert self.file.attrs["format"] == b"gradtape"
-        assert self.file.attrs["format_version"].split(b".")[0] == b"1"
+        self.manifest = json.loads(self.file["manifest"][()])
+        if self.file.attrs["format_version"].split(b".")[0] == b"1":
+            self.check_digests_of_format_1()
+        else:
+            self.check_digests()
+        self.variables = [self.file[r["dataset"]][()] for r in self.manifest["variables"]]
+
+    def check_digests(self) -> None:
+        found: dict[str, Any] = {}
+        self.file.visititems(
+            lambda name, x: found.update({f"/{name}": x[()]} if isinstance(x, h5py.Dataset) else {})
+        )
+        table = found.pop("/digests")
+        expected = [digest(path, found[path]) for path in sorted(found)]
+        assert [bytes(row) for row in table] == expected
+        assert self.file.attrs["digest"].decode() == digest("/digests", table).hex()
+
+    def check_digests_of_format_1(self) -> None:
         text = self.file["manifest"][()]
         assert hashlib.sha256(text).hexdigest().encode() == self.file.attrs["manifest_sha256"]
-        self.manifest = json.loads(text)
-        for place, digest in self.manifest["digests"].items():
+        for place, wanted in self.manifest["digests"].items():
             held = self.file[place][()]
             own = hashlib.sha256(held).hexdigest() if isinstance(held, bytes) else None
-            assert digest == (own or array_digest(np.asarray(held)))
-        self.variables = [self.file[r["dataset"]][()] for r in self.manifest["variables"]]
+            assert wanted == (own or array_digest(np.asarray(held)))
 
     def trace(self, name: str) -> tuple[Any, Any]:
         """Return the first trace of a function of the root, and its record."""
@@ -306,17 +334,17 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     page = re.sub(r"\s+", " ", PAGE.read_text())
     major, minor = schema.VERSION
     assert f"# The file format, version {major}.{minor}" in page
-    assert f"more than {schema.MAX_OBJECTS:,} objects" in page
-    assert f"deeper than {schema.MAX_DEPTH};" in page
-    assert f"a rank above {schema.MAX_RANK}" in page
-    assert f"texts above {schema.MAX_TEXT:,} bytes" in page
-    assert f"({schema.MAX_BYTES // 2**30} GiB" in page
-    assert schema.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
+    assert f"more than {profile.MAX_OBJECTS:,} objects" in page
+    assert f"deeper than {profile.MAX_DEPTH};" in page
+    assert f"a rank above {profile.MAX_RANK}" in page
+    assert f"texts above {profile.MAX_TEXT:,} bytes" in page
+    assert f"({profile.MAX_BYTES // 2**30} GiB" in page
+    assert profile.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
     assert schema.IDENTIFIER.pattern.removesuffix(r"\Z") in page
     listed = page.partition("nor be one of")[2].partition(". `config`")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == schema.RESERVED
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
-    assert set(re.findall(r"`(\w+)`", listed)) == schema.DTYPES
+    assert set(re.findall(r"`(\w+)`", listed)) == profile.DTYPES
 
 
 def test_the_page_names_every_key_of_the_json_and_no_other() -> None:
