@@ -25,7 +25,7 @@ def spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     count = min(max(_LEAST, size // _PART), _MOST)
     if size <= count:
         return array
-    step = -(-size * 610 // 987)  # near the golden ratio, which no shape is in step with
+    step = -(-size * 46368 // 75025)  # near the golden ratio, which no shape is in step with
     while math.gcd(step, size) > 1:
         step += 1
     places = np.unravel_index(np.arange(count) * step % size, array.shape)

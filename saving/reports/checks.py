@@ -23,8 +23,10 @@ from .results import Check, Report
 
 __all__ = ["checked"]
 
-# Relative to the largest value of its order; rounding differs between machines and backends.
+# By the size of a real number, relative to the largest element; machines and backends round
+# differently. What rounding leaves of values that cancel is so many times the last place of these.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
+ROUNDING = 128
 _ORDERS = {"gradient": 1, "second gradient": 2}
 
 # What computing may take by default: so much, and more for a file with large variables.
@@ -155,11 +157,10 @@ def _run(
             problems.append(f"{name} is missing or has another shape or dtype")
             continue
         kind = _order(name)
-        off = _relative_error(got, want, scales[kind])
+        tolerance, rounding = _tolerance(want.dtype)
+        off = _relative_error(got, want, max(_largest(want), rounding * scales[kind]))
         check.errors[kind] = max(check.errors.get(kind, 0.0), off)
         check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
-        real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)
-        tolerance = TOLERANCE.get(real_size, 0.0) if want.dtype.kind in "fc" else 0.0
         if not off <= tolerance:
             problems.append(f"{name} differs by {off:.1e}")
     check.problem = "; ".join(problems)
@@ -176,12 +177,22 @@ def _largest(array: np.ndarray[Any, Any]) -> float:
     return float(np.max(size, initial=0.0, where=np.isfinite(size)))
 
 
-def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], scale: float) -> float:
-    """Return the largest difference, relative to the largest value of its order in the sample.
+def _tolerance(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return which relative error passes, and what part of the largest value of its order a value
+    is measured by at least.
 
-    A gradient that cancels (a bias before BatchNorm) is nothing but rounding: its own size is no
-    measure of it.
+    A gradient that cancels (a bias before BatchNorm) is nothing but rounding of larger ones: its
+    own size is no measure of it. A small one that does not cancel has its own.
     """
+    if dtype.kind not in "fc":
+        return 0.0, 1.0
+    real_size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    tolerance = TOLERANCE.get(real_size, 0.0)
+    return tolerance, min(1.0, ROUNDING * float(np.finfo(dtype).eps) / tolerance)
+
+
+def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], scale: float) -> float:
+    """Return the largest difference, relative to what a value is measured by."""
     if got.size == 0 or np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"):
         return 0.0
     wide = np.complex128 if want.dtype.kind == "c" else np.float64

@@ -105,6 +105,8 @@ def _difference(found: Evaluation, replayed: Evaluation) -> str:
     # a variable that is made where it is used is another one whenever Python makes it
     own = [key for key in replayed.changed if not key.startswith("variable captured/")]
     wrong += [key for key in own if key not in found.changed]
+    if found.problem is None:  # a branch that Python did not take has zeros in a trace
+        wrong += [k for k, x in replayed.values.items() if k not in values and np.any(x)]
     if wrong:
         return (
             f"does not give the {', '.join(wrong[:5])} of the Python code: "
