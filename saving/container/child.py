@@ -40,7 +40,7 @@ def run_child(code: str, arguments: Sequence[str], seconds: float | None) -> byt
     Parameters
     ----------
     code
-        What it runs; the arguments are ``sys.argv[2:]``. It sees the modules that this process sees.
+        What it runs; the arguments are ``sys.argv[2:]``. It finds the modules that are found here.
     arguments
         Texts.
     seconds

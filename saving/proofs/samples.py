@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether a file has room for it beside another sample, or though nobody chose its sizes."""
+        """Whether a file has room for it beside another one, or of sizes that were seen."""
         return sum(x.size for x in self.inputs) <= _MOST_STORED
 
 

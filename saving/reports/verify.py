@@ -8,13 +8,12 @@ import os
 import sys
 import warnings
 from dataclasses import asdict
-from typing import Any
 
 from ...core.extend import backend as select_backend
 from ...core.extend import current_backend, current_device, registry
 from ..container.child import ChildEnded, fail, limit_memory, run_child
-from ..errors import LoadError, guarded
-from .checks import checked, too_long, too_much
+from ..errors import UnsafeFile, guarded
+from .checks import checked, too_long
 from .results import Check, Report
 
 __all__ = ["Check", "Report", "answer", "verify"]
@@ -51,9 +50,9 @@ def verify(
     max_bytes
         As in :func:`gradtape.load`.
     max_memory
-        The most bytes that computing may take, beside what was loaded: by default 1 GiB, and 8 times
-        the size of the file's arrays. On a GPU, and on systems that cannot limit a process, it is
-        only compared with the estimate.
+        The most bytes that computing may take, beside what was loaded: by default 1 GiB, and 8
+        times the size of the file's arrays. On a GPU, and on systems that cannot limit a
+        process, it is only compared with the estimate.
     max_seconds
         How long all of it may take. With ``math.inf`` for this and ``max_memory``, this process
         computes, without limits.
@@ -107,7 +106,7 @@ def verify(
         except ChildEnded as ended:
             if ended.late:
                 raise too_long(max_seconds) from None
-            raise LoadError(f"{place}: what it computes ended the process ({ended})") from None
+            raise UnsafeFile(f"what it computes has ended its process ({ended})") from None
     for text in found["warnings"]:
         warnings.warn(text, stacklevel=2)
     name = backend or current_backend().name

@@ -45,11 +45,11 @@ def compared(
 ) -> Evaluation:
     """Return what the Python code of a function gives, after comparing its trace with that.
 
-    Outputs, gradients up to ``order`` and what becomes of variables are compared; gradients of large
-    variables only where the trace does not take the very steps of the Python code. Where the Python
-    code raises, or the inputs are not for the trace, so does this: nothing is promised of such
-    inputs. Where only a gradient of it raises, what there is up to then is compared. A trace that
-    raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
+    Outputs, gradients up to ``order`` and what becomes of variables are compared; gradients of
+    large variables only where the trace does not take the very steps of the Python code. Where the
+    Python code raises, or the inputs are not for the trace, so does this: nothing is promised of
+    such inputs. Where only a gradient of it raises, what there is up to then is compared. A trace
+    that raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
 
     Raises
     ------
@@ -60,8 +60,8 @@ def compared(
     if python is None:  # a trace is all there is
         return evaluate(concrete, concrete, inputs, variables, names, order, thinned=spread)
     concrete.fitted(*filled_in(concrete, inputs))
-    steps = _Course(), _Course()
-    run = _watched(python, steps[0])
+    steps = None if is_light(concrete, inputs) else (_Course(), _Course())
+    run = _watched(python, steps[0]) if steps and order else python
     found = evaluate(run, concrete, inputs, variables, names, order, thinned=spread)
     try:
         replayed = _replayed(concrete, inputs, variables, names, order, found, steps)
@@ -87,10 +87,10 @@ def _replayed(
     names: dict[int, str],
     order: int,
     found: Evaluation,
-    steps: tuple[_Course, _Course],
+    steps: tuple[_Course, _Course] | None,
 ) -> Evaluation:
     """Return what a trace gives, without gradients that are those of the Python code anyway."""
-    if order and not is_light(concrete, inputs) and steps[0].is_plain:
+    if steps is not None and order and steps[0].is_plain:
         run = _watched(concrete, steps[1])
         outputs = evaluate(run, concrete, inputs, variables, names, 0, thinned=spread)
         if steps[0].steps == steps[1].steps:
@@ -182,7 +182,7 @@ def _defined(function: Any) -> str:
     return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
-# -- the steps of a run, and the op at which two runs part ---------------------------------------------
+# -- the steps of a run, and the op at which two runs part -----------------------------------------
 
 
 class _Course(Recorder):

@@ -260,17 +260,16 @@ class Everything:
     ) -> None:
         """Compare a trace with the Python code, and keep samples of what that gives.
 
-        Of large variables the gradient is taken once, and not ``again`` for a trace of one graph;
-        and no further sample is taken that is larger in its batch alone.
+        Gradients of gradients are taken once, gradients of large variables too, and neither ``again``
+        for a trace of one graph. Of those no sample is taken that is larger in its batch alone.
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes beside the batch
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
-            order = 0 if cases or again else 1
-            if is_light(concrete, sample.inputs):  # the gradient of the gradient once
-                order = 1 if cases else 2
-            elif inner == [x.shape[1:] for x in sample.inputs] and not sample.stored:
+            light = is_light(concrete, sample.inputs)
+            if not light and not sample.stored and inner == [x.shape[1:] for x in sample.inputs]:
                 continue
+            order = max((2 if light else 1) - bool(cases) - again, 0)
             inner = [x.shape[1:] for x in sample.inputs]
             try:
                 found = compared(function, concrete, sample, self._variables, self._labels, order)

@@ -12,7 +12,6 @@ from rewriting import Draft
 
 import gradtape as gt
 
-
 # In this process: with what a test has patched.
 HERE = {"max_memory": math.inf, "max_seconds": math.inf}
 

@@ -83,7 +83,7 @@ def patient(path: Path) -> Path:
 def test_a_small_file_cannot_take_all_memory(hand: bool, tmp_path: Path) -> None:
     path = bomb(tmp_path / "a.h5", 2**31)
     assert path.stat().st_size < 20_000
-    plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: []))
+    plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: ()))
     if hand:
         gt.register_plugin(plugin, "by_hand")
     try:
