@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+# A path may take 4,096 of these.
+_MOST_SHOWN = 6_000
+
+
 class SaveError(GradtapeError):
     """A module cannot be saved; nothing was written."""
 
@@ -32,7 +36,21 @@ class UntraceableGradient(SaveError):
 
 
 class LoadError(GradtapeError):
-    """A file cannot be loaded; the message names the file and the place in it."""
+    """A file cannot be loaded; the message names the file and the place in it.
+
+    What a stranger wrote is in it: control characters are escaped, and a long message is cut.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(_shown(message))
+
+
+def _shown(message: str) -> str:
+    if len(message) > _MOST_SHOWN:
+        message = f"{message[:_MOST_SHOWN]} ..."
+    if message.isprintable():
+        return message
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
 
 
 class FileMissing(LoadError, FileNotFoundError):
@@ -70,7 +88,7 @@ def guarded(origin: Any) -> Iterator[None]:
     try:
         yield
     except LoadError as error:
-        if str(error).startswith((path, repr(path))):
+        if str(error).startswith((path, _shown(path), repr(path))):
             raise
         raise type(error)(f"{path}: {error}") from None
     except (BackendUnavailable, PluginError, Warning):  # of what is here, not of the file

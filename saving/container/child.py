@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from .. import errors
 from ..errors import DamagedFile, LoadError
 
-__all__ = ["ChildEnded", "fail", "limit_memory", "run_child"]
+__all__ = ["ChildEnded", "fail", "limit_self", "run_child"]
 
 _FAILED = 3
+_TIME_IS_UP = getattr(signal, "SIGPROF", 0)
 _START = "import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n"
 
 
@@ -34,7 +37,12 @@ class ChildEnded(Exception):
         self.late = late
 
 
-def run_child(code: str, arguments: Sequence[str], seconds: float | None) -> bytes:
+def run_child(
+    code: str,
+    arguments: Sequence[str],
+    seconds: float | None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
     """Run Python code in another process, and return what it prints.
 
     Parameters
@@ -45,6 +53,8 @@ def run_child(code: str, arguments: Sequence[str], seconds: float | None) -> byt
         Texts.
     seconds
         How long it may take; None for as long as it does.
+    environment
+        Variables that it has beside those of this process.
 
     Raises
     ------
@@ -59,6 +69,7 @@ def run_child(code: str, arguments: Sequence[str], seconds: float | None) -> byt
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env={**os.environ, **environment},
         start_new_session=True,  # so that what it starts ends with it
     )
     try:
@@ -70,6 +81,8 @@ def run_child(code: str, arguments: Sequence[str], seconds: float | None) -> byt
             _end(child)
     if child.returncode == _FAILED:
         raise _told(output)
+    if _TIME_IS_UP and child.returncode == -_TIME_IS_UP:
+        raise ChildEnded("it takes too long", late=True)
     if child.returncode:
         raise ChildEnded(_end_of(child.returncode, said))
     return output
@@ -110,17 +123,39 @@ def fail(error: Exception, message: str) -> NoReturn:
     sys.exit(_FAILED)
 
 
-def limit_memory(most: int) -> bool:
-    """Bound the address space of this process, and write no core; return whether it is bounded."""
+def limit_self(memory: float, seconds: float | None = None) -> None:
+    """End this process when it has taken so much more than by now, where the system sees to that.
+
+    Parameters
+    ----------
+    memory
+        Bytes that it may write to.
+    seconds
+        Time of the processor; None for any.
+    """
+    if _TIME_IS_UP and seconds is not None:
+        signal.signal(_TIME_IS_UP, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         import resource
     except ImportError:  # Windows
-        return False
-    found = True
+        return
     # where the system refuses, the other limits stand
-    for kind, size in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, most)):
+    limits = [(resource.RLIMIT_CORE, 0)]
+    if (held := _held()) is not None and not math.isinf(memory):
+        limits += [(resource.RLIMIT_DATA, held + int(memory))]
+    for kind, most in limits:
         try:
-            resource.setrlimit(kind, (size, size))
+            resource.setrlimit(kind, (most, most))
         except (ValueError, OSError):
-            found = False
-    return found
+            continue
+
+
+def _held() -> int | None:
+    """Return how many bytes of memory this process may write to, where the system says that."""
+    try:
+        with open("/proc/self/status") as stream:
+            line = next(line for line in stream if line.startswith("VmData"))
+        return 1024 * int(line.split()[1])
+    except (OSError, StopIteration, ValueError):
+        return None

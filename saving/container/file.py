@@ -117,6 +117,8 @@ class SafeFile:
                     f"the datasets claim {total:,} bytes, more than {self._max_bytes:,}; "
                     "raise max_bytes if you trust the file"
                 )
+            if total > p.most_claimed(self.length):
+                raise UnsafeFile(f"a file of {self.length:,} bytes claims to hold {total:,}")
             self._read_digests()
 
     def _read_digests(self) -> None:

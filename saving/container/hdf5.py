@@ -16,7 +16,16 @@ import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
-from .profile import DTYPES, MAX_DEPTH, MAX_OBJECTS, MAX_RANK, MAX_TEXT, SEGMENT
+from .profile import (
+    DTYPES,
+    MAX_DEPTH,
+    MAX_OBJECTS,
+    MAX_RANK,
+    MAX_RATIO,
+    MAX_TEXT,
+    SEGMENT,
+    most_claimed,
+)
 
 __all__ = ["Hdf5File"]
 
@@ -30,8 +39,6 @@ _CLASSES = {
     h5t.VLEN: "variable-length",
     h5t.ARRAY: "array",
 }
-# What gzip can reach is 1032:1; a larger claim is not compression.
-_MAX_RATIO = 1100
 # A chunk is decompressed whole, so it must not be much larger than what is asked for.
 _FREE_CHUNK = 2**20
 
@@ -131,6 +138,8 @@ class Hdf5File:
                             f"the datasets claim more than {self._max_bytes:,} bytes; "
                             "raise max_bytes if you trust the file"
                         )
+                    if total > most_claimed(self._bytes):
+                        raise UnsafeFile(f"{self._bytes:,} bytes of a file claim to hold {total:,}")
                     if stored > self._bytes:
                         raise UnsafeFile(f"the datasets at and before {path} share their storage")
                 else:
@@ -226,7 +235,7 @@ def _checked_size(dataset: h5d.DatasetID, path: str) -> int:
             piece *= int(n)
         if piece > max(size, _FREE_CHUNK):
             raise UnsafeFile(f"{path} holds {size:,} bytes in chunks of {piece:,}")
-    limit = _MAX_RATIO if chunked and properties.get_nfilters() else 1
+    limit = MAX_RATIO if chunked and properties.get_nfilters() else 1
     if size > stored * limit:
         raise UnsafeFile(f"{path} claims {size:,} bytes but stores {stored:,}")
     return size

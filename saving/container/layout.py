@@ -34,6 +34,8 @@ class Item:
         How many bytes of the file it takes.
     offset
         Where they begin.
+
+    If it is compressed, an index stands before its bytes.
     """
 
     path: str
@@ -47,6 +49,11 @@ class Item:
     def kind(self) -> str:
         """What digests call its dtype."""
         return self.dtype or "text"
+
+    @property
+    def index(self) -> int:
+        """Where the index of its chunk is, if it is compressed."""
+        return max(0, self.offset - p.aligned(p.index_size(len(self.shape))))
 
     @property
     def size(self) -> int:
@@ -175,6 +182,8 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
             f"{len(objects):,} groups and datasets are more than a file may hold "
             f"({p.MAX_OBJECTS:,})"
         )
+    if sum(len(item.path) for item in objects) > p.MAX_PATHS:
+        raise SaveError("the paths of all that is saved are longer than readers accept")
     return objects
 
 
@@ -223,8 +232,7 @@ def _dataset(item: Item) -> list[bytes]:
         messages.append(_message(p.LAYOUT, b"\x03\x01" + struct.pack("<QQ", address, item.stored)))
         return messages
     itemsize = np.dtype(item.dtype).itemsize
-    chunk = p.one_chunk(item.shape, itemsize) + struct.pack("<BQIQ", 1, item.stored, 0, address)
     messages.append(_message(p.FILL, p.FILL_CHUNKED))
     messages.append(_message(p.FILTERS, p.pipeline(itemsize, item.level)))
-    messages.append(_message(p.LAYOUT, chunk))
+    messages.append(_message(p.LAYOUT, p.one_chunk(item.shape, itemsize, item.index)))
     return messages

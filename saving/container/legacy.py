@@ -13,15 +13,20 @@ import tempfile
 from typing import Any
 
 from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
-from .child import ChildEnded, fail, limit_memory, run_child
+from . import profile as p
+from .child import ChildEnded, fail, limit_self, run_child
 from .source import Source
 
 __all__ = ["convert", "converted"]
 
-# For the start of Python and its libraries; then for reading and writing.
-_SECONDS, _BYTES_PER_SECOND = 60, 20 * 2**20
-# For the same in memory: HDF5 and NumPy, with the address space of their threads.
-_MEMORY = 4 * 2**30
+# For the start of Python and its libraries, however busy the machine is.
+_STARTING = 60
+# Of computing, then; a file of kilobytes takes a hundredth of it.
+_SECONDS, _BYTES_PER_SECOND = 0.5, 20 * 2**20
+# Beside what the process has when it begins to read.
+_MEMORY = 160 * 2**20
+# NumPy's threads are not used, and would take memory on machines of many cores.
+_ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CODE = """
 from gradtape.saving.container.legacy import convert
 convert(*sys.argv[2:])
@@ -41,10 +46,11 @@ def converted(source: Source, max_bytes: int) -> Source:
         original = os.path.join(folder, "original.h5")
         # the bytes that are open here, whatever the path leads to by now
         source.copy_to(original)
-        size = min(max_bytes, source.size * 1100)
-        arguments = [original, target, str(max_bytes), str(_MEMORY + 3 * size)]
+        size = min(max_bytes, p.most_claimed(source.size))
+        seconds = _SECONDS + size / _BYTES_PER_SECOND
+        arguments = [original, target, str(max_bytes), str(_MEMORY + 3 * size), str(seconds)]
         try:
-            run_child(_CODE, arguments, _SECONDS + size / _BYTES_PER_SECOND)
+            run_child(_CODE, arguments, _STARTING + 10 * seconds, _ALONE)
         except ChildEnded as ended:
             if ended.late:
                 raise UnsafeFile("reading it takes too long; it may be made to") from None
@@ -56,7 +62,7 @@ def converted(source: Source, max_bytes: int) -> Source:
         return found
 
 
-def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
+def convert(original: str, target: str, max_bytes: str, memory: str, seconds: str) -> None:
     """Write the datasets of a file of format 1 to ``target``: the other process.
 
     Parameters
@@ -65,13 +71,13 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
         Paths.
     max_bytes
         The most that the datasets may claim together.
-    memory
-        How much address space the process may take, where the system can limit it.
+    memory, seconds
+        How much memory and time of the processor reading may take, where the system can limit it.
     """
-    limit_memory(int(memory))
     from .hdf5 import Hdf5File
-    from .write import write
+    from .write import to_bytes
 
+    limit_self(int(memory), float(seconds))
     try:
         with Hdf5File(original, int(max_bytes)) as file:
             if file.attribute("format") != "gradtape":
@@ -85,7 +91,8 @@ def convert(original: str, target: str, max_bytes: str, memory: str) -> None:
                 file.check()
                 texts = {path: file.text(path) for path in file.texts}
                 arrays = {path: file.array(path) for path in file.sizes if path not in texts}
-            write(target, attributes, texts, arrays)
+            with open(target, "xb") as stream:  # nobody needs it on disk
+                stream.write(to_bytes(attributes, texts, arrays))
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         fail(error, message)

@@ -33,9 +33,11 @@ __all__ = [
     "LINK_INFO",
     "LONG_HEADER",
     "MAX_BYTES",
+    "MAX_COMPRESSED",
     "MAX_DEPTH",
     "MAX_LONG_HEADERS",
     "MAX_OBJECTS",
+    "MAX_PATHS",
     "MAX_RANK",
     "MAX_RATIO",
     "MAX_TEXT",
@@ -49,7 +51,10 @@ __all__ = [
     "TEXT",
     "UNDEFINED",
     "aligned",
+    "index_size",
+    "most_claimed",
     "one_chunk",
+    "one_index",
     "pipeline",
 ]
 
@@ -88,8 +93,19 @@ MAX_LONG_HEADERS, LONG_HEADER = 4 * 2**20, 1024
 MAX_TEXT = 64 * 2**20
 MAX_BYTES = 8 * 2**30
 MAX_RANK = 32
+#: Of the paths of all objects together: deep groups of long names make much of few bytes.
+MAX_PATHS = 16 * 2**20
+#: HDF5 reads a chunk as a whole, and none of four gigabytes.
+MAX_COMPRESSED = 2**31
+# Half the children of a node of an index, as HDF5 has it unless told otherwise.
+_FANOUT = 32
 #: What gzip can reach is 1032:1; a larger claim is not compression.
 MAX_RATIO = 1100
+
+
+def most_claimed(stored: int) -> int:
+    """Return how many bytes all datasets may claim that are stored in so many bytes."""
+    return max(2**20, 64 * stored)
 
 
 def aligned(offset: int) -> int:
@@ -145,10 +161,23 @@ def pipeline(itemsize: int, level: int) -> bytes:
     return struct.pack("<BBHHHIHHHI", 2, 2, 2, 1, 1, itemsize, 1, 1, 1, level)
 
 
-def one_chunk(shape: Sequence[int], itemsize: int) -> bytes:
-    """Return the beginning of the layout message of data in one chunk, which is filtered."""
+def one_chunk(shape: Sequence[int], itemsize: int, address: int) -> bytes:
+    """Return the layout message of data in one chunk, whose index is at ``address``."""
     sizes = (*shape, itemsize)
-    width = -(-max(sizes).bit_length() // 8)
-    return bytes([4, 2, 2, len(sizes), width]) + b"".join(
-        n.to_bytes(width, "little") for n in sizes
-    )
+    return struct.pack(f"<BBBQ{len(sizes)}I", 3, 2, len(sizes), address, *sizes)
+
+
+def index_size(rank: int) -> int:
+    """Return how many bytes the index of one chunk takes: as many as one of 64 chunks."""
+    return 24 + 2 * _FANOUT * 8 + (2 * _FANOUT + 1) * (8 + 8 * (rank + 1))
+
+
+def one_index(shape: Sequence[int], itemsize: int, stored: int, address: int) -> bytes:
+    """Return the index of one chunk that is stored in so many bytes at ``address``: a B-tree."""
+    rank = len(shape)
+    head = struct.pack("<4sBBHQQ", b"TREE", 1, 0, 1, UNDEFINED, UNDEFINED)
+    first = struct.pack(f"<II{rank + 1}Q", stored, 0, *(0,) * (rank + 1))
+    # the end, in chunks' own sizes
+    last = struct.pack(f"<II{rank + 1}Q", 0, 0, *shape, itemsize)
+    node = head + first + struct.pack("<Q", address) + last
+    return node + bytes(index_size(rank) - len(node))

@@ -7,6 +7,7 @@ place, that after the object before it, so nothing can be shared, overlap, point
 from __future__ import annotations
 
 import struct
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,6 @@ _LINK = struct.Struct("<BBB")
 _ATTRIBUTE = struct.Struct("<BBHHHB")
 _START = [(p.LINK_INFO, p.NO_LINKS), (p.GROUP_INFO, p.NO_GROUP)]
 _ROOT = [*_START, (p.ATTRIBUTE_INFO, p.NO_ATTRIBUTES)]
-# The index of one filtered chunk: its kind, stored size, filters left out, place.
-_CHUNK = struct.Struct("<BQIQ")
 _MOST_ATTRIBUTES, _LONGEST_ATTRIBUTE = 16, 4096
 _PLAIN = [p.DATASPACE, p.DATATYPE, p.FILL, p.LAYOUT]
 _FILTERED = [p.DATASPACE, p.DATATYPE, p.FILL, p.FILTERS, p.LAYOUT]
@@ -65,7 +64,7 @@ class Walk:
             raise DamagedFile(f"it should have {block[7]:,} bytes, and has {source.size:,}")
         self._address = root
         self._headers: list[tuple[int, int]] = []
-        self._long = 0
+        self._long = self._paths = 0
         self._root = self._messages("/")
         if checksum(self._header(0)) != self._sum(0):
             raise DamagedFile("its root does not match its checksum")
@@ -99,6 +98,9 @@ class Walk:
         """Data lie one after another, from the end of the headers to the end of the file."""
         end = self._address
         for path, item in self.items.items():
+            if item.level is not None:
+                end = self._check_index(item, p.aligned(end))
+                continue
             if not item.stored:
                 if item.offset != p.UNDEFINED or item.size:
                     raise UnsafeFile(f"{path} claims {item.size:,} bytes but stores none")
@@ -108,6 +110,20 @@ class Walk:
             end = item.offset + item.stored
         if max(end, p.aligned(self._address)) != self._source.size:
             raise DamagedFile("its data do not end where the file does")
+
+    def _check_index(self, item: Item, place: int) -> int:
+        """Look at the index of compressed data, and return where they end."""
+        size = p.index_size(len(item.shape))
+        if item.index != place or item.offset >= self._source.size:
+            raise UnsafeFile(f"{item.path}: its data are not where they belong")
+        node = self._source.read(item.index, size)
+        item.stored = int.from_bytes(node[24:28], "little")
+        itemsize = np.dtype(item.dtype).itemsize
+        if node != p.one_index(item.shape, itemsize, item.stored, item.offset):
+            raise UnsafeFile(f"{item.path}: the index of its data is none that gradtape writes")
+        if not 0 < item.size <= p.MAX_RATIO * item.stored:
+            raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")
+        return item.offset + item.stored
 
     # -- headers -------------------------------------------------------------------------------
 
@@ -153,6 +169,8 @@ class Walk:
             if flags or place + size > length:
                 raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
             messages.append((kind, body[place : place + size]))
+            if len(messages) > p.MAX_OBJECTS:
+                raise UnsafeFile(f"{path}: its header has more than {p.MAX_OBJECTS:,} messages")
             place += size
         return messages
 
@@ -170,6 +188,9 @@ class Walk:
             if name in found:
                 raise UnsafeFile(f"{path or '/'}: two links are called {name!r}")
             found[name] = int.from_bytes(data[-8:], "little")
+        self._paths += sum(map(len, found)) + len(found) * len(path)
+        if self._paths > p.MAX_PATHS:
+            raise UnsafeFile("the paths of its objects together are too long")
         return [(f"{path}/{name}", address) for name, address in found.items()]
 
     def _texts(self) -> dict[str, str]:
@@ -237,7 +258,8 @@ def _shape(path: str, data: bytes) -> tuple[int, ...]:
     if data[:4] != bytes([2, rank, 0, int(bool(rank))]):
         raise UnsafeFile(f"{path} has a shape that may change, or none")
     shape = struct.unpack_from(f"<{rank}Q", data, 4)
-    if any(n >= 2**48 for n in shape):
+    # an array without elements can have sizes whose product no machine can hold
+    if any(n >= 2**48 for n in shape) or prod(max(n, 1) for n in shape) >= 2**58:
         raise UnsafeFile(f"{path} has the shape {shape}")
     return shape
 
@@ -256,18 +278,16 @@ def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
     layout, filters = contents[p.LAYOUT], contents[p.FILTERS]
     if not item.dtype or not item.shape or len(filters) < 4:
         raise refusal
-    itemsize: Any = np.dtype(item.dtype).itemsize
-    start = p.one_chunk(item.shape, itemsize)
-    if not layout.startswith(start) or len(layout) != len(start) + _CHUNK.size:
+    if not 0 < item.size <= p.MAX_COMPRESSED:
         raise refusal
-    index, item.stored, mask, item.offset = _CHUNK.unpack_from(layout, len(start))
+    itemsize: Any = np.dtype(item.dtype).itemsize
+    address = int.from_bytes(layout[3:11], "little")
     item.level = filters[-4]
     if (
         contents[p.FILL] != p.FILL_CHUNKED
-        or (index, mask) != (1, 0)
+        or layout != p.one_chunk(item.shape, itemsize, address)
         or filters != p.pipeline(itemsize, item.level)
         or item.level > 9
     ):
         raise refusal
-    if not item.stored or not 0 < item.size <= p.MAX_RATIO * item.stored:
-        raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")
+    item.offset = address + p.aligned(p.index_size(len(item.shape)))

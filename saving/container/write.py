@@ -20,8 +20,8 @@ __all__ = ["COMPRESSIONS", "to_bytes", "write"]
 
 #: How arrays may be compressed: by name, the level of deflate.
 COMPRESSIONS = {"gzip": 4}
-# HDF5 reads and writes a chunk as a whole, and none of four gigabytes; small arrays gain nothing.
-_MOST_COMPRESSED, _LEAST_COMPRESSED = 2**31, 512
+# Smaller arrays gain nothing, since a chunk has an index.
+_LEAST_COMPRESSED = 4096
 # Of one call of the system; it takes at most 1,024.
 _MOST_BUFFERS = 500
 _DIGESTS = "/digests"
@@ -110,6 +110,8 @@ class _Plan:
         for item in self._layout.items:
             item.stored = len(self._stored.get(item.path, self._plain[item.path]))
             if item.stored:
+                if item.level is not None:
+                    offset += p.aligned(p.index_size(len(item.shape)))
                 item.offset, self.end = offset, offset + item.stored
                 offset = p.aligned(self.end)
 
@@ -121,19 +123,26 @@ class _Plan:
 
         def deflated(item: Item) -> bytes | None:
             plain = self._plain[item.path]
-            fits = _LEAST_COMPRESSED <= len(plain) <= _MOST_COMPRESSED
+            fits = _LEAST_COMPRESSED <= len(plain) <= p.MAX_COMPRESSED
             if not item.dtype or not item.shape or item.path == _DIGESTS or not fits:
                 return None
             rows = np.frombuffer(plain, np.uint8).reshape(-1, np.dtype(item.dtype).itemsize)
             found = zlib.compress(np.ascontiguousarray(rows.T).data, level)
             # a reader refuses what claims to be smaller than deflate makes anything
-            return found if len(found) < len(plain) <= p.MAX_RATIO * len(found) else None
+            taken = len(found) + p.index_size(len(item.shape))
+            return found if taken < len(plain) <= p.MAX_RATIO * len(found) else None
 
-        stored = {}
         size = sum(map(len, self._plain.values()))
-        for item, found in zip(items, each(deflated, items, size), strict=True):
-            if found is not None:
-                item.level, stored[item.path] = level, found
+        tried = zip(items, each(deflated, items, size), strict=True)
+        stored = {item.path: found for item, found in tried if found is not None}
+        # what readers would take for a trap is stored as it is, beginning with what is smallest
+        taken = size - sum(len(self._plain[path]) - len(x) for path, x in stored.items())
+        for path in sorted(stored, key=lambda path: len(stored[path]) / len(self._plain[path])):
+            if size <= p.most_claimed(taken):
+                break
+            taken += len(self._plain[path]) - len(stored.pop(path))
+        for item in items:
+            item.level = level if item.path in stored else None
         return stored
 
     def carry_out(self, put: Put) -> None:
@@ -158,6 +167,7 @@ class _Plan:
         each(run, _batches(items), self.end)
         for item in items:
             if item.level is not None:
+                put(item.index, [_index(item)])
                 put(item.offset, [self._stored[item.path]])
         found = {
             item.path: digest_of(
@@ -187,6 +197,11 @@ def _batches(items: Sequence[Item]) -> Iterator[list[tuple[Item, int, int]]]:
             size += end - begin
     if batch:
         yield batch
+
+
+def _index(item: Item) -> bytes:
+    itemsize = np.dtype(item.dtype).itemsize
+    return p.one_index(item.shape, itemsize, item.stored, item.offset)
 
 
 def _raw(array: Array) -> memoryview:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from ...core.extend import (
@@ -20,7 +19,7 @@ from ...core.extend import (
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..records.loaded import LoadedModule
-from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, parse, take
+from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -113,6 +112,7 @@ def build(contents: Contents, lazy: bool = False) -> Built:
                 vars(module)[name] = function(number)
         if "frozen" in record:
             _freeze(module, take(record, "frozen", list, where), variables, where)
+    contents.check_uses()
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -153,7 +153,7 @@ def _check_requirements(contents: Contents) -> None:
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, whose arrays are read together, or each when it is first used."""
-    places = []
+    held: list[Any] = []
     for i, record in enumerate(contents.variables):
         where = f"variable {i}"
         shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
@@ -161,8 +161,8 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
         path = take(record, "dataset", str, where)
         if contents.declared(path) != (dtype.name, shape):
             raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
-        places.append(Pending(partial(contents.array, path), shape, dtype))
-    held: Sequence[Any] = places
+        if lazy:
+            held.append(Pending(contents.pending(path), shape, dtype))
     if not lazy:
         paths = [record["dataset"] for record in contents.variables]
         arrays = contents.arrays(paths)
@@ -184,7 +184,7 @@ def _function(contents: Contents, reader: GraphReader, record: Any, index: int) 
     concrete: list[ConcreteFunction] = []
     for trace in take(record, "traces", list, where):
         path = take(trace, "dataset", str, where)
-        concrete.append(reader.function(parse(contents.text(path)), f"{where} ({path})"))
+        concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
     return RestoredFunction(name, signature, concrete, sizes)
 

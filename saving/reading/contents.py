@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..container.file import SafeFile
-from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile
 from ..proofs.values import every_mth, spread, unpacked
-from ..records.schema import FORMAT, VERSION, parse, take
+from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
 from ..records.specs import read_spec
 from .old import OldDigests, array_digest, text_digest
 
@@ -21,10 +21,17 @@ _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
 
 class Contents:
-    """The manifest of a file, and its datasets with their digests checked when read."""
+    """The manifest of a file, and its datasets with their digests checked when read.
 
-    def __init__(self, file: SafeFile, manifest: Mapping[str, Any]) -> None:
+    Each dataset is read once: what a file holds is paid for by its size, however often it says that
+    it is used.
+    """
+
+    def __init__(self, file: SafeFile, text: str) -> None:
         self.file = file
+        self._tokens = MAX_TOKENS
+        self._used: set[str] = set()
+        manifest = self._parsed(text)
         self.manifest = manifest
         self.modules: list[Any] = take(manifest, "modules", list, "manifest")
         self.functions: list[Any] = take(manifest, "functions", list, "manifest")
@@ -35,30 +42,52 @@ class Contents:
         if not self.modules:
             raise DamagedFile("manifest: no modules")
 
-    def array(self, path: str) -> np.ndarray[Any, Any]:
-        """Return a dataset of numbers whose digest is right."""
-        return self.arrays([path])[path]
+    def array(self, path: str, again: bool = False) -> np.ndarray[Any, Any]:
+        """Return a dataset of numbers whose digest is right, for its only use or ``again``."""
+        return self.arrays([path], again)[path]
 
-    def arrays(self, paths: Sequence[str]) -> dict[str, np.ndarray[Any, Any]]:
-        """Return several datasets of numbers, each of which is asked for once."""
-        if len(set(paths)) != len(paths):
-            raise DamagedFile("two variables have one dataset")
+    def arrays(self, paths: Sequence[str], again: bool = False) -> dict[str, np.ndarray[Any, Any]]:
+        """Return several datasets of numbers, for their only use or ``again``."""
+        if not again:
+            for path in paths:
+                self._use(path)
         found = self.file.arrays(paths)
         if self._old is not None:
             for path, array in found.items():
                 self._old.check(path, array_digest(array))
         return found
 
+    def pending(self, path: str) -> Callable[[], np.ndarray[Any, Any]]:
+        """Return what reads a dataset of numbers later, for its only use."""
+        self._use(path)
+        return partial(self.array, path, again=True)
+
     def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
         """Return the dtype and the shape of a dataset of numbers, which is not read."""
         return self.file.declared(path)
 
-    def text(self, path: str) -> str:
-        """Return a dataset of text whose digest is right."""
+    def json(self, path: str) -> Any:
+        """Return what a text says whose digest is right, for its only use."""
+        self._use(path)
         text = self.file.text(path)
         if self._old is not None:
             self._old.check(path, text_digest(text))
-        return text
+        return self._parsed(text)
+
+    def check_uses(self) -> None:
+        """Refuse what no module, function or golden case uses."""
+        if unused := sorted(set(self.file.sizes) - self._used - {"/manifest"}):
+            raise DamagedFile(f"nothing uses {', '.join(unused[:3])}")
+
+    def _use(self, path: str) -> None:
+        if path in self._used:
+            raise UnsafeFile(f"{path[:80]} is used twice")
+        self._used.add(path)
+
+    def _parsed(self, text: str) -> Any:
+        found = parse(text, self._tokens)
+        self._tokens -= tokens(text)
+        return found
 
 
 def open_contents(file: SafeFile) -> Contents:
@@ -81,7 +110,7 @@ def open_contents(file: SafeFile) -> Contents:
     text = file.text("/manifest")
     if file.is_old and text_digest(text) != file.attribute("manifest_sha256"):
         raise DamagedFile(f"{file.path}: the manifest does not match its digest")
-    return Contents(file, parse(text))
+    return Contents(file, text)
 
 
 def cases_of(record: Any) -> list[Any]:
@@ -102,7 +131,9 @@ def thinning_of(case: Any) -> Callable[[Any], Any]:
     return spread
 
 
-def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]:
+def read_case(
+    contents: Contents, case: Any, again: bool = False
+) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs of a golden case, and its outputs and gradients by name."""
     base = take(case, "case", str, "golden")
     given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
@@ -110,7 +141,7 @@ def read_case(contents: Contents, case: Any) -> tuple[list[Any], dict[str, Any]]
     if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):
         raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
     names = {spec.dtype.name for spec in (*given, *made)}
-    flat = {name: contents.array(f"{base}/{name}") for name in sorted(names)}
+    flat = {name: contents.array(f"{base}/{name}", again) for name in sorted(names)}
     try:
         arrays = unpacked([*given, *made], flat)
     except ValueError as error:

@@ -27,8 +27,8 @@ from ...core.extend import (
     shapes_differ,
     tracing_into,
 )
-from ..errors import DamagedFile, MissingOp
-from ..records.schema import decode, tagged, take
+from ..errors import DamagedFile, MissingOp, UnsafeFile
+from ..records.schema import MAX_AXES, decode, tagged, take
 from ..records.specs import read_spec
 from .sizes import check_sizes, without_witnesses
 
@@ -55,6 +55,7 @@ class GraphReader:
         self._variables = variables
         self._number = {variable: i for i, variable in enumerate(variables)}
         self._constant = constant
+        self._axes = 0
 
     def function(self, record: Any, where: str) -> ConcreteFunction:
         """Return the concrete function of a JSON record."""
@@ -153,12 +154,14 @@ class GraphReader:
             key: self._param(value, f"{where}: {key[:40]!r}")
             for key, value in take(item, "params", dict, where).items()
         }
+        self._count_axes(inputs)
         inputs, params = without_witnesses(inputs, params, item, where)
         needed = {key for key, value in op.defaults.items() if value is inspect.Parameter.empty}
         fits = needed <= set(params) <= set(op.defaults) and _takes(op, len(inputs))
         if not fits or not any(type(x) is Symbol for x in inputs):
             raise DamagedFile(
-                f"{where}: op {name!r} does not take {len(inputs)} inputs with {sorted(params)}"
+                f"{where}: op {name!r} does not take {len(inputs)} inputs with "
+                f"{str(sorted(params))[:300]}"
             )
         claimed = [read_spec(x, where) for x in take(item, "outputs", list, where)]
         before = len(graph.nodes)
@@ -166,7 +169,9 @@ class GraphReader:
             with tracing_into(graph), warnings.catch_warnings(action="ignore"):
                 result = graph.add(op, inputs, params)
         except Exception as error:  # a shape rule was not written for parameters from strangers
-            raise DamagedFile(f"{where}: op {name!r} refuses its inputs: {error}") from None
+            raise DamagedFile(
+                f"{where}: op {name!r} refuses its inputs: {str(error)[:300]}"
+            ) from None
         if len(graph.nodes) != before + 1:
             raise DamagedFile(f"{where}: op {name!r} does not make one step")
         outputs = result if isinstance(result, list) else [result]
@@ -175,10 +180,16 @@ class GraphReader:
             shapes_differ(x.shape, y.shape) for x, y in zip(outputs, claimed, strict=True)
         ):
             raise DamagedFile(
-                f"{where}: op {name!r} gives {', '.join(map(str, outputs))}, "
-                f"the file says {', '.join(map(str, claimed))}"
+                f"{where}: op {name!r} gives {', '.join(map(str, outputs[:4]))}, "
+                f"the file says {', '.join(map(str, claimed[:4]))}"
             )
         return outputs
+
+    def _count_axes(self, inputs: list[Any]) -> None:
+        """Bound what all shape rules look at together: text refers to large shapes in few bytes."""
+        self._axes += sum(len(x.shape or ()) for x in inputs if type(x) is Symbol)
+        if self._axes > MAX_AXES:
+            raise UnsafeFile(f"the inputs of all ops together have more than {MAX_AXES:,} axes")
 
     def _param(self, value: Any, where: str) -> Any:
         if type(value) is dict and set(value) == {"graph"}:

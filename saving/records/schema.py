@@ -22,6 +22,10 @@ RESERVED = frozenset(
     "name variables trainable_variables submodules named_variables named_leaves own_leaves "
     "functions call_signatures to summary class_name _name".split()
 )
+#: Of all JSON of a file together: `[`, `{`, `,` and `:`, wherever they are.
+MAX_TOKENS = 2**20
+#: Of all inputs of all ops of a file together.
+MAX_AXES = 2**20
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
 
@@ -125,8 +129,8 @@ def _float(text: Any) -> float:
 
 # -- JSON ------------------------------------------------------------------------------------------
 
-# A string that nobody closes is taken to its end, so that one pass over the text is enough.
-_TOKEN = re.compile(r'"(?:[^"\\]+|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NEITHER_BRACKET_NOR_QUOTE = bytes(c for c in range(256) if c not in b'[]{}"')
 
 
 def dump(value: Any, what: str) -> str:
@@ -141,17 +145,28 @@ def dump(value: Any, what: str) -> str:
         text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     except RecursionError:
         raise SaveError(f"{what}: nested too deeply to be saved") from None
-    if _depth(text) > MAX_DEPTH or len(text) > MAX_TEXT:
+    if len(text) > MAX_TEXT or tokens(text) > MAX_TOKENS:
         raise SaveError(
-            f"{what}: nested deeper than {MAX_DEPTH} or longer than {MAX_TEXT:,} bytes as JSON, "
-            "which readers refuse"
+            f"{what}: longer than {MAX_TEXT:,} bytes or {MAX_TOKENS:,} tokens as JSON, which "
+            "readers refuse"
         )
+    if not _is_shallow(text):
+        raise SaveError(f"{what}: nested deeper than {MAX_DEPTH} as JSON, which readers refuse")
     return text
 
 
-def parse(text: str) -> Any:
-    """Parse JSON from a stranger: bounded depth, no repeated keys, no NaN."""
-    if _depth(text) > MAX_DEPTH:
+def tokens(text: str) -> int:
+    """Return a bound on what parsing takes: how often there is another item."""
+    return sum(map(text.count, "[{,:"))
+
+
+def parse(text: str, most: int = MAX_TOKENS) -> Any:
+    """Parse JSON from a stranger: ASCII, of bounded size and depth, no repeated keys, no NaN."""
+    if not text.isascii():
+        raise DamagedFile("JSON that is not ASCII")
+    if tokens(text) > most:
+        raise UnsafeFile(f"the JSON of a file has more than {MAX_TOKENS:,} tokens")
+    if not _is_shallow(text):
         raise UnsafeFile(f"JSON nested deeper than {MAX_DEPTH}")
     try:
         return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -159,16 +174,22 @@ def parse(text: str) -> Any:
         raise DamagedFile(f"not valid JSON: {error}") from None
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    for token in _TOKEN.finditer(text):
-        kind = token[0][0]
-        if kind in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif kind in "]}":
-            depth -= 1
-    return deepest
+def _is_shallow(text: str) -> bool:
+    """Return whether JSON is nested no deeper than it may be; what is no JSON may give either.
+
+    Removing the innermost brackets again and again takes a few passes over little text. Walking
+    through the tokens would take as long as parsing them.
+    """
+    data = text.encode()
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    data = data.translate(_BRACKETS, _NEITHER_BRACKET_NOR_QUOTE)
+    if data.count(b'"') > 2 * tokens(text) + 2:
+        return True  # more strings than places for them: it will not parse
+    data = re.sub(rb'"[^"]*"?', b"", data)
+    for _ in range(MAX_DEPTH):
+        data = data.replace(b"[]", b"")
+    return not data
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def checked(
                     reason = str(trace.get("not_sampled", "saved without golden vectors"))
                     report.skipped.append((label, reason))
                 for case in trace.get("golden", []):
-                    inputs, expected = read_case(contents, case)
+                    inputs, expected = read_case(contents, case, again=True)
                     signature = built.functions[number].signature
                     check = Check(label, described(signature, concrete, inputs))
                     if output_bytes(concrete, inputs) > max_memory:

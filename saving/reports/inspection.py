@@ -9,7 +9,7 @@ from ...core.extend import describe, registry
 from ..container.file import SafeFile
 from ..errors import DamagedFile, guarded
 from ..reading.contents import Contents, open_contents
-from ..records.schema import check_dtype, check_shape, decode, parse, tagged, take, variable_label
+from ..records.schema import check_dtype, check_shape, decode, tagged, take, variable_label
 from ..records.specs import read_spec
 
 __all__ = ["inspect_text"]
@@ -172,7 +172,7 @@ def _function_lines(contents: Contents) -> list[str]:
 
 
 def _trace_lines(contents: Contents, trace: Any, names: list[str]) -> list[str]:
-    function = parse(contents.text(take(trace, "dataset", str, "function")))
+    function = contents.json(take(trace, "dataset", str, "function"))
     nodes = take(take(function, "graph", dict, "function"), "nodes", list, "graph")
     checks = len(take(trace, "golden", list, "function")) if "golden" in trace else 0
     samples = {0: "no golden samples", 1: "1 golden sample"}.get(checks, f"{checks} golden samples")

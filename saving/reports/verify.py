@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 from ...core.extend import backend as select_backend
 from ...core.extend import current_backend, current_device, registry
-from ..container.child import ChildEnded, fail, limit_memory, run_child
+from ..container.child import ChildEnded, fail, limit_self, run_child
 from ..errors import UnsafeFile, guarded
 from .checks import checked, too_long
 from .results import Check, Report
@@ -22,8 +22,6 @@ _CODE = """
 from gradtape.saving.reports.verify import answer
 answer(sys.argv[2])
 """
-# Address space that is reserved and not used: stacks and arenas of threads.
-_RESERVED = 2**28
 
 
 def verify(
@@ -139,7 +137,7 @@ def answer(request: str) -> None:
     is_numpy = asked["backend"].partition(":")[0] == "numpy"
     try:
         with warnings.catch_warnings(record=True) as noted:
-            bound = _bound if is_numpy else lambda size: None
+            bound = limit_self if is_numpy else lambda size: None
             report = checked(**asked, max_seconds=math.inf, bound=bound)
     except Exception as error:
         sys.stdout = output
@@ -150,15 +148,3 @@ def answer(request: str) -> None:
         "warnings": [str(item.message) for item in noted],
     }
     print(json.dumps(found), file=output)
-
-
-def _bound(size: float) -> None:
-    """Bound how much more address space this process may take."""
-    if math.isinf(size):
-        return
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            used = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):  # not Linux
-        used = 0
-    limit_memory(used + int(size) + _RESERVED)

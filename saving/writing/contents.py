@@ -30,8 +30,10 @@ from ..proofs.work import is_light
 from ..records.loaded import LoadedModule, is_ordered, signatures_of
 from ..records.schema import (
     IDENTIFIER,
+    MAX_TOKENS,
     dump,
     is_attribute,
+    tokens,
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
@@ -100,6 +102,13 @@ class Everything:
         }
         manifest_text = dump(manifest, "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
+        total = sum(map(tokens, self.texts.values()))
+        if total > MAX_TOKENS:
+            raise SaveError(
+                f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
+                f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
+                "once, unrolled ones step by step"
+            )
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -260,8 +269,8 @@ class Everything:
     ) -> None:
         """Compare a trace with the Python code, and keep samples of what that gives.
 
-        Gradients of gradients are taken once, gradients of large variables too, and neither ``again``
-        for a trace of one graph. Of those no sample is taken that is larger in its batch alone.
+        Gradients of gradients are taken once, those of large variables too, and neither
+        ``again`` for a trace of one graph. Of those no sample is taken that is larger in its batch alone.
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes beside the batch

@@ -14,6 +14,7 @@ __all__ = ["COMMANDS", "Clock", "main"]
 #: Subcommands: the module that has ``add_arguments(parser)`` and ``run(options) -> int``, and what
 #: ``--help`` says. ``run`` returns 1 if it found something that is not explained, else 0.
 COMMANDS = {
+    "files": ("files", "saved files, changed, against a crash, a hang or other values"),
     "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, against NumPy"),
     "programs": ("programs", "programs of several ops, against differences, in every mode"),
     "traps": ("traps", "ways of using gradtape that must be right, or an error in words"),

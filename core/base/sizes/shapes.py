@@ -33,6 +33,8 @@ Shape = tuple[Any, ...] | None
 
 def sizes_differ(n: Any, m: Any) -> bool:
     """Return whether two sizes can be proved to differ; ``None`` may be any."""
+    if n is m:
+        return False
     if known_size(n) and known_size(m):
         return bool(n != m)
     if n is None or m is None:

@@ -202,7 +202,10 @@ def _argpartition_kernel(xp: Any, x: Any, *, kth: Any, axis: int = -1) -> Any:
 def _argpartition_spec(x: Any, *, kth: Any, axis: int) -> tuple[Any, Any]:
     if x.shape is not None:
         size = x.shape[axis_of(x, axis, "argpartition")]
-        for k in kth if isinstance(kth, tuple) else (kth,):
+        ranks = kth if isinstance(kth, tuple) else (kth,)
+        if all(type(k) is int for k in ranks):  # their ends say all, and there may be many
+            ranks = (min(ranks), max(ranks)) if ranks else ()
+        for k in ranks:
             outside = size is not None and ((k < -size) is True or (k >= size) is True)
             if outside and sizes_differ(size, 0):  # of nothing, NumPy takes any
                 raise ValueError(f"argpartition: kth={k} is out of bounds for size {size}")

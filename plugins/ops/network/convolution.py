@@ -160,7 +160,8 @@ def _conv_shape(x: Any, w: Any, groups: int, settings: dict[str, Any], name: str
 
 
 def _conv_spec(x: TensorSpec, w: TensorSpec, *, groups: int, **settings: Any) -> tuple[Any, Any]:
-    return _conv_shape(x.shape, w.shape, groups, settings), common_dtype((x, w))
+    count = as_size(groups, "conv")
+    return _conv_shape(x.shape, w.shape, count, settings), common_dtype((x, w))
 
 
 def _rule(name: str) -> Any:

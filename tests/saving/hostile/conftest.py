@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
-from forge import good
+
+sys.path.append(str(Path(__file__).parents[1]))  # for what tests of sound files use too
+
+from forge import good  # noqa: E402
 
 
 @pytest.fixture(scope="session")

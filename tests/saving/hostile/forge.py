@@ -1,15 +1,13 @@
-"""Making hostile files: good ones, edited with h5py, their digests recomputed by the attacker."""
+"""Making hostile files: good ones, edited, with digests and checksums that are right."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
+from rewriting import Draft
 
 import gradtape as gt
 
@@ -60,74 +58,33 @@ def good(path: Path) -> Path:
     return path
 
 
-def array_digest(array: np.ndarray[Any, Any]) -> str:
-    head = f"{array.dtype.name}{list(array.shape)}".encode()
-    return hashlib.sha256(head + np.ascontiguousarray(array).tobytes()).hexdigest()
-
-
-def put_text(file: h5py.File, path: str, text: str) -> None:
-    if path in file:
-        del file[path]
-    data = text.encode("utf-8", "surrogateescape")
-    file.create_dataset(path, data=data, dtype=h5py.string_dtype("utf-8", max(1, len(data))))
-
-
-def get_text(file: h5py.File, path: str) -> str:
-    return file[path][()].decode()
-
-
-def seal(file: h5py.File, manifest: Any, known: dict[str, str] | None = None) -> None:
-    """Store a manifest after recomputing every digest that can be recomputed."""
-    if isinstance(manifest, dict) and isinstance(manifest.get("digests"), dict):
-        digests = {}
-
-        def visit(name: str, item: Any) -> None:
-            path = "/" + name
-            if isinstance(item, h5py.Dataset) and path != "/manifest":
-                try:
-                    value = item[()]
-                    if isinstance(value, bytes):
-                        digests[path] = hashlib.sha256(value).hexdigest()
-                    else:
-                        digests[path] = array_digest(np.asarray(value))
-                except Exception:  # what h5py itself cannot read here, the reader must refuse
-                    digests[path] = "0" * 64
-
-        file.visititems(visit)
-        manifest["digests"] = {**manifest["digests"], **digests, **(known or {})}
-        for path in set(manifest["digests"]) - set(digests):
-            del manifest["digests"][path]
-    text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-    put_text(file, "/manifest", text)
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-    file.attrs["manifest_sha256"] = np.bytes_(digest)
-
-
 def forged(
     path: Path,
     manifest: Callable[[Any], Any] | None = None,
     graphs: Callable[[list[Any]], Any] | None = None,
-    file: Callable[[h5py.File], Any] | None = None,
-    digests: dict[str, str] | None = None,
+    draft: Callable[[Draft], Any] | None = None,
 ) -> Path:
-    """Edit a good file: its HDF5 objects, the JSON of its functions, its manifest; then seal it."""
+    """Edit a good file: its datasets, the JSON of its functions, its manifest; then seal it."""
     if not path.exists():
         good(path)
-    with h5py.File(path, "r+") as held:
-        if file is not None:
-            file(held)
-        if graphs is not None:
-            names = sorted(held["functions"], key=int)
-            records = [json.loads(get_text(held, f"/functions/{name}")) for name in names]
-            graphs(records)
-            for name, record in zip(names, records, strict=True):
-                put_text(held, f"/functions/{name}", json.dumps(record))
-        record = json.loads(get_text(held, "/manifest"))
-        if manifest is not None:
-            returned = manifest(record)
-            record = record if returned is None else returned
-        seal(held, record, digests or {})
-    return path
+    held = Draft.of(path)
+    if draft is not None:
+        draft(held)
+    if graphs is not None:
+        names = sorted((x for x in held.texts if x.startswith("/functions/")), key=_number)
+        records = [held.json(name) for name in names]
+        graphs(records)
+        for name, record in zip(names, records, strict=True):
+            held.put(record, name)
+    if manifest is not None:
+        record = held.json()
+        returned = manifest(record)
+        held.put(record if returned is None else returned)
+    return held.write(path)
+
+
+def _number(path: str) -> int:
+    return int(path.rsplit("/", 1)[1])
 
 
 # -- places in the JSON of the victim --------------------------------------------------------------

@@ -107,7 +107,7 @@ GRAPHS: dict[str, tuple[Any, type[LoadError]]] = {
     "constant shape": (lambda r: put(graph(r)["constants"][0], "shape", [2**40]), DamagedFile),
     "constant at a variable": (
         lambda r: put(graph(r)["constants"][0], "dataset", "/variables/w"),
-        DamagedFile,
+        UnsafeFile,
     ),
     "constant that is no record": (lambda r: put(graph(r)["constants"], 0, 3), DamagedFile),
     "output": (lambda r: put(graph(r)["outputs"], 0, 999), DamagedFile),

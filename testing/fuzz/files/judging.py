@@ -1,0 +1,122 @@
+"""What reading a file must be like: right, or an error in words, in little time and memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+import gradtape as gt
+
+from ....saving.container import hdf5, legacy
+from .subjects import behaviour
+
+__all__ = ["Limits", "judged", "without_a_new_interpreter"]
+
+READERS = {
+    "load": gt.load,
+    "lazy load": lambda path: gt.load(path, lazy=True),
+    "inspect": gt.saving.inspect_text,
+    "verify": gt.saving.verify,
+}
+
+
+class Limits:
+    """The most that reading one file may take."""
+
+    seconds = 1.0
+    hang = 5.0
+    memory = 200 * 2**20
+
+
+def judged(path: str, expected: list[Any] | None, verify: bool) -> tuple[str, str | None]:
+    """Read a file with every reader.
+
+    Parameters
+    ----------
+    path
+        The file.
+    expected
+        What it must give if it is accepted; ``None`` if it may give anything.
+    verify
+        Whether to run the file's functions on its samples too.
+
+    Returns
+    -------
+    tuple
+        ``"refused"`` or ``"accepted"``, and what is wrong, if anything is.
+    """
+    outcome = "refused"
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for name, read in READERS.items():
+            if name == "verify" and (not verify or outcome == "refused"):
+                continue
+            start = _seconds()
+            try:
+                read(path)
+            except gt.saving.LoadError as error:
+                if not str(error).startswith(path):
+                    return outcome, f"{name}: an error that does not name the file: {error}"
+                if not str(error).isprintable():
+                    return outcome, f"{name}: an error that cannot be printed: {error!r}"
+            except Exception as error:
+                return outcome, f"{name}: {type(error).__name__}: {error}"
+            else:
+                outcome = "accepted" if name == "load" else outcome
+            took = _seconds() - start
+            if took > Limits.seconds and name != "verify":
+                return outcome, f"{name}: slow, {took:.1f} s"
+        if outcome == "accepted" and expected is not None and behaviour(path) != expected:
+            return outcome, "accepted with other values"
+    return outcome, None
+
+
+def _seconds() -> float:
+    """Return the time that this process and those that it started have computed."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def without_a_new_interpreter() -> None:
+    """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
+    assert hdf5.Hdf5File  # imported once, for all forks
+    legacy.subprocess = _Forked  # type: ignore[attr-defined]
+
+
+class _Forked:
+    """As much of :mod:`subprocess` as reading files of format 1 needs."""
+
+    DEVNULL = subprocess.DEVNULL
+    TimeoutExpired = subprocess.TimeoutExpired
+
+    @staticmethod
+    def run(command: list[str], **options: Any) -> Any:
+        """Run the conversion in a fork."""
+        arguments = command[command.index("-c") + 3 :]
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                os.dup2(write, 1)
+                sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+                legacy.convert(*arguments)  # type: ignore[arg-type]
+                code = 0
+            except SystemExit as error:
+                sys.stdout.flush()
+                code = int(error.code or 0)
+            finally:
+                os._exit(code)
+        os.close(write)
+        output = b""
+        while piece := os.read(read, 65536):
+            output += piece
+        os.close(read)
+        status = os.waitpid(child, 0)[1]
+        return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status), output, b"")

@@ -1,0 +1,161 @@
+"""Sound files to change, and what they give when they are loaded."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+import gradtape as gt
+
+from ....saving.container.file import SafeFile
+from ....saving.container.write import to_bytes
+
+__all__ = ["Parts", "Subject", "behaviour", "subjects"]
+
+_ROWS = np.linspace(-1.0, 1.0, 6, dtype="float32").reshape(2, 3)
+
+
+@dataclass
+class Parts:
+    """What a file holds, apart from how it is written down."""
+
+    attributes: dict[str, str]
+    texts: dict[str, str]
+    arrays: dict[str, Any]
+
+    @classmethod
+    def of(cls, path: str) -> Parts:
+        """Read a file of format 2."""
+        with SafeFile(path) as file:
+            file.check()
+            return cls(
+                {name: file.attribute(name) for name in ("format", "format_version")},
+                {name: file.text(name) for name in sorted(file.texts)},
+                {name: file.array(name) for name in sorted(set(file.sizes) - file.texts)},
+            )
+
+    def encoded(self, compression: str | None = None) -> bytes:
+        """Return a file of them: checksums and digests are right."""
+        return bytes(to_bytes(self.attributes, self.texts, self.arrays, compression))
+
+
+@dataclass
+class Subject:
+    """A sound file.
+
+    Attributes
+    ----------
+    name
+        For messages.
+    data
+        Its bytes.
+    parts
+        What it holds.
+    behaviour
+        What it gives when it is loaded; see :func:`behaviour`.
+    """
+
+    name: str
+    data: bytes
+    parts: Parts
+    behaviour: list[Any]
+
+
+def _plain() -> gt.Module:
+    """Return variables of many kinds, in containers of each kind."""
+    module = gt.Module("plain")
+    for dtype in ("bool", "int8", "uint16", "int64", "float16", "float64", "complex64"):
+        setattr(module, dtype, gt.Variable(np.arange(6).reshape(2, 3).astype(dtype)))
+    module.parts = [gt.Variable(1.0), {"deep": (gt.Variable(2.0), "text", 0.5, None)}]
+    module.large = gt.Variable(np.zeros((40, 50), "float32"))
+    module.empty = gt.Variable(np.zeros((0, 3), "float32"))
+    return module
+
+
+class _Traced(gt.Module):
+    """Graphs of each kind of node."""
+
+    def __init__(self) -> None:
+        super().__init__("traced")
+        self.w = gt.Variable(np.arange(6.0, dtype="float32").reshape(3, 2))
+        self.count = gt.Variable(0)
+        self.layer = gt.layers.Dense(2, activation="tanh")
+        self.layer(_ROWS)
+        self.up = self
+
+    @gt.function(input_signature=[gt.TensorSpec(["rows", 3])])
+    def project(self, x: Any, n: int = 2) -> Any:
+        @gt.custom_gradient
+        def cube(x: Any) -> Any:
+            return x * x * x, lambda g: 10.0 * g * x * x
+
+        self.count.assign_add(n)
+        y = gt.cond(gt.sum(x) > 0, lambda: x, lambda: gt.sin(x))
+        spread = gt.ones((x.shape[0] // 2 + 1, 2))
+        return cube(y) @ self.w, {"c": x + gt.constant([1.0, 2.0, 3.0]), "s": spread}
+
+
+def _layers() -> gt.Module:
+    """Return layers, which come back as themselves."""
+    layers = gt.layers
+    model = layers.Sequential(
+        [layers.Dense(3, activation="relu"), layers.BatchNorm(), layers.Dense(2)]
+    )
+    model(_ROWS)
+    model(_ROWS, training=True)
+    return cast(gt.Module, model)
+
+
+_MAKERS: dict[str, tuple[Callable[[], gt.Module], str | None]] = {
+    "plain": (_plain, None),
+    "traced": (_Traced, None),
+    "layers": (_layers, None),
+    "compressed": (_plain, "gzip"),
+}
+
+
+@cache
+def subjects() -> list[Subject]:
+    """Return all subjects; they are made once."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "subject.h5")
+        for name, (make, compression) in _MAKERS.items():
+            gt.save(make(), path)
+            parts = Parts.of(path)
+            data = parts.encoded(compression)
+            with open(path, "wb") as stream:
+                stream.write(data)
+            found.append(Subject(name, data, parts, behaviour(path)))
+    return found
+
+
+def behaviour(path: str) -> list[Any]:
+    """Return what a file gives: the same means that it is the same model."""
+    model = gt.load(path)
+    found = [(name, _bytes(v)) for name, v in sorted(model.named_variables.items())]
+    found += [("tree", repr(_plain_values(model)))]
+    if hasattr(model, "project"):
+        first, second = model.project(_ROWS)
+        found += [("project", [_bytes(x) for x in (first, *second.values(), model.count)])]
+    elif isinstance(model, gt.layers.Sequential):
+        found += [("call", _bytes(model(_ROWS)))]
+    return found
+
+
+def _bytes(x: Any) -> tuple[str, tuple[int, ...], bytes]:
+    array = np.asarray(x.numpy())
+    return array.dtype.name, array.shape, array.tobytes()
+
+
+def _plain_values(module: Any) -> list[Any]:
+    return [
+        (type(item).__name__, item.name, sorted(vars(item)))
+        for item in (module, *module.submodules)
+    ]

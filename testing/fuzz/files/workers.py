@@ -1,0 +1,194 @@
+"""Forked processes that read files: each may crash, hang or take too much, and is replaced."""
+
+from __future__ import annotations
+
+import gc
+import json
+import mmap
+import os
+import resource
+import select
+import signal
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+from ..commands import Clock
+from .judging import Limits
+
+__all__ = ["Pool"]
+
+# Address space beside what the process has: an allocation above is refused.
+_ADDRESSES = 2 * 2**30
+# A process that waits for something takes no time of its own.
+_WAITING = 60.0
+_NUMBER = struct.Struct("<q")
+
+Result = tuple[int, str, str | None]
+
+
+class Pool:
+    """Processes that call ``read`` with one number after another.
+
+    Parameters
+    ----------
+    read
+        Gives what to count the file as, and what is wrong with how it is read.
+    first
+        The first number.
+    workers
+        How many processes; each reads every so many-th file.
+    clock
+        When to stop.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int], tuple[str, str | None]],
+        first: int,
+        workers: int,
+        clock: Clock,
+    ) -> None:
+        self._read, self._first, self._clock = read, first, clock
+        last = None if clock.count is None else first + clock.count
+        self._workers = [_Worker(read, first + i, workers, last, clock) for i in range(workers)]
+
+    def results(self) -> Iterator[Result]:
+        """Yield the number, the label and what is wrong of each file."""
+        gc.freeze()
+        for worker in self._workers:
+            worker.start()
+        while any(worker.pipe is not None for worker in self._workers):
+            pipes = {w.pipe: w for w in self._workers if w.pipe is not None}
+            ready, _, _ = select.select([*pipes], [], [], 1.0)
+            for pipe in ready:
+                yield from pipes[pipe].received()
+            for worker in pipes.values():
+                yield from worker.waited_for()
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self._workers:
+            worker.stop()
+
+
+class _Worker:
+    def __init__(
+        self,
+        read: Callable[[int], tuple[str, str | None]],
+        first: int,
+        step: int,
+        last: int | None,
+        clock: Clock,
+    ) -> None:
+        self._read, self._next, self._step, self._last = read, first, step, last
+        self._clock = clock
+        self._at = mmap.mmap(-1, _NUMBER.size)
+        self._seen = (-1, 0.0)
+        self._rest = b""
+        self._process = 0
+        self.pipe: int | None = None
+
+    def start(self) -> None:
+        """Fork, to go on with the next number."""
+        self.pipe, write = os.pipe()
+        self._set(-1)
+        self._rest = b""
+        self._seen = (-1, time.monotonic())
+        self._process = os.fork()
+        if not self._process:
+            os.close(self.pipe)
+            try:
+                self._work(write)
+            finally:
+                os._exit(0)
+        os.close(write)
+
+    def _set(self, number: int) -> None:
+        self._at[:] = _NUMBER.pack(number)
+
+    def _work(self, write: int) -> None:
+        """Read files until the time is over, or one took too much memory."""
+        _limit()
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+        number, most = self._next, 0
+        while (self._last is None or number < self._last) and self._clock.runs(0):
+            self._set(number)
+            signal.setitimer(signal.ITIMER_PROF, Limits.hang)
+            label, wrong = self._read(number)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            memory = _memory()
+            # the first file brings in what all need
+            if most and memory - most > Limits.memory:
+                wrong = wrong or f"it took {(memory - most) / 2**20:,.0f} MB"
+            most = max(most, memory)
+            os.write(write, json.dumps([number, label, wrong]).encode() + b"\n")
+            number += self._step
+
+    def received(self) -> Iterator[Result]:
+        """Yield what the process has said; replace it when it is gone."""
+        if self.pipe is None:
+            return
+        data = os.read(self.pipe, 2**16)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            number, label, wrong = json.loads(line)
+            self._next = number + self._step
+            yield number, label, wrong
+        if not data:
+            yield from self._gone()
+
+    def _gone(self) -> Iterator[Result]:
+        code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        self._process = 0
+        os.close(self.pipe or 0)
+        self.pipe = None
+        number: int = _NUMBER.unpack(self._at)[0]
+        if code and number >= 0:
+            self._next = number + self._step
+            said = "hang" if -code == signal.SIGPROF else f"crash ({_name(code)})"
+            yield number, said, said
+        elif code:
+            yield self._next, "crash", f"the process ends with {_name(code)} before it reads"
+            return
+        over = self._last is not None and self._next >= self._last
+        if not over and self._clock.runs(0):
+            self.start()
+
+    def waited_for(self) -> Iterator[Result]:
+        """End a process that waits for something that does not come."""
+        number = _NUMBER.unpack(self._at)[0]
+        if number != self._seen[0]:
+            self._seen = (number, time.monotonic())
+        elif self._process and time.monotonic() - self._seen[1] > _WAITING:
+            os.kill(self._process, signal.SIGPROF)
+        yield from ()
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process:
+            os.kill(self._process, signal.SIGKILL)
+            os.waitpid(self._process, 0)
+            self._process = 0
+        if self.pipe is not None:
+            os.close(self.pipe)
+            self.pipe = None
+
+
+def _limit() -> None:
+    with open("/proc/self/statm") as stream:
+        pages = int(stream.read().split()[0])
+    most = pages * resource.getpagesize() + _ADDRESSES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _memory() -> int:
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return 1024 * max(own, children)
+
+
+def _name(code: int) -> str:
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
