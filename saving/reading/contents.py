@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..container.file import SafeFile
+from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile, UnsafeFile
 from ..proofs.values import every_mth, spread, unpacked
 from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
 from ..records.specs import read_spec
