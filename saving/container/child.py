@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
@@ -64,37 +63,24 @@ def run_child(
         If it took too long, or ended in another way.
     """
     command = [sys.executable, "-I", "-c", _START + code, json.dumps(sys.path), *arguments]
-    child = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **environment},
-        start_new_session=True,  # so that what it starts ends with it
-    )
     try:
-        output, said = child.communicate(timeout=seconds)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            env={**os.environ, **environment},
+        )
     except subprocess.TimeoutExpired:
         raise ChildEnded("it takes too long", late=True) from None
-    finally:
-        if child.returncode is None:
-            _end(child)
-    if child.returncode == _FAILED:
-        raise _told(output)
-    if _TIME_IS_UP and child.returncode == -_TIME_IS_UP:
+    if done.returncode == _FAILED:
+        raise _told(done.stdout)
+    if _TIME_IS_UP and done.returncode == -_TIME_IS_UP:
         raise ChildEnded("it takes too long", late=True)
-    if child.returncode:
-        raise ChildEnded(_end_of(child.returncode, said))
-    return output
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(child.pid, signal.SIGKILL)
-        else:
-            child.kill()
-    child.communicate()
+    if done.returncode:
+        raise ChildEnded(_end_of(done.returncode, done.stderr))
+    return done.stdout
 
 
 def _told(output: bytes) -> LoadError:

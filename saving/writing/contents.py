@@ -270,7 +270,7 @@ class Everything:
         """Compare a trace with the Python code, and keep samples of what that gives.
 
         Gradients of gradients are taken once, those of large variables too, and neither
-        ``again`` for a trace of one graph. Of those no sample is taken that is larger in its batch alone.
+        ``again`` for a trace of one graph. Large variables are not run at a larger batch alone.
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes beside the batch
