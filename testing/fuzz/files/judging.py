@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from .subjects import behaviour
 
 __all__ = ["Limits", "judged", "without_a_new_interpreter"]
 
-READERS = {
+READERS: dict[str, Callable[[str], Any]] = {
     "load": gt.load,
     "lazy load": lambda path: gt.load(path, lazy=True),
     "inspect": gt.saving.inspect_text,
