@@ -16,7 +16,7 @@ from ..errors import DamagedFile, UnsafeFile
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
 from ..proofs.work import output_bytes
-from ..reading.build import Built, build
+from ..reading.build import Built, build, streams_as_saved
 from ..reading.contents import Contents, open_contents, read_case, thinning_of
 from ..records.schema import take, variable_label
 from .results import Check, Report
@@ -78,7 +78,10 @@ def checked(
                     if output_bytes(concrete, inputs) > max_memory:
                         raise too_much(max_memory, check)
                     try:
-                        _run(check, inputs, expected, run, concrete, built.variables, names, case)
+                        with streams_as_saved(contents, built):
+                            _run(
+                                check, inputs, expected, run, concrete, built.variables, names, case
+                            )
                     except MemoryError:
                         raise too_much(max_memory, check) from None
                     report.checks.append(check)
