@@ -35,8 +35,9 @@ def verify(
     """Load a file, run its functions on its golden vectors, and compare.
 
     It computes what the file says, whoever wrote that: in a process of its own, which is ended when
-    it takes too much. That process has the plugins that are installed. Where one was registered by
-    hand (:func:`gradtape.register_plugin`), this process computes: memory is then estimated from
+    it takes too much. That process has the plugins that are installed. Where a plugin or a gradient
+    rule was registered by hand (:func:`gradtape.register_plugin`,
+    :func:`gradtape.register_gradient`), this process computes: memory is then estimated from
     shapes before each sample, time is looked at after each, and loops end after 10,000 steps.
 
     Parameters
@@ -116,7 +117,9 @@ def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
     """Return whether another process is to compute, and can."""
     if max_memory == max_seconds == math.inf or not sys.executable:
         return False
-    return all(plugin.distribution for plugin in registry().plugins)
+    known = registry()
+    by_hand = any(type(op.rules_provider) is str for op in known.ops.values())
+    return not by_hand and all(plugin.distribution for plugin in known.plugins)
 
 
 def _current() -> str:

@@ -90,7 +90,7 @@ def _seconds() -> float:
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
     assert hdf5.Hdf5File  # imported once, for all forks
-    child.subprocess = _Forked  # type: ignore[attr-defined]
+    child.subprocess = _Forked  # type: ignore[assignment, attr-defined]
 
 
 class _Forked:
