@@ -98,7 +98,7 @@ from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
 from .tape.tape import GradientTape
-from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array
+from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
@@ -210,6 +210,7 @@ __all__ = [
     "lowered",
     "map_structure",
     "ops",
+    "own_array",
     "pack_like",
     "plain",
     "public",

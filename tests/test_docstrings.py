@@ -41,7 +41,10 @@ CANNOT_RAISE = frozenset(
         "disable_plugin",
         "hookimpl",
         "recompute_grad",
+        "saving.Difference",
+        "saving.Inspection",
         "saving.Report",
+        "saving.WeightsReport",
         "testing.Sample",
     }
 )

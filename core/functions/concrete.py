@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.sizes import Shape, is_open, same_size, sizes_differ
 from ..base.spec import TensorSpec, describe
-from ..base.table import ops
+from ..base.table import late, ops
 from ..base.tree import flatten, map_structure, structure
 from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
@@ -34,7 +35,29 @@ __all__ = [
 ]
 
 
-class ConcreteFunction:
+class _Kept:
+    """What pickle keeps as the bytes of a file, and what is copied part by part."""
+
+    #: What keeps it.
+    _kept_by: ClassVar[str]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        keep = getattr(late("saving.pickling.reduced"), self._kept_by)
+        reduced: tuple[Any, ...] = keep(self, protocol)
+        return reduced
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = memo[id(self)] = type(self).__new__(type(self))
+        vars(twin).update(copy.deepcopy(vars(self), memo))
+        return twin
+
+
+class ConcreteFunction(_Kept):
     """One trace of a function: a graph with the structure of its arguments and results.
 
     Parameters
@@ -61,6 +84,8 @@ class ConcreteFunction:
     >>> square.get_concrete_function(gt.TensorSpec([2])).graph.outputs[0].shape
     (2,)
     """
+
+    _kept_by = "concrete_function"
 
     #: Whether a function called it again since it last looked for a trace to drop.
     called_again = False
@@ -193,7 +218,7 @@ class Output:
         self.index = index
 
 
-class RestoredFunction:
+class RestoredFunction(_Kept):
     """A function whose Python code is gone: it runs the trace that fits its arguments.
 
     Parameters
@@ -207,6 +232,8 @@ class RestoredFunction:
     sizes
         ``"seen"`` if it was saved so, for the sizes that it had been called with alone.
     """
+
+    _kept_by = "function"
 
     def __init__(
         self,

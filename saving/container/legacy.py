@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
@@ -17,7 +18,7 @@ from . import profile as p
 from .child import ChildEnded, fail, limit_self, run_child
 from .source import Source
 
-__all__ = ["convert", "converted"]
+__all__ = ["convert", "converted", "within_limits"]
 
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
@@ -28,13 +29,22 @@ _MEMORY = 160 * 2**20
 # NumPy's threads are not used, and would take memory on machines of many cores.
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CODE = """
-from gradtape.saving.container.legacy import convert
-convert(*sys.argv[2:])
+import importlib
+importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
 """
 
 
-def converted(source: Source, max_bytes: int) -> Source:
+def converted(source: Source, max_bytes: int, converter: str = __name__) -> Source:
     """Return a file of format 1 as one in the container of format 2.
+
+    Parameters
+    ----------
+    source
+        The file.
+    max_bytes
+        The most that its datasets may claim together.
+    converter
+        The module whose ``convert`` the other process runs; another one reads other files.
 
     Raises
     ------
@@ -48,7 +58,8 @@ def converted(source: Source, max_bytes: int) -> Source:
         source.copy_to(original)
         size = min(max_bytes, p.most_claimed(source.size))
         seconds = _SECONDS + size / _BYTES_PER_SECOND
-        arguments = [original, target, str(max_bytes), str(_MEMORY + 3 * size), str(seconds)]
+        arguments = [converter, original, target, str(max_bytes)]
+        arguments += [str(_MEMORY + 3 * size), str(seconds)]
         try:
             run_child(_CODE, arguments, _STARTING + 10 * seconds, _ALONE)
         except ChildEnded as ended:
@@ -77,9 +88,8 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
     from .hdf5 import Hdf5File
     from .write import to_bytes
 
-    limit_self(int(memory), float(seconds))
-    try:
-        with Hdf5File(original, int(max_bytes)) as file:
+    def action(original: str, target: str, max_bytes: int) -> None:
+        with Hdf5File(original, max_bytes) as file:
             if file.attribute("format") != "gradtape":
                 raise NotAGradtapeFile(f"its format is {file.attribute('format')[:40]!r}")
             attributes = {name: file.attribute(name) for name in ("format", "format_version")}
@@ -93,6 +103,27 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
                 arrays = {path: file.array(path) for path in file.sizes if path not in texts}
             with open(target, "xb") as stream:  # nobody needs it on disk
                 stream.write(to_bytes(attributes, texts, arrays))
+
+    within_limits(action, original, target, max_bytes, memory, seconds)
+
+
+def within_limits(
+    action: Callable[[str, str, int], None], original: str, target: str, *limits: str
+) -> None:
+    """Run a conversion in the other process, and tell the first one what went wrong.
+
+    Parameters
+    ----------
+    action
+        What reads ``original`` and writes ``target``, for arrays of so many bytes at most. What it
+        needs is imported before.
+    original, target, limits
+        The arguments of :func:`convert`.
+    """
+    max_bytes, memory, seconds = limits
+    limit_self(int(memory), float(seconds))
+    try:
+        action(original, target, int(max_bytes))
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         fail(error, message)

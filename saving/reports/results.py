@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+
+from .words import strict_json
 
 __all__ = ["Check", "Report"]
 
@@ -63,6 +65,20 @@ class Report:
     def ok(self) -> bool:
         """Whether there was something to check, and all of it passed."""
         return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def json(self) -> str:
+        """Return the report as JSON text.
+
+        Returns
+        -------
+        str
+            An object with the keys ``path``, ``backend``, ``ok``, ``checks`` (``function``,
+            ``case``, ``ok``, ``exact``, ``errors`` and ``problem`` of each) and ``skipped``.
+        """
+        record = asdict(self)
+        record["checks"] = [{**asdict(check), "ok": check.ok} for check in self.checks]
+        record["skipped"] = [{"function": f, "reason": reason} for f, reason in self.skipped]
+        return strict_json({**record, "ok": self.ok})
 
     def table(self) -> str:
         """Return the report as text.

@@ -65,7 +65,7 @@ from .traces import (
     with_traces,
 )
 
-__all__ = ["Everything"]
+__all__ = ["Everything", "plain_signature"]
 
 
 class Everything:
@@ -326,7 +326,7 @@ class Everything:
             raise SaveError(f"signatures: {name!r} is not an identifier")
         if isinstance(function, ConcreteFunction):
             self._blind = True
-            function = RestoredFunction(name, _plain_signature(function), [function])
+            function = RestoredFunction(name, plain_signature(function), [function])
         saved = None
         if isinstance(function, (Function, RestoredFunction)):
             saved = with_traces(name, f"signatures: {name!r}", function)
@@ -464,7 +464,8 @@ def _provider(op: Op) -> Any:
     return info
 
 
-def _plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
+def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
+    """Return the parameters of a trace of which nobody knows how they were called."""
     args, kwargs = concrete.arguments
     positional, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(

@@ -36,9 +36,9 @@ class _Compiled:
         if isinstance(loss, (list, tuple, dict)):
             raise TypeError("compile: a loss per output is not supported; write a train_step")
         given = None if loss is None else known_losses.get(loss)
-        self.loss = None if given is None else _aligning(given)
+        self.loss = None if given is None else _Aligned(given)
         self.weighs = isinstance(given, known_losses.Loss)  # by itself, before it reduces
-        self.metrics = [_aligning(known_metrics.per_example(metric)) for metric in metrics or ()]
+        self.metrics = [_Aligned(known_metrics.per_example(metric)) for metric in metrics or ()]
         self.tracker = known_metrics.Mean("loss")
         self.tracked = [
             known_metrics.MeanMetricWrapper(metric, metric.__name__) for metric in self.metrics
@@ -50,22 +50,24 @@ class _Compiled:
             metric.update_state(y, y_pred, sample_weight)
 
 
-def _aligning(function: Any) -> Any:
-    """Return a loss or metric as a function that is given labels and predictions of one rank."""
-    if not callable(function):
-        raise TypeError(f"compile: expected functions of labels and predictions, got {function!r}")
+class _Aligned:
+    """A loss or metric as a function that is given labels and predictions of one rank."""
 
-    def call(y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
+    def __init__(self, function: Any) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"compile: expected functions of labels and predictions, got {function!r}"
+            )
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
         if isinstance(y_pred, (list, tuple, dict)):
             raise TypeError(
-                f"{call.__name__}: the model returns a {type(y_pred).__name__} of outputs, and one "
+                f"{self.__name__}: the model returns a {type(y_pred).__name__} of outputs, and one "
                 "loss or metric is for one of them; write a train_step and a test_step"
             )
-        return function(*of_one_rank(y_true, y_pred), **kwargs)
-
-    call.__name__ = getattr(function, "__name__", type(function).__name__)
-    call.__wrapped__ = function  # type: ignore[attr-defined]
-    return call
+        return self.__wrapped__(*of_one_rank(y_true, y_pred), **kwargs)
 
 
 def _refuse(method: str, options: dict[str, Any]) -> None:
