@@ -17,7 +17,8 @@ from .reading.build import load
 from .reports.diff import diff
 from .reports.difference import Difference
 from .reports.inspection import Inspection, inspect, inspect_text
-from .reports.verify import Report, verify
+from .reports.results import Report
+from .reports.verify import verify
 from .weights.load import load_weights, read_weights
 from .weights.report import WeightsMismatch, WeightsReport
 from .weights.save import save_weights

@@ -23,7 +23,7 @@ from ...core.extend import (
 )
 from ...training.optimizer import Optimizer
 from ..container.file import SafeFile
-from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
+from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
@@ -92,7 +92,7 @@ def load(
     >>> rate
     0.5
     """
-    with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+    with guarded(path), SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
         return build(open_contents(file), lazy, allow_missing).modules[0]
 
 

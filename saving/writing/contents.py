@@ -27,8 +27,10 @@ from ...core.extend import (
 )
 from ...training.optimizer import Optimizer
 from ..errors import SaveError
-from ..proofs.golden import packed, why
+from ..proofs.golden import why
 from ..proofs.samples import Shapes, sample_inputs
+from ..proofs.values import packed
+from ..proofs.work import is_light
 from ..records.loaded import (
     LoadedModule,
     absorbed,
@@ -376,15 +378,19 @@ class Everything:
         if function.converts:
             record["converts"] = True
         self._functions.append(record)
+        weighed: list[Any] = []  # graphs whose gradients were compared
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
             path = f"/functions/{n}"
             where = f"function {function.name!r}"
             self._kernels.check(concrete.graph, where)
-            self.texts[path] = dump(self._graphs.function(concrete), where)
+            traced = self._graphs.function(concrete)
+            self.texts[path] = dump(traced, where)
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
-                self._compare(trace, n, function, concrete, function.seen_by(i))
+                again = traced["graph"] in weighed
+                self._compare(trace, n, function, concrete, function.seen_by(i), again)
+                weighed += [traced["graph"]] if trace.get("golden") else []
             unrun = not self._golden or "not_sampled" in trace
             self._blind |= unrun and isinstance(function.original, Function)
             dtypes = other_dtypes(function, concrete) if of_module else []
@@ -400,12 +406,21 @@ class Everything:
         function: SavedFunction,
         concrete: ConcreteFunction,
         seen: Sequence[Shapes],
+        again: bool,
     ) -> None:
-        """Compare a trace with the Python code, and keep samples of what that gives."""
+        """Compare a trace with the Python code, and keep samples of what that gives.
+
+        Gradients of gradients are taken once, those of large variables too, and neither
+        ``again`` for a trace of one graph. Large variables are not run at a larger batch alone.
+        """
         cases: list[dict[str, Any]] = []
+        inner: list[Any] = []  # sizes beside the batch
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
-            # the gradient of the gradient once, where it is
-            order = 1 if cases else 2
+            light = is_light(concrete, sample.inputs)
+            if not light and not sample.stored and inner == [x.shape[1:] for x in sample.inputs]:
+                continue
+            order = max((2 if light else 1) - bool(cases) - again, 0)
+            inner = [x.shape[1:] for x in sample.inputs]
             try:
                 found = compared(function, concrete, sample, self._variables, self._labels, order)
                 if found.problem is not None:
@@ -417,7 +432,7 @@ class Everything:
                 if isinstance(error, EndlessLoop):  # it takes long, and others would do the same
                     break
                 continue
-            if self._graphs.left_out or not (sample.stored or (not cases and sample.is_small)):
+            if self._graphs.left_out or sum((sample.stored, sample.is_small, not cases)) < 2:
                 continue
             base = f"/golden/{number}/{i}"
             for dtype, flat in packed([*sample.inputs, *found.values.values()]).items():
@@ -425,6 +440,7 @@ class Everything:
             cases.append(
                 {
                     "case": base,
+                    "elements": "spread",
                     "inputs": [spec_record(x.shape, x.dtype) for x in sample.inputs],
                     "values": [spec_record(x.shape, x.dtype, k) for k, x in found.values.items()],
                 }

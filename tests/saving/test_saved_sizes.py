@@ -187,7 +187,7 @@ def test_sizes_of_one_name_are_sampled_as_equal(tmp_path: Path) -> None:
 
     gt.save(Pairs(), tmp_path / "a.h5")
     report = gt.saving.verify(tmp_path / "a.h5")
-    assert [check.case for check in report.checks] == ["x (3, 3), y (3,)", "x (2, 2), y (2,)"]
+    assert [check.case for check in report.checks] == [f"x ({n}, {n}), y ({n},)" for n in (3, 2, 1)]
     assert report.ok
 
 
@@ -384,7 +384,7 @@ def test_sizes_beside_the_batch_are_those_that_were_seen(tmp_path: Path) -> None
     x = sample(5, 10, 6, 1)
     np.testing.assert_allclose(loaded(x).numpy(), module(x).numpy(), rtol=1e-5)
     report = gt.saving.verify(tmp_path / "model.h5")
-    assert [check.case for check in report.checks] == ["x (3, 6, 7, 1)", "x (2, 6, 7, 1)"]
+    assert [check.case for check in report.checks] == [f"x ({n}, 6, 7, 1)" for n in (3, 2, 1)]
 
 
 def test_an_open_trace_of_a_function_is_compared_at_sizes_that_have_traces(tmp_path: Path) -> None:

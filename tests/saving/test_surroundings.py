@@ -104,7 +104,7 @@ def test_a_module_on_another_backend_is_saved_loaded_and_verified_there(tmp_path
         gt.save(module, tmp_path / "a.h5")
         report = gt.saving.verify(tmp_path / "a.h5", "pretend_saving")
         assert report.ok, report.table()
-        assert len(report.checks) == 4
+        assert len(report.checks) == 6
         assert gt.saving.verify(tmp_path / "a.h5").ok
         with gt.backend("pretend_saving:1"):
             loaded = gt.load(tmp_path / "a.h5")
