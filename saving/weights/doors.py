@@ -16,8 +16,9 @@ from ..container.source import Source
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
 from ..records.schema import check_dtype, check_shape, decode, tagged, take, variable_label
+from .archives import archive_kind
 from .arrays import Arrays, Entry
-from .keras import archive_kind, open_keras
+from .keras import open_keras
 from .tensors import open_tensors
 
 __all__ = ["open_arrays"]
