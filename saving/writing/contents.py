@@ -55,6 +55,7 @@ from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
 from .places import check_hidden, places_of
 from .reads import reads_of
+from .requirements import requirements
 from .rules import op_nodes
 from .traces import (
     Met,
@@ -141,8 +142,13 @@ class Everything:
             **({"rules": rules} if rules else {}),
             "functions": self._functions,
             "variables": [self._variable(v) for v in self._variables],
-            "requires": self._requirements(),
+            "requires": self._requires(),
         }
+
+    def _requires(self) -> list[dict[str, Any]]:
+        classes = {type(x) for x in self._modules if id(x) not in self._classless}
+        known = [self._known[cls] for cls in classes if cls in self._known]
+        return requirements(self._graphs.ops.values(), known)
 
     def _runs_python(self, given: Mapping[str, Any]) -> bool:
         """Return whether code may run whose reads matter: that of classes that readers lack."""
@@ -449,48 +455,12 @@ class Everything:
             trace["golden"] = cases
             trace.pop("not_sampled", None)
 
-    # -- plugins -------------------------------------------------------------------------------
-
-    def _requirements(self) -> list[dict[str, Any]]:
-        needed: dict[str, dict[str, Any]] = {}
-
-        def need(info: Any, kind: str, name: str) -> None:
-            label = info.distribution or info.name
-            entry = needed.setdefault(
-                f"{label}:{info.name}",
-                {
-                    "plugin": info.name,
-                    "distribution": info.distribution,
-                    "version": info.version,
-                    "ops": [],
-                    "modules": [],
-                },
-            )
-            entry[kind].append(name)
-
-        for name, op in sorted(self._graphs.ops.items()):
-            need(_provider(op), "ops", name)
-        for cls in {type(x) for x in self._modules if id(x) not in self._classless}:
-            class_name = self._known.get(cls)
-            if class_name is not None:
-                need(registry().owner("module", class_name), "modules", class_name)
-        for entry in needed.values():
-            entry["modules"].sort()
-        return [needed[key] for key in sorted(needed)]
-
 
 def _stream_record(variable: Variable) -> dict[str, Any]:
     """Say what a stream of random numbers is: the one that all share, or by whom it was seeded."""
     if not isinstance(variable, Stream):
         return {}
     return {"stream": "shared" if variable is Stream.shared else {"drawn": variable.drawn}}
-
-
-def _provider(op: Op) -> Any:
-    info = registry().owner("op", op.name)
-    if info is None:
-        raise SaveError(f"op {op.name!r} belongs to no registered plugin, so no file can name it")
-    return info
 
 
 def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
