@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.extend import Variable, backend_of, exclusive, init_scope
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..errors import LoadError
 from .files import Stored
 from .trackables import Held, Trackables

@@ -21,7 +21,7 @@ from ...core.extend import (
     registry,
     warn_user,
 )
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state

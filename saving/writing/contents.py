@@ -25,7 +25,7 @@ from ...core.extend import (
     to_numpy,
     warn_user,
 )
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..errors import SaveError
 from ..proofs.golden import why
 from ..proofs.samples import Shapes, sample_inputs
