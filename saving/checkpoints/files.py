@@ -15,6 +15,7 @@ from ..container.write import write
 from ..errors import DamagedFile, LoadError, SaveError
 from ..reading.contents import open_contents
 from ..records.schema import (
+    at,
     decode,
     dump,
     encode,
@@ -236,7 +237,6 @@ class Stored:
         raise DamagedFile(f"{where}: not a state: {str(node)[:80]}")
 
     def _dataset(self, number: Any, where: str) -> str:
-        if type(number) is not int or not 0 <= number < len(self._contents.variables):
-            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-        dataset: str = take(self._contents.variables[number], "dataset", str, where)
+        record = at(self._contents.variables, number, "variable", where)
+        dataset: str = take(record, "dataset", str, where)
         return dataset

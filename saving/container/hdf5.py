@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from types import TracebackType
 from typing import Any, ClassVar
 
 import h5py
@@ -81,12 +80,7 @@ class Hdf5File:
     def __enter__(self) -> Hdf5File:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._datasets.clear()
         self._file.close()
 

@@ -26,7 +26,7 @@ from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule, absorb, check_name, reached
-from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
+from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -124,9 +124,7 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
     _warn_of_rules(reader.replaced)
 
     def function(number: int) -> RestoredFunction:
-        if type(number) is not int or not 0 <= number < len(functions):
-            raise DamagedFile(f"manifest: no function {number!r}")
-        return functions[number]
+        return at(functions, number, "function", "manifest")
 
     modules: list[Module] = []
     for i, record in enumerate(contents.modules):
@@ -307,12 +305,10 @@ def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Modu
 
 def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> list[Variable]:
     """Return variables by their numbers, each once."""
-    for number in numbers:
-        if type(number) is not int or not 0 <= number < len(variables):
-            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
+    found = [at(variables, number, "variable", where) for number in numbers]
     if len(set(numbers)) < len(numbers):
         raise DamagedFile(f"{where}: a variable comes twice")
-    return [variables[number] for number in numbers]
+    return found
 
 
 def _identifier(name: str, where: str) -> str:

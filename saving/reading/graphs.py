@@ -29,7 +29,7 @@ from ...core.extend import (
     tracing_into,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
-from ..records.schema import MAX_AXES, MAX_RULES, decode, tagged, take
+from ..records.schema import MAX_AXES, MAX_RULES, at, decode, tagged, take
 from ..records.specs import read_spec
 from .rules import attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
@@ -257,9 +257,7 @@ class GraphReader:
         where: str,
     ) -> Symbol:
         index = take(item, kind.name, int, where)
-        if not 0 <= index < len(self._variables):
-            raise DamagedFile(f"{where}: no variable {index}")
-        variable = self._variables[index]
+        variable = at(self._variables, index, "variable", where)
         if len(inputs) != (1 if kind is Written else 0):
             raise DamagedFile(f"{where}: wrong number of inputs")
         if kind is Read:

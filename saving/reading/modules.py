@@ -19,7 +19,7 @@ from ...core.extend import (
 )
 from ..errors import DamagedFile, MissingOp
 from ..records.loaded import LoadedModule, check_name, tracks
-from ..records.schema import check_dtype, decode, tagged, take
+from ..records.schema import at, check_dtype, decode, tagged, take
 
 __all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
 
@@ -86,9 +86,9 @@ class StateReader:
             return None
         tag, content = tagged(encoded, where)
         if tag in self._pools:
-            return _at(self._pools[tag], content, tag, where)
+            return at(self._pools[tag], content, tag, where)
         if tag == "same":
-            return _at(self._containers, content, "container", where)
+            return at(self._containers, content, "container", where)
         if tag == "value":
             return decode(content)
         if tag in ("list", "tuple", "dict", "items"):
@@ -168,12 +168,6 @@ def fixed(value: Any) -> None:
             inner = list(item.values() if isinstance(item, dict) else item)
             queue += [x for x in inner if id(x) not in seen]
             seen.update(map(id, inner))
-
-
-def _at(pool: Sequence[Any], number: Any, kind: str, where: str) -> Any:
-    if type(number) is not int or not 0 <= number < len(pool):
-        raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
-    return pool[number]
 
 
 class MissingFunction(RestoredFunction):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import DamagedFile
-from ..records.schema import decode, take
+from ..records.schema import at, decode, take
 from ..records.specs import read_spec
 from .words import printable, shown
 
@@ -31,9 +31,7 @@ class Names:
 
     def variable(self, number: Any, where: str) -> tuple[str, str]:
         """Return the path, and the shape and dtype, of a variable."""
-        if type(number) is not int or not 0 <= number < len(self.variables):
-            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-        return self.variables[number]
+        return at(self.variables, number, "variable", where)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ..container.profile import SIGNATURE
 from ..container.source import Source
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
-from ..records.schema import check_dtype, check_shape, decode, tagged, take, variable_label
+from ..records.schema import at, check_dtype, check_shape, decode, tagged, take, variable_label
 from .archives import archive_kind
 from .arrays import Arrays, Entry
 from .keras import open_keras
@@ -136,8 +136,7 @@ def _paths(contents: Contents) -> dict[int, list[str]]:
         attributes = take(contents.modules[number], "attributes", dict, where)
         for path, kind, item in _leaves(attributes, where):
             pool = contents.variables if kind == "variable" else contents.modules
-            if type(item) is not int or not 0 <= item < len(pool):
-                raise DamagedFile(f"{where}: no {kind} {str(item)[:40]}")
+            at(pool, item, kind, where)
             if kind == "variable":
                 found.setdefault(item, []).append(prefix + path)
             elif item not in seen:
