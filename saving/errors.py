@@ -45,9 +45,7 @@ def _shown(message: str) -> str:
         message = f"{message[:_MOST_SHOWN]} ..."
     if message.isprintable():
         return message
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode() for c in message
-    )
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
 
 
 class FileMissing(LoadError, FileNotFoundError):

@@ -169,7 +169,9 @@ class GraphReader:
             with tracing_into(graph), warnings.catch_warnings(action="ignore"):
                 result = graph.add(op, inputs, params)
         except Exception as error:  # a shape rule was not written for parameters from strangers
-            raise DamagedFile(f"{where}: op {name!r} refuses its inputs: {str(error)[:300]}") from None
+            raise DamagedFile(
+                f"{where}: op {name!r} refuses its inputs: {str(error)[:300]}"
+            ) from None
         if len(graph.nodes) != before + 1:
             raise DamagedFile(f"{where}: op {name!r} does not make one step")
         outputs = result if isinstance(result, list) else [result]
