@@ -50,7 +50,7 @@ from .base.sizes import (
 from .base.spec import TensorSpec, describe
 from .base.table import F, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
-from .base.unknown import line_of, user_line
+from .base.unknown import line_of, user_line, warn_user
 from .batches.batched import (
     Batched,
     Shared,
@@ -232,6 +232,7 @@ __all__ = [
     "unsure",
     "user_line",
     "vmap",
+    "warn_user",
 ]
 
 publish(__name__)

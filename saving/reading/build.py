@@ -18,17 +18,24 @@ from ...core.extend import (
 )
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
-from ..records.loaded import LoadedModule
-from ..records.schema import IDENTIFIER, check_attribute, check_dtype, check_shape, take
+from ..records.loaded import LoadedModule, absorb, check_name, reached
+from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
-from .modules import restore_attributes, restore_config
+from .modules import MissingFunction, StateReader, fixed, restore_config
+from .requirements import check_requirements
 
 __all__ = ["Built", "build", "load"]
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int | None = None, lazy: bool = False) -> Any:
+def load(
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: int | None = None,
+    lazy: bool = False,
+    allow_missing: bool = False,
+) -> Any:
     """Load a module from a file that :func:`gradtape.save` wrote.
 
     Nothing of the file is executed: names in it are looked up among what the installed plugins
@@ -43,18 +50,28 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None, lazy: bo
     lazy
         Read each variable when its value is first asked for, and compare its digest then. The file
         stays open until the last is read.
+    allow_missing
+        Load what there is where plugins are missing: a function with an op that is not here raises
+        when it is called, and a module of a class that is not here comes back with its variables
+        alone. False by default.
 
     Returns
     -------
     Module
         Classes that a plugin provides (layers, optimizers) come back as themselves; another class
-        comes back as a module with the same tree, variables and functions. Variables are made on
-        the current backend (see :func:`gradtape.backend`).
+        comes back as a module with the same tree, variables and functions. Its attributes that
+        Python code read while its functions were traced are read-only: the graphs have their
+        values. Variables are made on the current backend (see :func:`gradtape.backend`).
 
     Raises
     ------
     FileMissing, NotAGradtapeFile, NewerFormat, DamagedFile, UnsafeFile, MissingPlugin, MissingOp
         All of them are :class:`gradtape.saving.LoadError`.
+
+    Warns
+    -----
+    UserWarning
+        If a plugin that the file needs is here in another version.
 
     Examples
     --------
@@ -69,7 +86,7 @@ def load(path: str | os.PathLike[str], *, max_bytes: int | None = None, lazy: bo
     0.5
     """
     with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
-        return build(open_contents(file), lazy).modules[0]
+        return build(open_contents(file), lazy, allow_missing).modules[0]
 
 
 class Built(NamedTuple):
@@ -80,9 +97,9 @@ class Built(NamedTuple):
     variables: list[Variable]
 
 
-def build(contents: Contents, lazy: bool = False) -> Built:
+def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -> Built:
     """Build everything that a file holds, checking it all before returning any of it."""
-    _check_requirements(contents)
+    check_requirements(contents.requires, allow_missing)
     variables = _variables(contents, lazy)
     # every dataset is compared with its digest, those that only verification reads too
     for record in contents.functions:
@@ -90,7 +107,8 @@ def build(contents: Contents, lazy: bool = False) -> Built:
             read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
     functions = [
-        _function(contents, reader, record, i) for i, record in enumerate(contents.functions)
+        _function(contents, reader, record, i, allow_missing)
+        for i, record in enumerate(contents.functions)
     ]
 
     def function(number: int) -> RestoredFunction:
@@ -100,19 +118,17 @@ def build(contents: Contents, lazy: bool = False) -> Built:
 
     modules: list[Module] = []
     for i, record in enumerate(contents.modules):
-        modules.append(_module(record, function, f"module {i}"))
+        modules.append(_module(record, function, f"module {i}", allow_missing))
+    state = StateReader(variables, modules, contents.array, allow_missing)
     for i, (module, record) in enumerate(zip(modules, contents.modules, strict=True)):
         where = f"module {i}"
-        attributes = take(record, "attributes", dict, where)
-        restore_attributes(module, attributes, variables, modules, where)
+        state.restore(module, record, where)
         if type(module) is LoadedModule:
-            for name, number in take(record, "functions", dict, where).items():
-                if name != "__call__":
-                    check_attribute(name, where)
-                vars(module)[name] = function(number)
+            _set_functions(module, take(record, "functions", dict, where), function, where)
         if "frozen" in record:
             _freeze(module, take(record, "frozen", list, where), variables, where)
-    contents.check_uses()
+    if not allow_missing:  # what is missing has not used its constants
+        contents.check_uses()
     root = modules[0]
     if contents.signatures:
         if "signatures" in vars(root):
@@ -121,34 +137,36 @@ def build(contents: Contents, lazy: bool = False) -> Built:
             _identifier(name, "signatures"): function(number)
             for name, number in contents.signatures.items()
         }
+    _absorb(modules, contents)
     return Built(modules, functions, variables)
 
 
-def _check_requirements(contents: Contents) -> None:
-    known = registry()
-    for record in contents.requires:
-        name = take(record, "plugin", str, "requires")
-        distribution = take(record, "distribution", str, "requires")
-        version = take(record, "version", str, "requires")
-        wanted_ops = [str(op) for op in take(record, "ops", list, "requires")]
-        missing = [op for op in wanted_ops if op not in known.ops]
-        classes = [str(cls) for cls in take(record, "modules", list, "requires")]
-        missing_classes = [cls for cls in classes if cls not in known.modules]
-        if not missing and not missing_classes:
+def _set_functions(
+    module: LoadedModule, numbers: dict[str, Any], function: Any, where: str
+) -> None:
+    for name, number in numbers.items():
+        if name != "__call__":
+            check_name(name, LoadedModule, where)
+        vars(module)[name] = function(number)
+
+
+def _absorb(modules: Sequence[Module], contents: Contents) -> None:
+    """Make those attributes read-only that graphs have read; all, where the file does not say."""
+    records = contents.modules
+    callers = [i for i, x in enumerate(records) if x.get("class") is None and x["functions"]]
+    within = reached(records, callers + ([0] if contents.signatures else []))
+    for i, (module, record) in enumerate(zip(modules, records, strict=True)):
+        if type(module) is not LoadedModule:
             continue
-        label = f"{distribution} {version}".strip() or f"the plugin {name!r}"
-        here = next((info for info in known.plugins if info.name == name), None)
-        if here is None or here.problem:
-            state = f" (not in use here: {here.problem})" if here else ""
-            install = f"; install it with: pip install {distribution}" if distribution else ""
-            raise MissingPlugin(
-                f"the file needs plugin {name!r} of {label} for "
-                f"{', '.join((missing + missing_classes)[:5])}{install}{state}"
-            )
-        raise MissingOp(
-            f"plugin {name!r} is here in version {here.version}, but does not provide "
-            f"{', '.join((missing + missing_classes)[:5])}; the file was saved with {label}"
-        )
+        names = [str(x) for x in take(record, "attributes", dict, f"module {i}")]
+        if "absorbed" in record:
+            told = take(record, "absorbed", list, f"module {i}")
+            names = [name for name in names if name in told]
+        elif i not in within:
+            continue
+        absorb(module, names)
+        for name in names:
+            fixed(vars(module)[name])
 
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
@@ -177,19 +195,29 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     ]
 
 
-def _function(contents: Contents, reader: GraphReader, record: Any, index: int) -> RestoredFunction:
+def _function(
+    contents: Contents, reader: GraphReader, record: Any, index: int, allow_missing: bool
+) -> RestoredFunction:
     name = take(record, "name", str, f"function {index}")
     where = f"function {name[:80]!r}"
     signature = decode_signature(take(record, "parameters", list, where), where)
     concrete: list[ConcreteFunction] = []
+    missing = ""
     for trace in take(record, "traces", list, where):
         path = take(trace, "dataset", str, where)
-        concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
+        try:
+            concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
+        except MissingOp as error:
+            if not allow_missing:
+                raise
+            missing = str(error)
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
+    if missing and not concrete:
+        return MissingFunction(name, signature, missing)
     return RestoredFunction(name, signature, concrete, sizes)
 
 
-def _module(record: Any, function: Any, where: str) -> Module:
+def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Module:
     class_name = take(record, "class", (str, type(None)), where)
     name = _identifier(take(record, "name", str, where), where)
     shown = take(record, "class_name", str, where)
@@ -198,9 +226,16 @@ def _module(record: Any, function: Any, where: str) -> Module:
         ordered = "ordered" in record and take(record, "ordered", bool, where)
         return LoadedModule(name, shown, {str(k): str(v) for k, v in untraced.items()}, ordered)
     cls = registry().modules.get(class_name)
-    if cls is None:
-        raise MissingPlugin(f"{where}: no installed plugin provides the class {class_name[:80]!r}")
-    module = restore_config(cls, take(record, "config", dict, where), function, where)
+    try:
+        if cls is None:
+            raise MissingPlugin(
+                f"{where}: no installed plugin provides the class {class_name[:80]!r}"
+            )
+        module = restore_config(cls, take(record, "config", dict, where), function, where)
+    except (MissingPlugin, MissingOp) as error:
+        if not allow_missing:
+            raise
+        return LoadedModule(name, shown, {"__call__": str(error)}, ordered=True)
     module._name = name
     return module
 

@@ -2,64 +2,189 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...core.extend import Module, RestoredFunction, Variable, registry
+import numpy as np
+
+from ...core.extend import (
+    SCALARS,
+    Module,
+    RestoredFunction,
+    Tensor,
+    Variable,
+    as_tensor,
+    registry,
+)
 from ..errors import DamagedFile, MissingOp
-from ..records.loaded import LoadedModule, tracks
-from ..records.schema import check_attribute, decode, tagged, take
+from ..records.loaded import LoadedModule, check_name, tracks
+from ..records.schema import check_dtype, decode, tagged, take
 
-__all__ = ["restore_attributes", "restore_config"]
+__all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
+
+_SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
+# What a class may hold itself where a file sets an attribute: plain values, and what holds them.
+_DATA = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
+_DATA = (*_DATA, range, slice, np.ndarray, np.generic, np.dtype, Tensor)
 
 
-def restore_attributes(
-    module: Module,
-    record: Mapping[str, Any],
-    variables: Sequence[Variable],
-    modules: Sequence[Module],
-    where: str,
-) -> None:
-    """Set the attributes of a module from JSON; on a rebuilt class, only what it tracks."""
-    generic = type(module) is LoadedModule
-    for name, encoded in record.items():
-        check_attribute(name, where)
-        value = _decode_attribute(encoded, variables, modules, where)
-        if generic:
-            vars(module)[name] = value
-        elif tracks(value):
-            existing = getattr(type(module), name, None)
-            if callable(existing) or isinstance(existing, property):
-                raise DamagedFile(f"{where}: {name!r} is a method of {type(module).__name__}")
+class StateReader:
+    """Set the attributes of modules from JSON.
+
+    Parameters
+    ----------
+    variables, modules
+        Those of the file, to which attributes refer by number.
+    array
+        Gives the array at a path of the file.
+    allow_missing
+        Whether an op that is not here is left out.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[Variable],
+        modules: Sequence[Module],
+        array: Callable[[str], np.ndarray[Any, Any]],
+        allow_missing: bool = False,
+    ) -> None:
+        self._pools: dict[str, Sequence[Any]] = {"variable": variables, "module": modules}
+        self._array = array
+        self._allow_missing = allow_missing
+        self._containers: list[Any] = []  # lists and dictionaries, in the order in which they begin
+        self._arrays: dict[tuple[str, str], Any] = {}
+
+    def restore(self, module: Module, record: Mapping[str, Any], where: str) -> None:
+        """Set a module's attributes; on a class that is known here, only what it tracks."""
+        generic = type(module) is LoadedModule
+        for name, encoded in take(record, "attributes", dict, where).items():
+            check_name(name, type(module), where)
+            value = self._decode(encoded, where)
+            if generic:
+                vars(module)[name] = value
+            elif tracks(value):
+                self._set(module, name, value, where)
+        extra = take(record, "extra", dict, where) if "extra" in record else {}
+        for name, encoded in extra.items():
+            check_name(name, type(module), where)
+            value = self._decode(encoded, where)
+            if not isinstance(vars(module).get(name), _DATA) or tracks(value):
+                raise DamagedFile(f"{where}: {name!r} is nothing that a file may set")
+            self._set(module, name, value, where)
+
+    def _set(self, module: Module, name: str, value: Any, where: str) -> None:
+        try:
+            setattr(module, name, value)
+        except Exception as error:  # the class is a plugin's, what it is given a stranger's
+            raise DamagedFile(
+                f"{where}: {type(module).__name__} refuses {name!r}: {error}"
+            ) from None
+
+    def _decode(self, encoded: Any, where: str) -> Any:
+        if encoded is None:
+            return None
+        tag, content = tagged(encoded, where)
+        if tag in self._pools:
+            return _at(self._pools[tag], content, tag, where)
+        if tag == "same":
+            return _at(self._containers, content, "container", where)
+        if tag == "value":
+            return decode(content)
+        if tag in ("list", "tuple", "dict", "items"):
+            return self._container(tag, content, where)
+        if tag in ("array", "tensor") and type(content) is str:
+            return self._array_at(tag, content)
+        if tag == "op" and type(content) is str:
+            op = registry().ops.get(content)
+            if op is None and not self._allow_missing:
+                raise MissingOp(f"{where}: no installed plugin provides the op {content[:80]!r}")
+            return op
+        try:
+            return self._leaf(tag, content, where)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DamagedFile(f"{where}: {tag[:40]!r}: {error}") from None
+
+    def _container(self, tag: str, content: Any, where: str) -> Any:
+        if tag == "dict" and type(content) is dict:
+            found: dict[Any, Any] = {}
+            self._containers.append(found)
+            found.update((key, self._decode(item, where)) for key, item in content.items())
+            return found
+        if type(content) is not list or tag == "dict":
+            raise DamagedFile(f"{where}: not a {tag}: {str(content)[:80]}")
+        if tag == "tuple":
+            return tuple([self._decode(item, where) for item in content])
+        if tag == "list":
+            items: list[Any] = []
+            self._containers.append(items)
+            items += [self._decode(item, where) for item in content]
+            return items
+        found = {}
+        self._containers.append(found)
+        for pair in content:
+            if type(pair) is not list or len(pair) != 2:
+                raise DamagedFile(f"{where}: not a key and its item: {str(pair)[:80]}")
+            key = decode(pair[0])
             try:
-                setattr(module, name, value)
-            except Exception as error:  # the class is a plugin's, what it is given a stranger's
-                raise DamagedFile(
-                    f"{where}: {type(module).__name__} refuses {name!r}: {error}"
-                ) from None
+                found[key] = self._decode(pair[1], where)
+            except TypeError:
+                raise DamagedFile(f"{where}: not a key: {str(pair[0])[:80]}") from None
+        return found
+
+    def _array_at(self, tag: str, path: str) -> Any:
+        """Return an array of the file, or a tensor of it: the same object each time."""
+        known = self._arrays.get((tag, path))
+        if known is None:
+            array = self._array(path)
+            known = self._arrays[tag, path] = as_tensor(array) if tag == "tensor" else array
+        return known
+
+    def _leaf(self, tag: str, content: Any, where: str) -> Any:
+        if tag in _SETS and type(content) is list:
+            return _SETS[tag]([self._decode(item, where) for item in content])
+        if tag in ("range", "slice") and type(content) is list and len(content) == 3:
+            parts = [decode(part) for part in content]
+            return range(*parts) if tag == "range" else slice(*parts)
+        if tag == "bytes" and type(content) is str:
+            return bytes.fromhex(content)
+        if tag == "dtype":
+            return check_dtype(content, where)
+        if tag == "scalar" and type(content) is list and len(content) == 2:
+            number = decode(content[1])
+            if type(number) in SCALARS:
+                return check_dtype(content[0], where).type(number)
+        raise DamagedFile(f"{where}: not an attribute: {tag[:40]!r}")
 
 
-def _decode_attribute(
-    encoded: Any, variables: Sequence[Variable], modules: Sequence[Module], where: str
-) -> Any:
-    if encoded is None:
-        return None
-    tag, content = tagged(encoded, where)
-    for kind, pool in (("variable", variables), ("module", modules)):
-        if tag == kind:
-            if type(content) is not int or not 0 <= content < len(pool):
-                raise DamagedFile(f"{where}: no {kind} {str(content)[:40]}")
-            return pool[content]
-    if tag in ("list", "tuple") and type(content) is list:
-        items = [_decode_attribute(item, variables, modules, where) for item in content]
-        return items if tag == "list" else tuple(items)
-    if tag == "dict" and type(content) is dict:
-        return {
-            key: _decode_attribute(item, variables, modules, where) for key, item in content.items()
-        }
-    if tag == "value":
-        return decode(content)
-    raise DamagedFile(f"{where}: not an attribute: {str(encoded)[:80]}")
+def fixed(value: Any) -> None:
+    """Make arrays in a value read-only: a graph has their elements."""
+    queue, seen = [value], {id(value)}
+    while queue:
+        item = queue.pop()
+        if isinstance(item, np.ndarray):
+            item.flags.writeable = False
+        elif isinstance(item, (list, tuple, dict)):
+            inner = list(item.values() if isinstance(item, dict) else item)
+            queue += [x for x in inner if id(x) not in seen]
+            seen.update(map(id, inner))
+
+
+def _at(pool: Sequence[Any], number: Any, kind: str, where: str) -> Any:
+    if type(number) is not int or not 0 <= number < len(pool):
+        raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
+    return pool[number]
+
+
+class MissingFunction(RestoredFunction):
+    """A function that needs an op that no plugin provides here."""
+
+    def __init__(self, name: str, signature: inspect.Signature, reason: str) -> None:
+        super().__init__(name, signature, ())
+        self.reason = reason
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise MissingOp(f"{self.name} cannot run, and was loaded with allow_missing: {self.reason}")
 
 
 def restore_config(
@@ -78,6 +203,8 @@ def restore_config(
             config[key] = registry().ops[name]
         elif tag == "function":
             config[key] = functions(content)
+            if isinstance(config[key], MissingFunction):
+                raise MissingOp(config[key].reason)
         else:
             raise DamagedFile(f"{where}: configuration {key[:80]!r} is a {tag[:80]!r}")
     build = getattr(cls, "from_config", None)

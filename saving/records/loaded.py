@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.extend import Module, RestoredFunction, Variable
+from ..errors import UnsafeFile
+from .schema import is_attribute
 
-__all__ = ["LoadedModule", "is_ordered", "signatures_of", "tracks"]
+__all__ = [
+    "LoadedModule",
+    "absorb",
+    "absorbed",
+    "check_name",
+    "is_ordered",
+    "reached",
+    "shadows",
+    "signatures_of",
+    "tracks",
+]
 
 _CLASS = "_gradtape_class_name"
 _UNTRACED = "_gradtape_untraced"
 _ORDERED = "_gradtape_ordered"
+_ABSORBED = "_gradtape_absorbed"
 
 
 class LoadedModule(Module):
@@ -19,7 +33,8 @@ class LoadedModule(Module):
 
     Its functions are attributes, under the names that the methods had; calling it calls what
     ``__call__`` was. ``signatures``, if the file has any, is a dictionary of the functions that
-    were given to ``save(signatures=...)``.
+    were given to ``save(signatures=...)``. Attributes that the functions have read are in their
+    graphs, and cannot be set.
     """
 
     def __init__(
@@ -37,38 +52,75 @@ class LoadedModule(Module):
 
     @property
     def untraced(self) -> dict[str, str]:
-        """The methods that the file does not hold, with the reason."""
+        """The methods and attributes that the file does not hold, with the reason."""
         return dict(vars(self)[_UNTRACED])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module as it was called when it was saved."""
         call = vars(self).get("__call__")
         if call is None:
-            raise TypeError(self._missing("__call__"))
+            raise TypeError(_missing(self, "__call__"))
         return call(*args, **kwargs)
 
     def _attribute_order(self) -> list[str]:
         return list(vars(self)) if vars(self)[_ORDERED] else super()._attribute_order()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in absorbed(self) and value is not vars(self).get(name):
+            raise AttributeError(_fixed(self, name), name=name, obj=self)
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in absorbed(self):
+            raise AttributeError(_fixed(self, name), name=name, obj=self)
+        super().__delattr__(name)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # what copying and printing ask for; not worth a message
             raise AttributeError(name)
-        raise AttributeError(self._missing(name), name=name, obj=self)
-
-    def _missing(self, name: str) -> str:
-        reason = vars(self).get(_UNTRACED, {}).get(name)
-        if reason is None and name == "__call__":
-            reason = "it was never called before it was saved"
-        said = f" ({reason})" if reason else ""
-        functions = ", ".join(self.functions()) or "none"
-        return (
-            f"module {self.name!r}, saved from class {self.class_name}, has no {name!r}{said}; the "
-            f"functions that were saved with it: {functions}"
-        )
+        raise AttributeError(_missing(self, name), name=name, obj=self)
 
     def __repr__(self) -> str:
         count = len(self.variables)
         return f"<LoadedModule {self.name!r} of class {self.class_name}: {count} variables>"
+
+
+def _fixed(module: LoadedModule, name: str) -> str:
+    """Return why an attribute cannot be set."""
+    value = vars(module).get(name)
+    what, advice = "has its value", "Make it a gradtape.Variable before saving"
+    if isinstance(value, Variable):
+        what, advice = "reads and assigns it", f"Change its value: .{name}.assign(...)"
+    elif tracks(value):
+        what, advice = "goes through it", "Assign to the variables in it"
+    return (
+        f"module {module.name!r}, saved from class {module.class_name}: {name!r} cannot be set, "
+        f"since a graph of this file {what}, and would go on with it. {advice}, or set it "
+        "where the Python code is, and save again"
+    )
+
+
+def _missing(module: LoadedModule, name: str) -> str:
+    reason = vars(module).get(_UNTRACED, {}).get(name)
+    if reason is None and name == "__call__":
+        reason = "it was never called before it was saved"
+    said = f" ({reason})" if reason else ""
+    functions = ", ".join(module.functions()) or "none"
+    return (
+        f"module {module.name!r}, saved from class {module.class_name}, has no {name!r}{said}; the "
+        f"functions that were saved with it: {functions}"
+    )
+
+
+def absorbed(module: Module) -> frozenset[str]:
+    """Return the attributes of a loaded module that graphs hold, so that they cannot be set."""
+    names: frozenset[str] = vars(module).get(_ABSORBED, frozenset())
+    return names
+
+
+def absorb(module: LoadedModule, names: Iterable[str]) -> None:
+    """Make these attributes of a loaded module read-only."""
+    vars(module)[_ABSORBED] = frozenset(names)
 
 
 def is_ordered(module: Module) -> bool:
@@ -76,6 +128,31 @@ def is_ordered(module: Module) -> bool:
     if isinstance(module, LoadedModule):
         return bool(vars(module)[_ORDERED])
     return type(module)._attribute_order is not Module._attribute_order
+
+
+def shadows(cls: type, name: str) -> bool:
+    """Return whether an attribute would hide what instances of ``cls`` have by their class.
+
+    A class that a plugin provides may give its attributes defaults of plain types.
+    """
+    missing = object()
+    found = inspect.getattr_static(cls, name, missing)
+    if found is missing:
+        return False
+    return (
+        cls is LoadedModule or hasattr(Module, name) or callable(found) or hasattr(found, "__get__")
+    )
+
+
+def check_name(name: Any, cls: type, where: str) -> str:
+    """Return a name of a file that may become an attribute of an instance of ``cls``."""
+    if not is_attribute(name):
+        raise UnsafeFile(f"{where}: {str(name)[:80]!r} is no attribute name")
+    if shadows(cls, name):
+        raise UnsafeFile(
+            f"{where}: {name!r} is a name that {cls.__name__} has itself, and that no file may take"
+        )
+    return str(name)
 
 
 def signatures_of(module: Module) -> dict[str, RestoredFunction]:
@@ -88,8 +165,40 @@ def signatures_of(module: Module) -> dict[str, RestoredFunction]:
 
 def tracks(value: Any) -> bool:
     """Return whether a value is, or holds, a variable or a module."""
-    if isinstance(value, (list, tuple)):
-        return any(tracks(item) for item in value)
-    if isinstance(value, dict):
-        return any(tracks(item) for item in value.values())
-    return isinstance(value, (Variable, Module))
+    seen: set[int] = set()
+    queue = [value]
+    while queue:
+        item = queue.pop()
+        if isinstance(item, (Variable, Module)):
+            return True
+        if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
+            seen.add(id(item))
+            queue += item.values() if isinstance(item, dict) else item
+    return False
+
+
+def reached(records: Iterable[Mapping[str, Any]], roots: Iterable[int]) -> set[int]:
+    """Return the numbers of the modules that these modules of a file are, or hold at any depth."""
+    listed = list(records)
+    found: set[int] = set()
+    queue = [number for number in roots if 0 <= number < len(listed)]
+    while queue:
+        number = queue.pop()
+        if number not in found:
+            found.add(number)
+            queue += [n for n in _held(listed[number].get("attributes")) if n < len(listed)]
+    return found
+
+
+def _held(encoded: Any) -> Iterable[int]:
+    """Yield the numbers of the modules in the attributes of a file."""
+    queue = [encoded]
+    while queue:
+        item = queue.pop()
+        if type(item) is list:
+            queue += item
+        elif type(item) is dict:
+            number = item.get("module")
+            if type(number) is int and len(item) == 1 and number >= 0:
+                yield number
+            queue += item.values()

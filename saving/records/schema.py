@@ -17,11 +17,6 @@ FORMAT = "gradtape"
 VERSION = (2, 0)
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
-#: What every module has: no attribute or function of a file takes these names.
-RESERVED = frozenset(
-    "name variables trainable_variables submodules named_variables named_leaves own_leaves "
-    "functions call_signatures to summary class_name _name".split()
-)
 #: Of all JSON of a file together: `[`, `{`, `,` and `:`, wherever they are.
 MAX_TOKENS = 2**20
 #: Of all inputs of all ops of a file together.
@@ -226,20 +221,13 @@ def tagged(value: Any, where: str) -> tuple[str, Any]:
 
 
 def is_attribute(name: Any) -> bool:
-    """Return whether a file may name an attribute, a function or a module so."""
+    """Return whether a file may name an attribute or a function so, if no class has that name."""
     return (
         type(name) is str
         and IDENTIFIER.match(name) is not None
         and not name.startswith(("__", "_gradtape"))
-        and name not in RESERVED
+        and name != "_name"
     )
-
-
-def check_attribute(name: Any, where: str) -> str:
-    """Return ``name`` if it may become an attribute."""
-    if not is_attribute(name):
-        raise UnsafeFile(f"{where}: {str(name)[:80]!r} is no attribute name")
-    return str(name)
 
 
 def check_dtype(name: Any, where: str) -> np.dtype[Any]:

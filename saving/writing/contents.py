@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,17 @@ from ...core.extend import (
     registry,
     to_numpy,
 )
-from ..container.profile import SEGMENT
 from ..errors import SaveError
 from ..proofs.golden import packed, why
 from ..proofs.samples import Shapes, sample_inputs
-from ..records.loaded import LoadedModule, is_ordered, signatures_of
+from ..records.loaded import (
+    LoadedModule,
+    absorbed,
+    is_ordered,
+    reached,
+    shadows,
+    signatures_of,
+)
 from ..records.schema import (
     IDENTIFIER,
     MAX_TOKENS,
@@ -37,12 +44,15 @@ from ..records.schema import (
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
 from .graphs import GraphWriter
-from .modules import attributes_of, config_of
+from .modules import StateWriter, config_of, twin_of
+from .places import check_hidden, places_of
+from .reads import reads_of
 from .traces import (
     Met,
     NeedsSizes,
     SavedFunction,
     functions_of,
+    is_called,
     trace_call,
     trace_callable,
     with_traces,
@@ -61,13 +71,14 @@ class Everything:
         golden: bool,
         custom_gradients: bool,
         sizes: str,
+        functions: bool = True,
     ) -> None:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self.texts: dict[str, str] = {}
         self._modules: list[Module] = [module, *module.submodules]
         self._variables: list[Variable] = list(module.variables)
         # where a variable is stored, and what golden vectors call it
-        self._places = {id(v): f"/variables/{path}" for path, v in module.named_variables.items()}
+        self._places = places_of(module)
         self._labels = {key: variable_label(place) for key, place in self._places.items()}
         # numbers in the file, by identity
         self._met = {id(item): Met.by(item) for item in self._modules}
@@ -75,22 +86,31 @@ class Everything:
         self._variable_numbers = {id(item): i for i, item in enumerate(self._variables)}
         self._function_numbers: dict[Any, int] = {}
         self._saved: list[SavedFunction] = []  # keeps alive what was numbered by identity
-        self._constants = 0
+        self._stored = {"constants": 0, "arrays": 0}
         self._graphs = GraphWriter(self._variable_number, self._add_constant, custom_gradients)
         self._functions: list[dict[str, Any]] = []
         self._golden = golden
         self._sizes = sizes
+        self._with_functions = functions
         self._root_is_called = False
+        # whether Python code of which a trace is saved was not run, so that nobody knows its reads
+        self._blind = False
         self._known = {cls: name for name, cls in registry().modules.items()}
-        records = [self._module(i, item) for i, item in enumerate(self._modules)]
+        self._state = StateWriter(module, self._number_of, self._add_array, self._op)
+        records = [self._module(item) for item in self._modules]
+        with reads_of() as reads:
+            for i, item in enumerate(self._modules):
+                self._add_functions(i, item, records[i])
         if signatures and "signatures" in records[0]["attributes"]:
             raise SaveError(
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
-        named = {
-            name: self._signature(name, function)
-            for name, function in {**signatures_of(module), **signatures}.items()
-        }
+        given = {**signatures_of(module), **signatures}
+        with reads_of() as also:
+            named = {name: self._signature(name, function) for name, function in given.items()}
+        self._absorbed(records, reads | also, bool(named))
+        self.left_out = self._state.left_out
+        check_hidden(self._state.hidden, self._variable_numbers)
         manifest = {
             "modules": records,
             "signatures": named,
@@ -110,9 +130,10 @@ class Everything:
 
     # -- modules -------------------------------------------------------------------------------
 
-    def _module(self, index: int, module: Module) -> dict[str, Any]:
+    def _module(self, module: Module) -> dict[str, Any]:
+        """Return a module's record, its functions not yet in it."""
         known = self._known.get(type(module))
-        where = f"module {module.name!r} ({type(module).__name__})"
+        where = self._where(module)
         if not IDENTIFIER.match(module.name):
             raise SaveError(
                 f"{where}: a module's name in a file is made of ASCII letters, digits, '_'"
@@ -123,23 +144,36 @@ class Everything:
             "class_name": module.class_name
             if isinstance(module, LoadedModule)
             else type(module).__name__,
-            "attributes": attributes_of(module, self._number_of),
             "functions": {},
+            "untraced": dict(module.untraced) if isinstance(module, LoadedModule) else {},
         }
-        if known is None and is_ordered(module):
-            record["ordered"] = True
+        if known is None:
+            record["attributes"], absent = self._state.attributes(module)
+            record["untraced"] |= absent
+            if is_ordered(module):
+                record["ordered"] = True
+        else:
+            twin = partial(twin_of, module, where)
+            record["attributes"], extra = self._state.known_attributes(module, twin)
+            record |= {"extra": extra} if extra else {}
         if is_frozen(module):
             numbers = self._variable_numbers
             held = (numbers.get(id(v)) for v in frozen_variables(module))
             record["frozen"] = [number for number in held if number is not None]
+        return record
+
+    def _add_functions(self, index: int, module: Module, record: dict[str, Any]) -> None:
+        """Trace what a module can do, for its record."""
+        known, where, untraced = record["class"], self._where(module), record["untraced"]
         saved: list[SavedFunction] = []
-        untraced = dict(module.untraced) if isinstance(module, LoadedModule) else {}
         if known is not None:
             record["config"] = config_of(module, self._op, self._callable, where)
-        else:
+        elif self._with_functions:
             saved, names = functions_of(module, where)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
-        if known is None or index == 0:
+        elif is_called(module):
+            untraced["__call__"] = "saved with functions=False"
+        if self._with_functions and (known is None or index == 0):
             try:
                 call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
                 saved += [call] if call is not None else []
@@ -151,15 +185,48 @@ class Everything:
                 # the module above it is what will be called; say what is missing, and go on
                 untraced["__call__"] = why(error)
         for function in saved:
-            if function.name != "__call__" and not is_attribute(function.name):
+            name = function.name
+            if name != "__call__" and (not is_attribute(name) or shadows(LoadedModule, name)):
                 raise SaveError(
-                    f"{where}: a function cannot be called {function.name!r} in a file, since "
+                    f"{where}: a function cannot be called {name!r} in a file, since "
                     "every module has that, or it is not made of ASCII letters, digits and '_'"
                 )
-            record["functions"][function.name] = self._function(function)
-        if untraced:
-            record["untraced"] = untraced
-        return record
+            record["functions"][name] = self._function(function)
+        if not untraced:
+            del record["untraced"]
+
+    def _absorbed(
+        self, records: list[dict[str, Any]], reads: set[tuple[int, str]], signed: bool
+    ) -> None:
+        """Say in the records which attributes graphs have read; refuse what nobody could call."""
+        unknown = [i for i, record in enumerate(records) if record["class"] is None]
+        callers = [i for i in unknown if records[i]["functions"] or (signed and i == 0)]
+        within = reached(records, callers)
+        for i in unknown:
+            module, record = self._modules[i], records[i]
+            if i not in within:
+                self._check_callable(module)
+            elif not self._blind:
+                known = absorbed(module)
+                record["absorbed"] = [
+                    name
+                    for name in record["attributes"]
+                    if name in known or (id(module), name) in reads
+                ]
+
+    def _check_callable(self, module: Module) -> None:
+        """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
+        if self._with_functions and is_called(module) and never:
+            raise SaveError(
+                f"{self._where(module)} was never called, and what is not called is not traced: it "
+                "could not be called when it is loaded. Call it once on data like those that it "
+                "is for, then save it; or keep its tree and variables alone: "
+                "gradtape.save(..., functions=False)"
+            )
+
+    def _where(self, module: Module) -> str:
+        return f"module {module.name!r} ({type(module).__name__})"
 
     def _number_of(self, item: Variable | Module) -> dict[str, int] | None:
         if isinstance(item, Module):
@@ -181,12 +248,6 @@ class Everything:
 
     def _variable(self, variable: Variable) -> dict[str, Any]:
         dataset = self._places[id(variable)]
-        for part in dataset[1:].split("/"):
-            if not SEGMENT.match(part):
-                raise SaveError(
-                    f"variable {self._labels[id(variable)]!r}: {part!r} cannot be a name in a "
-                    "file; use letters, digits, '_', '.', '-' and spaces"
-                )
         self.datasets[dataset] = to_numpy(variable.array)
         return {
             "dataset": dataset,
@@ -197,8 +258,14 @@ class Everything:
         }
 
     def _add_constant(self, array: np.ndarray[Any, Any]) -> str:
-        path = f"/constants/{self._constants}"
-        self._constants += 1
+        return self._add("constants", array)
+
+    def _add_array(self, array: np.ndarray[Any, Any]) -> str:
+        return self._add("arrays", array)
+
+    def _add(self, group: str, array: np.ndarray[Any, Any]) -> str:
+        path = f"/{group}/{self._stored[group]}"
+        self._stored[group] += 1
         self.datasets[path] = np.array(array)
         return path
 
@@ -216,6 +283,7 @@ class Everything:
         if not IDENTIFIER.match(name):
             raise SaveError(f"signatures: {name!r} is not an identifier")
         if isinstance(function, ConcreteFunction):
+            self._blind = True
             function = RestoredFunction(name, _plain_signature(function), [function])
         saved = None
         if isinstance(function, (Function, RestoredFunction)):
@@ -249,6 +317,8 @@ class Everything:
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
                 self._compare(trace, n, function, concrete, function.seen_by(i))
+            unrun = not self._golden or "not_sampled" in trace
+            self._blind |= unrun and isinstance(function.original, Function)
             record["traces"].append(trace)
         return number
 

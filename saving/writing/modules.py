@@ -1,75 +1,315 @@
-"""The module tree as JSON."""
+"""The module tree as JSON: what modules track, and the Python state beside that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import enum
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...core.extend import Module, Op, Variable
-from ..container.profile import SEGMENT
+import numpy as np
+
+from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable
+from ..container.profile import DTYPES
 from ..errors import SaveError
-from ..records.loaded import signatures_of, tracks
-from ..records.schema import encode, is_attribute
+from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
+from ..records.schema import dump, encode, is_attribute
+from .untracked import is_code, untracked
 
-__all__ = ["attributes_of", "config_of"]
+__all__ = ["StateWriter", "config_of", "twin_of"]
+
+_PLAIN = (type(None), bool, int, float, complex, str)
+# What is written as it is, by the name of its tag.
+_SETS = {set: "set", frozenset: "frozenset"}
 
 
-def attributes_of(
-    module: Module, number_of: Callable[[Variable | Module], dict[str, int] | None]
-) -> dict[str, Any]:
-    """Return a module's attributes as JSON: what it tracks, and plain values.
+class StateWriter:
+    """Turn the attributes of modules into JSON, and keep account of what does not go into a file.
 
-    They are in the order in which they were set, which is the order of a layer's weights.
-    Attributes of other kinds (arrays, functions, objects) are not part of a file.
+    Parameters
+    ----------
+    root
+        The module that is saved.
+    number_of
+        Gives a variable or a module its reference; None for a module that is not in the tree.
+    add_array
+        Stores an array and gives the path of its dataset.
+    add_op
+        Notes an op that the file needs.
+
+    Attributes
+    ----------
+    left_out : list of str
+        What the file does not hold, or holds as another type, each with its path.
+    hidden : list
+        ``(path, object, variable or module)``: what modules do not find, since an object holds it.
     """
-    result = {}
-    restored = signatures_of(module)
-    for name, value in vars(module).items():
-        if name.startswith("_gradtape") or (name == "signatures" and restored):
-            continue
-        where = f"{type(module).__name__}.{name}"
-        try:
-            encoded = _encode_attribute(value, number_of, where)
-        except RecursionError:
-            raise SaveError(f"{where}: a container that holds itself cannot be saved") from None
-        if encoded is None:
-            continue
-        if is_attribute(name):
-            result[name] = encoded
-        elif tracks(value):
-            raise SaveError(
-                f"{where}: {name!r} cannot be the name of an attribute in a file, since every "
-                "module has it, or it is not made of ASCII letters, digits and '_'; rename it"
-            )
-    return result
 
+    def __init__(
+        self,
+        root: Module,
+        number_of: Callable[[Variable | Module], dict[str, int] | None],
+        add_array: Callable[[np.ndarray[Any, Any]], str],
+        add_op: Callable[[Op], None],
+    ) -> None:
+        self._number_of = number_of
+        self._add_array = add_array
+        self._add_op = add_op
+        self._paths: dict[int, str] = {id(root): root.name}
+        self._containers: dict[int, int] = {}
+        self._inside: set[int] = set()
+        self._arrays: dict[int, Any] = {}
+        self._held: list[Any] = []  # what is known by identity stays alive
+        self.left_out: list[str] = []
+        self.hidden: list[tuple[str, str, Variable | Module]] = []
 
-def _encode_attribute(
-    value: Any, number_of: Callable[[Any], dict[str, int] | None], where: str
-) -> Any:
-    if isinstance(value, (Variable, Module)):
-        return number_of(value)
-    if isinstance(value, (list, tuple)):
-        items = [_encode_attribute(item, number_of, where) for item in value]
-        return {"tuple" if isinstance(value, tuple) else "list": items}
-    if isinstance(value, dict):
-        tracked = {}
-        for key, item in value.items():
-            encoded = _encode_attribute(item, number_of, where)
-            if encoded is None:
+    def attributes(self, module: Module) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return the attributes of a module of a class that readers do not know.
+
+        They are in the order in which they were set, which is the order of a layer's weights.
+
+        Returns
+        -------
+        attributes : dict
+            By name, as JSON.
+        absent : dict
+            By name, why the file does not hold it.
+        """
+        result: dict[str, Any] = {}
+        absent: dict[str, str] = {}
+        for name, value in self._own(module):
+            path = f"{self._path(module)}.{name}"
+            encoded = self._encode(value, path)
+            if encoded is not None:
+                self._check_name(name, path, LoadedModule)
+                result[name] = encoded
+            elif not isinstance(value, Module):  # one that its class hides
+                absent[name] = f"{_described(value)} is no part of a file"
+        return result, absent
+
+    def known_attributes(
+        self, module: Module, twin: Callable[[], Module]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the attributes of a module of a class that readers know.
+
+        Parameters
+        ----------
+        module
+            The module.
+        twin
+            Makes another one from the configuration, as a reader will.
+
+        Returns
+        -------
+        attributes : dict
+            What is tracked.
+        extra : dict
+            What the constructor does not make, of other kinds.
+        """
+        result: dict[str, Any] = {}
+        others: dict[str, Any] = {}
+        for name, value in self._own(module):
+            if tracks(value):
+                path = f"{self._path(module)}.{name}"
+                self._check_name(name, path, type(module))
+                result[name] = self._encode(value, path)
+            elif not name.startswith("_"):  # what the class keeps for itself
+                others[name] = value
+        made = vars(twin()) if others else {}
+        extra: dict[str, Any] = {}
+        for name, value in others.items():
+            if name in made and (_same(made[name], value) or not _is_data(value)):
+                continue  # the constructor makes it
+            path = f"{self._path(module)}.{name}"
+            encoded = self._encode(value, path)
+            if encoded is not None:
+                self._check_name(name, path, type(module))
+                extra[name] = encoded
+        return result, extra
+
+    def _own(self, module: Module) -> Iterator[tuple[str, Any]]:
+        restored = signatures_of(module)
+        for name, value in vars(module).items():
+            if name.startswith("_gradtape") or name == "_name":
                 continue
-            if type(key) is not str or not SEGMENT.match(key):
-                if not tracks(item):
-                    continue
-                raise SaveError(
-                    f"{where}: the key {key!r} cannot be a name in a file; use a string of "
-                    "letters, digits, '_', '.', '-' and spaces"
-                )
-            tracked[key] = encoded
-        return {"dict": tracked}
-    if value is None or type(value) in (bool, int, float, complex, str):
-        return {"value": encode(value, where)}
-    return None
+            if isinstance(value, (Function, RestoredFunction)):  # module.functions() has them
+                continue
+            if name != "signatures" or not restored:
+                yield name, value
+
+    def _path(self, module: Module) -> str:
+        return self._paths.setdefault(id(module), module.name)
+
+    def _check_name(self, name: str, path: str, cls: type) -> None:
+        if not is_attribute(name) or shadows(cls, name):
+            raise SaveError(
+                f"{path}: {name!r} cannot be the name of an attribute in a file, since "
+                f"{'a loaded module' if cls is LoadedModule else 'its class'} has one of its own, "
+                "or it is not made of ASCII letters, digits and '_'; rename it"
+            )
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _encode(self, value: Any, path: str) -> Any:
+        """Return a value as JSON; None, after a note of it, if a file does not hold such."""
+        if isinstance(value, Variable):
+            return self._number_of(value)
+        if isinstance(value, Module):
+            self._paths.setdefault(id(value), path)
+            return self._number_of(value)
+        if type(value) in _PLAIN:
+            return {"value": encode(value, path)}
+        if isinstance(value, (list, tuple, dict)):
+            return self._container(value, path)
+        encoded = self._leaf(value, path)
+        if encoded is None:
+            self._leave_out(value, path)
+        return encoded
+
+    def _leaf(self, value: Any, path: str) -> Any:
+        kind = type(value)
+        if kind is Tensor or kind is np.ndarray:
+            return self._array(value)
+        if kind in _SETS:
+            return self._set(value, path)
+        if kind in (range, slice):
+            parts = [value.start, value.stop, value.step]
+            if all(type(part) in _PLAIN for part in parts):
+                return {kind.__name__: [encode(part, path) for part in parts]}
+        if kind is bytes:
+            return {"bytes": value.hex()}
+        if isinstance(value, np.dtype) and value.name in DTYPES and value.isnative:
+            return {"dtype": value.name}
+        if isinstance(value, np.generic) and value.dtype.name in DTYPES:
+            return {"scalar": [value.dtype.name, encode(value, path)]}
+        if isinstance(value, enum.Enum) and type(value.value) in _PLAIN:
+            self.left_out.append(f"{path} (a {kind.__name__} comes back as its value)")
+            return {"value": encode(value.value, path)}
+        if isinstance(value, Op):
+            self._add_op(value)
+            return {"op": value.name}
+        return None
+
+    def _array(self, value: Any) -> Any:
+        known = self._arrays.get(id(value))
+        if known is None:
+            try:  # a copy: what is compared runs Python code, which may change it
+                array = np.array(value.numpy() if type(value) is Tensor else value)
+            except Exception:  # a tensor of a trace that has ended
+                return None
+            if array.dtype.name not in DTYPES:
+                return None
+            tag = "tensor" if type(value) is Tensor else "array"
+            known = self._arrays[id(value)] = {tag: self._add_array(array)}
+            self._held.append(value)
+        return known
+
+    def _container(self, value: Any, path: str) -> Any:
+        if id(value) in self._inside:
+            raise SaveError(f"{path}: a container that holds itself cannot be saved")
+        base = next(kind for kind in (list, tuple, dict) if isinstance(value, kind))
+        if type(value) is not base:
+            self.left_out.append(
+                f"{path} (a {type(value).__name__} comes back as a plain {base.__name__})"
+            )
+        if base is not tuple:
+            number = self._containers.get(id(value))
+            if number is not None:
+                return {"same": number}
+            self._containers[id(value)] = len(self._containers)
+            self._held.append(value)
+        self._inside.add(id(value))
+        try:
+            if base is dict:
+                return self._dict(value, path)
+            items = [self._encode(item, f"{path}[{i}]") for i, item in enumerate(value)]
+            return {base.__name__: items}
+        except RecursionError:
+            raise SaveError(f"{path[:80]}...: nested too deeply to be saved") from None
+        finally:
+            self._inside.discard(id(value))
+
+    def _dict(self, value: dict[Any, Any], path: str) -> Any:
+        items: list[tuple[Any, Any]] = []
+        plain = True
+        for key, item in value.items():
+            place = f"{path}[{key!r}]"
+            if not _is_key(key):
+                if tracks(item):
+                    raise SaveError(
+                        f"{place}: a key of type {type(key).__name__} cannot be saved; use a "
+                        "string, a number, or a tuple of them"
+                    )
+                self.left_out.append(f"{place} (its key is {_described(key)})")
+                continue
+            plain &= type(key) is str
+            items.append((key, self._encode(item, place)))
+        if plain:
+            return {"dict": dict(items)}
+        return {"items": [[encode(key, path), item] for key, item in items]}
+
+    def _set(self, value: Any, path: str) -> Any:
+        items = []
+        for item in value:
+            place = f"{path}{{...}}"
+            encoded = self._encode(item, place)
+            if encoded is not None:
+                items.append(encoded)
+            elif isinstance(item, Module):  # which nobody finds in a set
+                self._leave_out([item], place)
+        # in an order that does not change from one process to the next
+        return {_SETS[type(value)]: sorted(items, key=lambda item: dump(item, path))}
+
+    def _leave_out(self, value: Any, path: str) -> None:
+        """Note what a file does not hold, and the variables that would be lost with it."""
+        for place, item in untracked(value):
+            self.hidden.append((path + place, type(value).__name__, item))
+        in_container = path[-1] in "]}"
+        if in_container or not is_code(value):
+            end = "; None is in its place" if in_container else ""
+            self.left_out.append(f"{path} ({_described(value)}{end})")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return (
+            f"an array of dtype {value.dtype}"
+            if type(value) is np.ndarray
+            else (f"an array of class {type(value).__name__}")
+        )
+    if is_code(value):
+        return f"the code of {getattr(value, '__name__', type(value).__name__)!r}"
+    return f"an object of class {type(value).__name__}"
+
+
+def _is_key(key: Any) -> bool:
+    if type(key) is tuple:
+        return all(map(_is_key, key))
+    return type(key) in _PLAIN or (isinstance(key, np.generic) and key.dtype.name in DTYPES)
+
+
+def _is_data(value: Any) -> bool:
+    """Return whether files hold a value as such."""
+    kinds = (*_PLAIN, list, tuple, dict, set, frozenset, np.ndarray, Tensor)
+    return isinstance(value, (*kinds, range, slice, bytes, np.generic, np.dtype))
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Return whether two values are equal, as far as files hold them."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, (np.ndarray, Tensor)):
+        a, b = np.asarray(a), np.asarray(b)
+        return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+    if isinstance(a, (float, complex)):
+        return repr(a) == repr(b)
+    # objects of one class in the same place are the constructor's
+    return not _is_data(a) or bool(a == b)
 
 
 def config_of(
@@ -91,3 +331,18 @@ def config_of(
         else:
             result[key] = {"value": encode(value, f"{where}: configuration {key!r}")}
     return result
+
+
+def twin_of(module: Module, where: str) -> Module:
+    """Return a module of the same class and configuration, as a reader will make it."""
+    cls: Any = type(module)
+    get_config = getattr(module, "get_config", None)
+    config = {} if get_config is None else dict(get_config())
+    build = getattr(cls, "from_config", None)
+    try:
+        made: Module = cls(**config) if build is None else build(config)
+    except Exception as error:  # the class is a plugin's
+        raise SaveError(
+            f"{where} refuses its own configuration, so it could not be loaded: {error}"
+        ) from error
+    return made

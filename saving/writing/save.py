@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...core.extend import Module, init_scope, keeping_calls
+from ...core.extend import Module, init_scope, keeping_calls, warn_user
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
 from ..records.schema import FORMAT, VERSION
+from .advice import double_precision, left_out
 from .contents import Everything
 
 __all__ = ["ATTRIBUTES", "save"]
@@ -26,6 +27,7 @@ def save(
     golden: bool = True,
     custom_gradients: bool = True,
     sizes: str = "open",
+    functions: bool = True,
     compression: str | None = None,
 ) -> None:
     """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
@@ -34,6 +36,10 @@ def save(
     of a module that was called is traced for any batch size (with ``training`` on and off if it
     takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
     made it.
+
+    Python state goes into the file too: plain values, arrays, tensors, ops, and lists, tuples, sets
+    and dictionaries of them. What else Python holds does not, and one warning names it all. A
+    loaded copy without the class holds those attributes read-only that the functions have read.
 
     Before anything is written, every trace is compared with the Python code: outputs, gradients
     and what becomes of variables, at batches of 1, 2 and 3 and at the size that was seen, with
@@ -59,6 +65,9 @@ def save(
         ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
         ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
         them. What is loaded then refuses every other size.
+    functions
+        Trace and store what modules can do (the default). Without, the file has the tree, its
+        variables and its state alone, of modules that were never called too.
     compression
         ``"gzip"`` compresses arrays that get smaller by it, which takes longer to save and to load.
 
@@ -67,11 +76,19 @@ def save(
     UntraceableGradient
         If a custom gradient cannot be traced; the message names the function and its line.
     SaveError
-        If something else cannot be saved: among it, what cannot be traced for open sizes, and a
-        trace that differs from the Python code, with the line and both results. The file at
+        If something else cannot be saved: among it, a module that was never called, what cannot be
+        traced for open sizes, a trace that differs from the Python code (with the line and both
+        results), and an object that holds variables where no module finds them. The file at
         ``path`` is then as it was.
     ValueError
         If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
+
+    Warns
+    -----
+    UserWarning
+        Once for what Python holds and the file does not, by path (``model.blocks[3].cache``). Once
+        for variables or calls that are ``float64``, as NumPy's numbers are, while the default dtype
+        is not.
 
     Examples
     --------
@@ -97,5 +114,8 @@ def save(
         raise ValueError(f"save: compression is None or {known}, got {compression!r}")
     # what a surrounding tape or trace has no business with; and calls made here are nobody's
     with init_scope(), keeping_calls((module, *module.submodules)):
-        contents = Everything(module, signatures or {}, golden, custom_gradients, sizes)
+        contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
+    for text in (left_out(contents.left_out), double_precision(module)):
+        if text:
+            warn_user(f"save: {text}", UserWarning)
     write(path, ATTRIBUTES, contents.texts, contents.datasets, compression)

@@ -31,6 +31,7 @@ __all__ = [
     "NeedsSizes",
     "SavedFunction",
     "functions_of",
+    "is_called",
     "trace_call",
     "trace_callable",
     "with_traces",
@@ -146,6 +147,11 @@ def _places(concrete: ConcreteFunction) -> Any:
     """Return where among its arguments a trace has tensors, not Python values."""
     tensors = [isinstance(leaf, TensorSpec) for leaf in flatten(concrete.arguments)]
     return structure(concrete.arguments), tensors
+
+
+def is_called(module: Module) -> bool:
+    """Return whether a module can be called: its class defines ``__call__``."""
+    return any("__call__" in vars(cls) for cls in type(module).__mro__)
 
 
 def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:

@@ -71,7 +71,7 @@ def failing_saves(tmp_path: Path) -> list[tuple[str, Any, Any]]:
     cyclic, key, odd, greek, big, name = (simple() for _ in range(6))
     cyclic.loop = [1]
     cyclic.loop.append(cyclic.loop)
-    key.by = {3: gt.Variable(1.0)}
+    key.by = {object(): gt.Variable(1.0)}
     vars(odd)["to"] = gt.Variable(1.0)
     vars(greek)["β"] = gt.Variable(1.0)
     big.n = 2**64
@@ -89,7 +89,7 @@ def failing_saves(tmp_path: Path) -> list[tuple[str, Any, Any]]:
         ("the trace does not give the output 0", branch, {}),
         ("nested deeper than", deep, {}),
         ("a container that holds itself", cyclic, {}),
-        ("the key 3 cannot be a name", key, {}),
+        ("a key of type object cannot be saved", key, {}),
         ("'to' cannot be the name of an attribute", odd, {}),
         ("'β' cannot be the name of an attribute", greek, {}),
         ("more than 64 bits", big, {}),
@@ -126,14 +126,6 @@ def test_an_untraceable_gradient_names_its_function_and_line(tmp_path: Path) -> 
         tape.watch(x)
         y = Stubborn.f.python_function(None, x)
     assert tape.gradient(y, x).numpy().tolist() == [3.0]
-
-
-def test_an_attribute_that_is_no_part_of_a_file_may_have_any_name(tmp_path: Path) -> None:
-    module = simple()
-    vars(module)["β"] = 1
-    vars(module)["class_name"] = "mine"
-    gt.save(module, tmp_path / "a.h5")
-    assert gt.load(tmp_path / "a.h5").class_name == "Module"
 
 
 def test_a_trace_that_differs_may_be_saved_on_request(tmp_path: Path) -> None:

@@ -15,6 +15,38 @@ from forge import dense, forged, put, root
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, MissingPlugin, UnsafeFile
 
+# Attributes that are none.
+STATE: list[Any] = [
+    {"same": 99},
+    {"same": -1},
+    {"same": True},
+    {"items": [[1]]},
+    {"items": {"a": {"value": 1}}},
+    {"items": [[[1], {"value": 1}]]},
+    {"dict": [1]},
+    {"list": {"a": 1}},
+    {"set": [{"list": []}]},
+    {"set": {"value": 1}},
+    {"range": [1, 2]},
+    {"range": [1, 2, 0]},
+    {"range": ["a", 2, 1]},
+    {"bytes": "xyz"},
+    {"bytes": 3},
+    {"dtype": "object"},
+    {"dtype": 3},
+    {"scalar": ["object", 1]},
+    {"scalar": ["float32", "1"]},
+    {"scalar": ["int8", 1000]},
+    {"scalar": ["int64", [1, 2]]},
+    {"array": "/nowhere"},
+    {"array": "/manifest"},
+    {"tensor": "/functions/0"},
+    {"tensor": 3},
+    {"op": "os.system"},
+    {"op": ["add"]},
+    {"enum": "Color.RED"},
+]
+
 MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
     # names
     "attribute __class__": (
@@ -55,12 +87,39 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
     ),
     "a method of a layer": (
         lambda m: put(dense(m)["attributes"], "call", {"variable": 0}),
-        DamagedFile,
+        UnsafeFile,
     ),
     "a property of a layer": (
         lambda m: put(dense(m)["attributes"], "built", {"module": 0}),
+        UnsafeFile,
+    ),
+    "a method of a layer as plain state": (
+        lambda m: put(dense(m), "extra", {"get_config": {"value": 1}}),
+        UnsafeFile,
+    ),
+    "an object of a layer as plain state": (
+        lambda m: put(dense(m), "extra", {"kernel_initializer": {"value": 1}}),
         DamagedFile,
     ),
+    "a variable as plain state": (
+        lambda m: put(dense(m), "extra", {"note": {"list": [{"variable": 0}]}}),
+        DamagedFile,
+    ),
+    **{
+        f"attribute {name}": (
+            lambda m, name=name: put(root(m)["attributes"], name, {"value": 1}),
+            UnsafeFile,
+        )
+        for name in ("trainable", "untraced", "class_name", "_attribute_order", "saved_as")
+    },
+    **{
+        f"state {list(lie)[0]} {i}": (
+            lambda m, lie=lie: put(root(m)["attributes"], "n", lie),
+            LoadError,
+        )
+        for i, lie in enumerate(STATE)
+    },
+    "absorbed as text": (lambda m: put(root(m), "absorbed", "w"), DamagedFile),
     # numbers
     "function number": (lambda m: put(root(m)["functions"], "cube", 99), DamagedFile),
     "function number negative": (lambda m: put(root(m)["functions"], "cube", -1), DamagedFile),

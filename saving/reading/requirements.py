@@ -1,0 +1,76 @@
+"""The plugins that a file needs, against those that are here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.extend import registry, warn_user
+from ..errors import MissingOp, MissingPlugin
+from ..records.schema import take
+
+__all__ = ["check_requirements"]
+
+# What the packaging rules allow (PEP 508); nothing else is shown as something to type.
+_DISTRIBUTION = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,98}[A-Z0-9])?\Z", re.IGNORECASE)
+_VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
+
+
+def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
+    """Refuse a file that needs what is not here, unless told not to; warn of other versions."""
+    known = registry()
+    others: list[str] = []
+    for record in records:
+        name = take(record, "plugin", str, "requires")
+        distribution = take(record, "distribution", str, "requires")
+        version = take(record, "version", str, "requires")
+        needed = [str(op) for op in take(record, "ops", list, "requires")]
+        missing = [op for op in needed if op not in known.ops]
+        classes = [str(cls) for cls in take(record, "modules", list, "requires")]
+        missing += [cls for cls in classes if cls not in known.modules]
+        here = next((info for info in known.plugins if info.name == name), None)
+        if missing and not allow_missing:
+            raise _missing(name, distribution, version, missing, here)
+        # the meaning of gradtape's own ops never changes
+        if here is not None and not here.problem and not here.ours and here.version != version:
+            others.append(
+                f"plugin {name[:80]!r} is here in version {here.version or 'unknown'}, the file "
+                f"was saved with {_shown(version, _VERSION) or 'unknown'}"
+            )
+    if others:
+        warn_user(
+            f"load: {'; '.join(others)}. What its ops and classes do may differ; gradtape verify "
+            "compares the file's functions with the samples in it",
+            UserWarning,
+        )
+
+
+def _missing(
+    name: str, distribution: str, version: str, missing: Sequence[str], here: Any
+) -> MissingOp | MissingPlugin:
+    what = ", ".join(_shown(x, re.compile(r"[\w.:]{1,80}\Z")) for x in missing[:5])
+    label = f"{_shown(distribution, _DISTRIBUTION)} {_shown(version, _VERSION)}".strip()
+    label = label or f"the plugin {name[:80]!r}"
+    if here is not None and not here.problem:
+        return MissingOp(
+            f"plugin {name[:80]!r} is here in version {here.version}, but does not provide "
+            f"{what}; the file was saved with {label}"
+        )
+    install = state = ""
+    if _DISTRIBUTION.match(distribution):
+        install = (
+            "; if you know that package and trust the file, which can name any, install it "
+            f"with: pip install {distribution}"
+        )
+    if here is not None:
+        state = f" (not in use here: {here.problem})"
+    return MissingPlugin(
+        f"the file needs plugin {name[:80]!r} of {label} for {what}{install}{state}. "
+        "load(..., allow_missing=True) loads the rest"
+    )
+
+
+def _shown(text: str, pattern: re.Pattern[str]) -> str:
+    """Return what a stranger wrote: as it is where it is what it should be."""
+    return text if not text or pattern.match(text) else repr(text[:80])

@@ -1,0 +1,70 @@
+"""Where variables are stored, and those that would be lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+
+from ...core.extend import Module, Variable
+from ..container.profile import SEGMENT
+from ..errors import SaveError
+
+__all__ = ["check_hidden", "places_of"]
+
+
+def places_of(module: Module) -> dict[int, str]:
+    """Return the path of each variable's dataset, by the variable's identity.
+
+    It names the attributes, positions and keys that lead to the variable. What cannot stand in a
+    path is replaced by ``_``, and what is taken already gets one more at its end.
+    """
+    places: dict[int, str] = {}
+    datasets: set[str] = set()
+    groups: set[str] = set()
+    for path, leaf in module.named_leaves():
+        if not isinstance(leaf, Variable):
+            continue
+        place = "/variables/" + "/".join(map(_segment, path.split("/")))
+        if any(group in datasets for group in _above(place)):
+            place = "/variables/" + _segment(path)
+        while place in datasets or place in groups:
+            place += "_"
+        datasets.add(place)
+        groups.update(_above(place))
+        places[id(leaf)] = place
+    return places
+
+
+def _above(place: str) -> list[str]:
+    """Return the groups that a dataset is in."""
+    return [place[:i] for i, c in enumerate(place) if c == "/" and i]
+
+
+def _segment(part: str) -> str:
+    if SEGMENT.match(part):
+        return part
+    return "_" + re.sub(r"[^A-Za-z0-9_.\- ]", "_", part)[:100].rstrip(". ")
+
+
+def check_hidden(
+    hidden: Sequence[tuple[str, str, Variable | Module]], saved: Container[int]
+) -> None:
+    """Refuse variables that an object holds where no module finds them, and no function reads.
+
+    Parameters
+    ----------
+    hidden
+        The path, the object's class, and the variable or the module.
+    saved
+        The identities of the variables that the file will hold.
+    """
+    for path, owner, item in hidden:
+        variables = item.variables if isinstance(item, Module) else (item,)
+        lost = [v for v in variables if id(v) not in saved]
+        if lost:
+            raise SaveError(
+                f"{path}: variable {lost[0].name!r} would be lost: modules look for variables in "
+                f"their attributes, lists, tuples and dicts, not in an object of class {owner}, "
+                "and no function that is saved reads it. Make that class a gradtape.Module, or "
+                "keep the variable in an attribute of a module too"
+            )
