@@ -16,7 +16,7 @@ import gradtape as gt
 from ....saving.container import hdf5, legacy
 from .subjects import behaviour
 
-__all__ = ["Limits", "judged", "without_a_new_interpreter"]
+__all__ = ["Forked", "Limits", "judged", "without_a_new_interpreter"]
 
 READERS = {
     "load": gt.load,
@@ -86,10 +86,10 @@ def _seconds() -> float:
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
     assert hdf5.Hdf5File  # imported once, for all forks
-    legacy.subprocess = _Forked  # type: ignore[attr-defined]
+    legacy.subprocess = Forked  # type: ignore[attr-defined]
 
 
-class _Forked:
+class Forked:
     """As much of :mod:`subprocess` as reading files of format 1 needs."""
 
     DEVNULL = subprocess.DEVNULL

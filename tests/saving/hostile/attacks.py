@@ -1,8 +1,6 @@
 """Attacks on files of format 2, each with checksums and digests that are right.
 
-An attack is a name and a function that makes the bytes of a file of those of a sound one. ``KEPT``
-says of an attack that the file may be accepted: it says something else then, or the same in another
-way.
+An attack is a name and a function that makes the bytes of a file of those of a sound one.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from gradtape.testing.fuzz.files.headers import Headers, Message
 Attack = Callable[[bytes], bytes]
 
 LARGE = [2**16 - 1, 2**31 - 1, 2**32 - 1, 2**40, 2**47, 2**48 - 1, 2**62, 2**63, 2**64 - 1]
-SMALL = [0, 1, 2, 3, 4, 7, 8, 64, 128, 255]
 NAMES = [
     b"",
     b".",
@@ -83,14 +80,14 @@ def header_attacks(data: bytes) -> Iterator[tuple[str, Attack]]:
             where = f"{label}, message {j} of kind {message.kind}"
             places = range(min(len(message.data), 24))
             for at in places:
-                for value in (0, 1, 127, 255, (message.data[at] + 1) % 256):
+                for value in (0, 255, (message.data[at] + 1) % 256):
                     yield f"{where}: byte {at} is {value}", changed(_put(i, j, at, 1, value))
-            for at in range(0, max(0, min(len(message.data), 48) - 7), 2):
-                for value in LARGE:
+            for at in range(0, max(0, min(len(message.data), 40) - 7), 3):
+                for value in LARGE[1::2]:
                     yield f"{where}: number at {at} is {value}", changed(_put(i, j, at, 8, value))
-            for kind in range(26):
+            for kind in (0, 7, 12, 13, 16, 17, 22, 24):
                 yield f"{where}: kind {kind}", changed(_set(i, j, "kind", kind))
-            for flags in (1, 2, 4, 8, 128, 255):
+            for flags in (1, 2, 128):
                 yield f"{where}: flags {flags}", changed(_set(i, j, "flags", flags))
             for size in (0, 1, len(message.data) - 1, len(message.data) + 1, 65535):
                 yield f"{where}: size {size}", changed(_set(i, j, "size", size))
@@ -159,11 +156,11 @@ def link_attacks(data: bytes) -> Iterator[tuple[str, Attack]]:
             ("user-defined", b"\x41" + b"\4\0abcd"),
         ):
             yield f"link {i}.{j}, {kind}", changed(_other(i, j, rest[0], rest[1:]))
-        for flags in range(1, 32):
+        for flags in (1, 4, 8, 16, 31):
             yield f"link {i}.{j} with flags {flags}", changed(_put(i, j, 1, 1, flags))
     yield "a cycle of the root", changed(_led(0, links[0][1], 0))
     yield "a group in itself", changed(_added(links, b"again"))
-    for count in (9, 500, 20_000):
+    for count in (9, 20_000):
         yield f"{count} links to one object", changed(_many(count, same=True))
         yield f"{count} links of one name", changed(_many(count, same=False))
 
@@ -219,7 +216,7 @@ def block_attacks(data: bytes) -> Iterator[tuple[str, Attack]]:
     """Yield other superblocks, cuts, and what stands before or behind."""
     size = p.SUPERBLOCK.size
     for at in range(8, size):
-        for value in (0, 1, 3, 127, 255):
+        for value in (0, 3, 255):
             yield f"superblock: byte {at} is {value}", _block(at, bytes([value]))
     for at in range(12, size - 7, 8):
         for number in (0, 48, len(data) - 1, len(data) + 1, *LARGE):
