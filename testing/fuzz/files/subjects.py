@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -127,7 +128,8 @@ def subjects() -> list[Subject]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "subject.h5")
         for name, (make, compression) in _MAKERS.items():
-            gt.save(make(), path)
+            with warnings.catch_warnings(action="ignore"):  # of float64, which is meant
+                gt.save(make(), path)
             parts = Parts.of(path)
             data = parts.encoded(compression)
             with open(path, "wb") as stream:

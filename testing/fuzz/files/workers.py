@@ -103,10 +103,12 @@ class _Worker:
         self._process = os.fork()
         if not self._process:
             os.close(self.pipe)
+            code = 1
             try:
                 self._work(write)
+                code = 0
             finally:
-                os._exit(0)
+                os._exit(code)
         os.close(write)
 
     def _set(self, number: int) -> None:

@@ -294,7 +294,7 @@ def test_a_dataset_has_one_use(path: Path) -> None:
     template = path.read_bytes()
     forged(path, manifest=shared)
     for read in (gt.load, lambda path: gt.load(path, lazy=True)):
-        with pytest.raises(UnsafeFile, match="/variables/[a-z0-9/]* is used twice"):
+        with pytest.raises(UnsafeFile, match="is used twice"):
             read(path)
     path.write_bytes(template)
     forged(
