@@ -72,6 +72,7 @@ from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.replay import replay
+from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
 from .module import (
     Module,
@@ -144,6 +145,7 @@ __all__ = [
     "Shape",
     "Shared",
     "Size",
+    "StoredRule",
     "Stream",
     "Symbol",
     "Tensor",
@@ -228,6 +230,7 @@ __all__ = [
     "structure",
     "to_numpy",
     "trace_branch",
+    "trace_rule",
     "tracing_into",
     "unsure",
     "user_line",

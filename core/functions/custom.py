@@ -197,7 +197,8 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
 
     The function takes the upstream gradient first; the names of its other parameters say what it
     needs: the op's inputs, ``out``, or the op's parameters. It returns the gradient of the input,
-    or a tuple with one gradient (or ``None``) per input. The registry is global.
+    or a tuple with one gradient (or ``None``) per input. The registry is global. A module that runs
+    the op is saved with the rule, so it has to be written with ops.
 
     Parameters
     ----------

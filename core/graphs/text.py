@@ -48,6 +48,8 @@ def graph_text(graph: BaseGraph, indent: str = "") -> str:
             plain = {k: v for k, v in node.params.items() if not isinstance(v, BaseGraph)}
             settings = [f"{key}={value!r}" for key, value in plain.items()]
             right = f"{op.name}({', '.join(inputs + settings)})"
+            if op.stored is not None:
+                right += ", with a gradient rule of its own"
         lines.append(f"{indent}  {left} = {right}")
         if isinstance(op, CustomGradient) and isinstance(op.backward, Refusal):
             lines.append(f"{indent}    {op.backward}")

@@ -6,6 +6,7 @@ other array type (a traced symbol, a batch, the tensor handle itself) has regist
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -60,6 +61,7 @@ class Primitive:
     __slots__ = (
         "__weakref__",
         "_kernels",
+        "_made",
         "_rules",
         "_shapes_only",
         "_together",
@@ -73,9 +75,11 @@ class Primitive:
         "jvp",
         "kernel",
         "name",
+        "original",
         "provider",
         "quick",
         "rules_provider",
+        "stored",
         "variadic",
         "vjp",
     )
@@ -120,8 +124,49 @@ class Primitive:
         self.rules = None
         # by the types of the arrays; a unary op has entries by the type alone as well
         self._kernels: dict[Any, Callable[..., Any]] = {}
+        #: A twin has the op that it is one of, and what holds its gradient rule.
+        self.original: Any = self
+        self.stored: Any = None
         if gradients is not None:
             self.set_gradients(gradients)
+        self._made = self._derivatives()
+
+    def _derivatives(self) -> tuple[Any, Any, Any]:
+        """Return the rules, the joint rule and the forward rule, without checks around them."""
+        joint = self.together or self.vjp
+        return self._rules, getattr(joint, "checks", joint), self.jvp
+
+    @property
+    def has_own_rules(self) -> bool:
+        """Whether its gradient rules are those that it was made with."""
+        rules, joint, _ = self._derivatives()
+        return rules is self._made[0] and joint is self._made[1]
+
+    @property
+    def has_own_forward_rule(self) -> bool:
+        """Whether its forward rule is the one that it was made with."""
+        return self.jvp is self._made[2]
+
+    def twin(self, stored: Any) -> Self:
+        """Return the same op apart from the registry, to be given rules of its own.
+
+        Parameters
+        ----------
+        stored
+            What holds its rules, kept as ``stored``.
+        """
+        twin: Self = copy.copy(self.original)
+        twin.original, twin.stored = self.original, stored
+        twin._kernels = {}
+        return twin
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        for kind in type(self).__mro__:
+            for name in getattr(kind, "__slots__", ()):
+                if name != "__weakref__" and hasattr(self, name):
+                    setattr(copied, name, getattr(self, name))
+        return copied
 
     def set_gradients(self, gradients: Mapping[str, Callable[..., Any] | None]) -> None:
         """Give the op its gradient rules, by input name.
@@ -260,7 +305,18 @@ class Primitive:
         return f"<op {self.name}({', '.join(arguments)})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.stored is not None:
+            raise TypeError(
+                f"op {self.name!r} has a gradient rule of a saved file, which is kept by saving "
+                "the module that it is in"
+            )
         return (ops.__getitem__, (self.name,))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if self.stored is None:
+            return self
+        twin: Self = copy.deepcopy(self.stored, memo).twin
+        return twin
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
         """Run the op on arrays of any one type, and return arrays of that type.
@@ -360,7 +416,7 @@ class Primitive:
         UnknownOp
             If the op is not registered, or the backend has no kernel for it.
         """
-        return registry().kernel(self, backend)
+        return registry().kernel(self.original, backend)
 
     def forget_kernels(self) -> None:
         """Drop remembered kernels, after the registry changed."""

@@ -84,7 +84,9 @@ class Registry:
         self.plugins: list[PluginInfo] = []
         self.selected_executor = "plain"
         self._owner: dict[tuple[str, Any], PluginInfo] = {}
-        self._own_rules: dict[Op, tuple[Any, Any]] = {}
+        # what plugins changed in the ops of others: what was there, and what they put in its place
+        self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
+        self._given_rules: dict[Op, tuple[Any, Any]] = {}
 
     def op(self, name: str) -> Op:
         """Return the op called ``name``.
@@ -232,16 +234,52 @@ class Registry:
             self._owner[kind.name, name] = info
             kind.install(self, info, name, item)
 
-    def keep_rules(self, op: Op) -> None:
-        """Remember an op's own rules, which a plugin is about to replace."""
-        self._own_rules.setdefault(op, (op.rules, op.vjp))
+    def give_rules(self, info: PluginInfo, op: Op, rules: Any) -> None:
+        """Let a plugin give rules to an op; those of ``register_gradient`` stay."""
+        if type(op.rules_provider) is not str:
+            self._own_rules.setdefault(op, (op.rules, op.vjp, op.rules_provider))
+            op.replace_rules(rules)
+            if not info.ours:
+                check_rules(op)
+            op.rules_provider = info
+            self._given_rules[op] = (op.rules, op.vjp)
+        info.rules.append(op.name)
 
     def give_back(self) -> None:
         """Undo what plugins changed in the ops of others, before another registry takes over."""
         for op in self.ops.values():
             op.forget_kernels()
-        for op, (rules, vjp) in self._own_rules.items():
-            op.rules, op.vjp = rules, vjp
+        for op, own in self._own_rules.items():
+            if self._has_given_rules(op):
+                op.rules, op.vjp, op.rules_provider = own
+
+    def _has_given_rules(self, op: Op) -> bool:
+        rules, vjp = self._given_rules.get(op, (op, op))
+        return op.rules is rules and op.vjp is vjp
+
+    def rules_from_elsewhere(self, op: Op) -> str:
+        """Say who gave an op gradient rules that are not its owner's.
+
+        Parameters
+        ----------
+        op
+            A registered op.
+
+        Returns
+        -------
+        str
+            A plugin of another distribution, or the module that called ``register_gradient``;
+            nothing if whoever installs the op's owner has the same rules.
+        """
+        if op.has_own_rules:
+            return ""
+        who, owner = op.rules_provider, op.provider
+        if type(who) is str:
+            return f"the module {who!r} (register_gradient)"
+        if not self._has_given_rules(op):
+            return "an assignment to the op"
+        same = who is owner or (who.distribution and who.distribution == owner.distribution)
+        return "" if same else str(who)
 
 
 class Kind:
@@ -306,7 +344,9 @@ class _Ops(Kind):
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
-        item.provider = item.rules_provider = info
+        item.provider = info
+        if type(item.rules_provider) is not str:  # those of register_gradient outlive a registry
+            item.rules_provider = info
         if not info.ours:
             check_rules(item)
         if item.differentiable:
@@ -339,8 +379,10 @@ class _Rules(Kind):
         self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
     ) -> PluginInfo | None:
         other = super().other_owner(registry, info, name, ops)
-        if other is None and name in ops and ops[name].differentiable:
-            return registry.owner("op", name) or info
+        if other is None and name in ops:
+            op = ops[name]
+            if op.differentiable and type(op.rules_provider) is not str:
+                return registry.owner("op", name) or info
         return other
 
     def check(
@@ -354,13 +396,7 @@ class _Rules(Kind):
             raise PluginError(f"{info}: {error}") from None
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        op = registry.ops[name]
-        registry.keep_rules(op)
-        op.replace_rules(item)
-        if not info.ours:
-            check_rules(op)
-        op.rules_provider = info
-        info.rules.append(name)
+        registry.give_rules(info, registry.ops[name], item)
 
 
 #: In the order in which they are merged: rules and kernels come after the ops that they are for.

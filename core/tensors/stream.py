@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..base.context import init_scope
+from ..base.table import late
 from ..ops.backend import to_numpy
 from .convert import beside
 from .tensor import Tensor
@@ -57,7 +58,41 @@ class Stream(Variable):
         # a layer may count on both integers
         return self._drawn is None or seed not in (self._drawn, self._drawn + count)
 
+    @classmethod
+    def of_process(cls) -> Stream:
+        """Return the stream of functions that are given no generator: ``set_seed`` seeds it."""
+        if cls.shared is None:
+            late("plugins.ops.random.functions").shared()
+        assert cls.shared is not None
+        return cls.shared
+
+    @classmethod
+    def restored(cls, array: Any, name: str, drawn: int | None) -> Stream:
+        """Return a stream as it was saved.
+
+        Parameters
+        ----------
+        array
+            The key, which nobody else has.
+        name
+            The variable's name.
+        drawn
+            The seed that the operating system gave it; None if somebody asked for it.
+        """
+        stream = cls.holding(array, trainable=False, name=name)
+        assert isinstance(stream, Stream)
+        stream._drawn = drawn
+        _streams[stream.id] = stream
+        return stream
+
+    @property
+    def drawn(self) -> int | None:
+        """The seed that the operating system gave it; None if somebody asked for one."""
+        return None if self.asked else self._drawn
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Stream:
+        if self is Stream.shared:  # a copy of what draws from it draws from it
+            return self
         twin = super().__deepcopy__(memo)
         assert isinstance(twin, Stream)
         twin._drawn = self._drawn

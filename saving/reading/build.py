@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...core.extend import (
     ConcreteFunction,
     Module,
     Pending,
     RestoredFunction,
+    Stream,
     Variable,
     freeze,
     init_scope,
     registry,
+    warn_user,
 )
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
+from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
 from ..records.specs import decode_signature
@@ -26,7 +32,7 @@ from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, fixed, restore_config
 from .requirements import check_requirements
 
-__all__ = ["Built", "build", "load"]
+__all__ = ["Built", "build", "load", "streams_as_saved"]
 
 
 def load(
@@ -106,10 +112,14 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
         for case in cases_of(record):
             read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
+    reader.read_rules(
+        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules]
+    )
     functions = [
         _function(contents, reader, record, i, allow_missing)
         for i, record in enumerate(contents.functions)
     ]
+    _warn_of_rules(reader.replaced)
 
     def function(number: int) -> RestoredFunction:
         if type(number) is not int or not 0 <= number < len(functions):
@@ -169,6 +179,18 @@ def _absorb(modules: Sequence[Module], contents: Contents) -> None:
             fixed(vars(module)[name])
 
 
+def _warn_of_rules(replaced: Mapping[str, str]) -> None:
+    """Say that gradients are not those of where the file was saved."""
+    if replaced:
+        (op, who), *_ = replaced.items()
+        warn_user(
+            f"gradient rules were replaced in this process, for ops that the file's functions use "
+            f"with the rules of their owners ({', '.join(sorted(replaced)[:5])}; that of {op!r} by "
+            f"{who}): the functions have the gradients of this process",
+            UserWarning,
+        )
+
+
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, whose arrays are read together, or each when it is first used."""
     held: list[Any] = []
@@ -186,13 +208,34 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
         arrays = contents.arrays(paths)
         held = [arrays.pop(path) for path in paths]
     return [
-        Variable.holding(
-            array,
-            trainable=take(record, "trainable", bool, f"variable {i}"),
-            name=take(record, "name", str, f"variable {i}"),
-        )
+        _variable(record, array, f"variable {i}")
         for i, (array, record) in enumerate(zip(held, contents.variables, strict=True))
     ]
+
+
+def _variable(record: Any, array: Any, where: str) -> Variable:
+    name, trainable = take(record, "name", str, where), take(record, "trainable", bool, where)
+    if "stream" not in record:
+        return Variable.holding(array, trainable=trainable, name=name)
+    stream = take(record, "stream", (str, dict), where)
+    if array.shape != (2,) or array.dtype != np.int64 or trainable:
+        raise DamagedFile(f"{where} is no stream of random numbers")
+    if stream == "shared":
+        return Stream.of_process()
+    drawn = take(stream, "drawn", (int, type(None)), where)
+    if drawn is not None and not 0 <= drawn < 2**63:
+        raise DamagedFile(f"{where}: no seed {str(drawn)[:40]}")
+    return Stream.restored(array, name, drawn)
+
+
+@contextmanager
+def streams_as_saved(contents: Contents, built: Built) -> Iterator[None]:
+    """Let the stream of this process be where it was when the file was saved, for a block."""
+    with frozen_state(built.variables):
+        for variable, record in zip(built.variables, contents.variables, strict=True):
+            if record.get("stream") == "shared":
+                variable.assign(contents.array(record["dataset"], again=True))
+        yield
 
 
 def _function(

@@ -39,6 +39,10 @@ class Contents:
         self.variables: list[Any] = take(manifest, "variables", list, "manifest")
         self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
         self.requires: list[Any] = take(manifest, "requires", list, "manifest")
+        # version 1 has none
+        self.rules: list[Any] = (
+            take(manifest, "rules", list, "manifest") if "rules" in manifest else []
+        )
         self._old: OldDigests | None = OldDigests(file, manifest) if file.is_old else None
         if not self.modules:
             raise DamagedFile("manifest: no modules")

@@ -19,6 +19,7 @@ from ...core.extend import (
     Output,
     Read,
     Registry,
+    StoredRule,
     Symbol,
     Variable,
     Written,
@@ -28,8 +29,9 @@ from ...core.extend import (
     tracing_into,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
-from ..records.schema import MAX_AXES, decode, tagged, take
+from ..records.schema import MAX_AXES, MAX_RULES, decode, tagged, take
 from ..records.specs import read_spec
+from .rules import attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
 
 __all__ = ["GraphReader"]
@@ -56,6 +58,39 @@ class GraphReader:
         self._number = {variable: i for i, variable in enumerate(variables)}
         self._constant = constant
         self._axes = 0
+        self._rules: list[tuple[StoredRule, dict[str, Any]]] = []
+        #: Ops that have the rule of this process in a graph, which is not their owner's: by whom.
+        self.replaced: dict[str, str] = {}
+
+    def read_rules(self, records: Sequence[Any]) -> None:
+        """Read the gradient rules that nodes refer to by number; rules may refer to each other."""
+        if len(records) > MAX_RULES:
+            raise UnsafeFile(f"{len(records):,} gradient rules are more than a file may hold")
+        for i, record in enumerate(records):
+            self._rules.append((stored_rule(self._registry, record, f"rule {i}"), record))
+        for i, (stored, record) in enumerate(self._rules):
+            where = f"rule {i}"
+            graph = self.graph(take(record, "graph", dict, where), where, None)
+            attach_rule(stored, graph, record, where)
+        for stored, _ in self._rules:
+            stored.settle_batches()
+
+    def _with_rule(self, op: Op, item: Any, inputs: Sequence[Any], where: str) -> Op:
+        """Return an op with the gradient rule that a node names."""
+        if "rule" not in item:
+            elsewhere = self._registry.rules_from_elsewhere(op)
+            if elsewhere:
+                self.replaced[op.name] = elsewhere
+            return op
+        number = take(item, "rule", (int, type(None)), where)
+        if number is None:
+            return without_rule(op)
+        if not 0 <= number < len(self._rules):
+            raise DamagedFile(f"{where}: no rule {number}")
+        stored, record = self._rules[number]
+        if not rule_fits(stored, record, op, inputs, item):
+            raise DamagedFile(f"{where}: rule {number} is not for op {op.name!r} with these inputs")
+        return stored.twin
 
     def function(self, record: Any, where: str) -> ConcreteFunction:
         """Return the concrete function of a JSON record."""
@@ -164,10 +199,11 @@ class GraphReader:
                 f"{str(sorted(params))[:300]}"
             )
         claimed = [read_spec(x, where) for x in take(item, "outputs", list, where)]
+        ruled = self._with_rule(op, item, inputs, where)
         before = len(graph.nodes)
         try:
             with tracing_into(graph), warnings.catch_warnings(action="ignore"):
-                result = graph.add(op, inputs, params)
+                result = graph.add(ruled, inputs, params)
         except Exception as error:  # a shape rule was not written for parameters from strangers
             raise DamagedFile(
                 f"{where}: op {name!r} refuses its inputs: {str(error)[:300]}"

@@ -22,7 +22,7 @@ from ...core.extend import (
 from ..container.file import SafeFile
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
-from ..reading.build import Built, build
+from ..reading.build import Built, build, streams_as_saved
 from ..reading.contents import Contents, open_contents, read_case
 from ..records.schema import take, variable_label
 
@@ -179,7 +179,8 @@ def verify(
                     inputs, expected = read_case(contents, case, again=True)
                     signature = built.functions[number].signature
                     check = Check(label, described(signature, concrete, inputs))
-                    _run(check, inputs, expected, run, concrete, built.variables, names)
+                    with streams_as_saved(contents, built):
+                        _run(check, inputs, expected, run, concrete, built.variables, names)
                     report.checks.append(check)
     return report
 

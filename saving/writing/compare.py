@@ -25,7 +25,7 @@ from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in
 from .traces import SavedFunction
 
-__all__ = ["compared"]
+__all__ = ["compared", "differs"]
 
 # By the size of a real number; the two run the same kernels, and may add in another order.
 _TOLERANCE = {2: 2e-2, 4: 1e-3}
@@ -78,7 +78,7 @@ def compared(
 def _difference(found: Evaluation, replayed: Evaluation) -> str:
     """Say what a trace gives that the Python code does not; nothing if there is nothing."""
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
-    wrong = [key for key, value in values.items() if _differs(value, others.get(key))]
+    wrong = [key for key, value in values.items() if differs(value, others.get(key))]
     # a variable that is made where it is used is another one whenever Python makes it
     own = [key for key in replayed.changed if not key.startswith("variable captured/")]
     wrong += [key for key in own if key not in found.changed]
@@ -93,7 +93,8 @@ def _difference(found: Evaluation, replayed: Evaluation) -> str:
     return f"returns {trace} beside tensors, the Python code {python}"
 
 
-def _differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
+def differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:
+    """Return whether two results are further apart than rounding of their dtype explains."""
     if other is None or value.shape != other.shape or value.dtype != other.dtype:
         return True
     if value.dtype.kind not in "fc":
@@ -197,7 +198,7 @@ def _parting(
     held = [to_numpy(array) for array in concrete.graph.constants.values()]
     for name, where, value in runs[0]:
         alike = [*held, *(other for op, _, other in runs[1] if op == name)]
-        if all(_differs(value, np.asarray(other)) for other in alike):
+        if all(differs(value, np.asarray(other)) for other in alike):
             return f"; they part at op {name!r} ({where})"
     return "".join(f"; Python ends with op {name!r} ({where})" for name, where, _ in runs[0][-1:])
 

@@ -16,11 +16,14 @@ from ...core.extend import (
     Module,
     Op,
     RestoredFunction,
+    StoredRule,
+    Stream,
     Variable,
     frozen_variables,
     is_frozen,
     registry,
     to_numpy,
+    warn_user,
 )
 from ..errors import SaveError
 from ..proofs.golden import packed, why
@@ -44,9 +47,11 @@ from ..records.schema import (
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
 from .graphs import GraphWriter
+from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
 from .places import check_hidden, places_of
 from .reads import reads_of
+from .rules import op_nodes
 from .traces import (
     Met,
     NeedsSizes,
@@ -88,6 +93,7 @@ class Everything:
         self._saved: list[SavedFunction] = []  # keeps alive what was numbered by identity
         self._stored = {"constants": 0, "arrays": 0}
         self._graphs = GraphWriter(self._variable_number, self._add_constant, custom_gradients)
+        self._kernels = KernelCheck()
         self._functions: list[dict[str, Any]] = []
         self._golden = golden
         self._sizes = sizes
@@ -95,6 +101,7 @@ class Everything:
         self._root_is_called = False
         # whether Python code of which a trace is saved was not run, so that nobody knows its reads
         self._blind = False
+        self._classless: set[int] = set()
         self._known = {cls: name for name, cls in registry().modules.items()}
         self._state = StateWriter(module, self._number_of, self._add_array, self._op)
         records = [self._module(item) for item in self._modules]
@@ -111,9 +118,11 @@ class Everything:
         self._absorbed(records, reads | also, bool(named))
         self.left_out = self._state.left_out
         check_hidden(self._state.hidden, self._variable_numbers)
+        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         manifest = {
             "modules": records,
             "signatures": named,
+            **({"rules": rules} if rules else {}),
             "functions": self._functions,
             "variables": [self._variable(v) for v in self._variables],
             "requires": self._requirements(),
@@ -132,8 +141,8 @@ class Everything:
 
     def _module(self, module: Module) -> dict[str, Any]:
         """Return a module's record, its functions not yet in it."""
-        known = self._known.get(type(module))
         where = self._where(module)
+        known = self._class_of(module, where)
         if not IDENTIFIER.match(module.name):
             raise SaveError(
                 f"{where}: a module's name in a file is made of ASCII letters, digits, '_'"
@@ -228,6 +237,29 @@ class Everything:
     def _where(self, module: Module) -> str:
         return f"module {module.name!r} ({type(module).__name__})"
 
+    def _class_of(self, module: Module, where: str) -> str | None:
+        """Return the name of a class that its plugin provides where the file is read; or None.
+
+        A class runs its own code there, with the gradient rules of the reader. A module whose code
+        runs ops with other rules goes into the file as its traces.
+        """
+        known = self._known.get(type(module))
+        if known is None or not self._graphs.rules.active:
+            return known
+        call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        nodes = (node for x in call.concrete for node in op_nodes(x.graph)) if call else ()
+        name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
+        if not name:
+            return known
+        warn_user(
+            f"{where}: its gradients use a rule that was replaced in this process (of op {name!r}, "
+            "or of one that its rule uses); so that they are the same elsewhere, it is saved as "
+            "its traces, and comes back as a module without the methods of its class",
+            UserWarning,
+        )
+        self._classless.add(id(module))
+        return None
+
     def _number_of(self, item: Variable | Module) -> dict[str, int] | None:
         if isinstance(item, Module):
             number = self._module_numbers.get(id(item))
@@ -255,6 +287,7 @@ class Everything:
             "trainable": variable.trainable,
             "shape": list(variable.shape),
             "dtype": variable.dtype.name,
+            **_stream_record(variable),
         }
 
     def _add_constant(self, array: np.ndarray[Any, Any]) -> str:
@@ -270,6 +303,13 @@ class Everything:
         return path
 
     # -- functions -----------------------------------------------------------------------------
+
+    def _rule(self, stored: StoredRule, where: str) -> dict[str, Any]:
+        path = f"/rules/{sum(path.startswith('/rules/') for path in self.texts)}"
+        if stored.graph is not None:
+            self._kernels.check(stored.graph, where)
+        self.texts[path] = dump(self._graphs.rule(stored, where), where)
+        return {"dataset": path}
 
     def _op(self, op: Op) -> None:
         self._graphs.ops[op.name] = op
@@ -313,7 +353,9 @@ class Everything:
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
             path = f"/functions/{n}"
-            self.texts[path] = dump(self._graphs.function(concrete), f"function {function.name!r}")
+            where = f"function {function.name!r}"
+            self._kernels.check(concrete.graph, where)
+            self.texts[path] = dump(self._graphs.function(concrete), where)
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
                 self._compare(trace, n, function, concrete, function.seen_by(i))
@@ -383,13 +425,20 @@ class Everything:
 
         for name, op in sorted(self._graphs.ops.items()):
             need(_provider(op), "ops", name)
-        for cls in {type(module) for module in self._modules}:
+        for cls in {type(x) for x in self._modules if id(x) not in self._classless}:
             class_name = self._known.get(cls)
             if class_name is not None:
                 need(registry().owner("module", class_name), "modules", class_name)
         for entry in needed.values():
             entry["modules"].sort()
         return [needed[key] for key in sorted(needed)]
+
+
+def _stream_record(variable: Variable) -> dict[str, Any]:
+    """Say what a stream of random numbers is: the one that all share, or by whom it was seeded."""
+    if not isinstance(variable, Stream):
+        return {}
+    return {"stream": "shared" if variable is Stream.shared else {"drawn": variable.drawn}}
 
 
 def _provider(op: Op) -> Any:

@@ -16,6 +16,7 @@ from ...core.extend import (
     Output,
     Read,
     Refusal,
+    StoredRule,
     Symbol,
     TensorSpec,
     Variable,
@@ -24,6 +25,7 @@ from ...core.extend import (
 from ..errors import UntraceableGradient
 from ..records.schema import encode
 from ..records.specs import spec_record
+from .rules import DEFAULT, KeptRules
 
 __all__ = ["GraphWriter"]
 
@@ -44,6 +46,8 @@ class GraphWriter:
     ----------
     left_out : bool
         Whether one was left out of the last function.
+    rules
+        The gradient rules of ops that go into the file.
     """
 
     def __init__(
@@ -57,6 +61,26 @@ class GraphWriter:
         self._variable_index = variable_index
         self._add_constant = add_constant
         self.ops: dict[str, Op] = {}
+        self.rules = KeptRules(custom_gradients)
+
+    def rule(self, stored: StoredRule, where: str) -> dict[str, Any]:
+        """Return an op's gradient rule as JSON."""
+        assert stored.graph is not None
+        specs = [*(stored.inputs[i] for i in stored.places), *stored.outputs, *stored.outputs]
+        return {
+            "op": stored.op.name,
+            "inputs": [
+                spec_record(x.dims, x.dtype)
+                if isinstance(x, TensorSpec)
+                else {"scalar": encode(x, where)}
+                for x in stored.inputs
+            ],
+            "params": {key: encode(value, where) for key, value in stored.params.items()},
+            "outputs": [spec_record(x.dims, x.dtype) for x in stored.outputs],
+            "apart": stored.apart,
+            "connected": list(stored.connected),
+            "graph": self.graph(stored.graph, specs),
+        }
 
     def function(self, concrete: ConcreteFunction) -> dict[str, Any]:
         """Return a concrete function as JSON."""
@@ -142,11 +166,14 @@ class GraphWriter:
             }
         if isinstance(op, Read):
             return {op.name: self._variable_index(op.variable), "inputs": inputs}
-        self.ops[op.name] = op
+        self.ops[op.name] = op.original
         what = f"function {name!r}: op {op.name!r}"
+        rule = self.rules.number(node, f"function {name!r}")
+        self.left_out = self.left_out or rule is None
         return {
             "op": op.name,
             "inputs": inputs,
+            **({} if rule == DEFAULT else {"rule": rule}),
             **({"witnesses": node.witnesses} if node.witnesses else {}),
             "params": {
                 key: {"graph": self.graph(value)}

@@ -35,7 +35,7 @@ def save(
     Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
     of a module that was called is traced for any batch size (with ``training`` on and off if it
     takes that). Custom gradients are saved as graphs, so that the file needs none of the code that
-    made it.
+    made it; and so are gradient rules of ops that were replaced in this process.
 
     Python state goes into the file too: plain values, arrays, tensors, ops, and lists, tuples, sets
     and dictionaries of them. What else Python holds does not, and one warning names it all. A
@@ -58,9 +58,9 @@ def save(
         Compare the traces with the Python code (the default), and store sample inputs with their
         outputs and first and second gradients, for ``gradtape verify``. Without, nothing of that.
     custom_gradients
-        Store custom gradients (the default). Without them a loaded function still gives its
-        results, but asking for a gradient through one of them raises ``LookupError``, and there are
-        no samples of it.
+        Store custom gradients, and rules that were replaced (the default). Without them a loaded
+        function still gives its results, but asking for a gradient through one of them raises
+        ``LookupError``, and there are no samples of it.
     sizes
         ``"open"`` traces calls for any batch size (and for any size in which past calls differ).
         ``"seen"`` traces them for the sizes of past calls alone: for Python code that must know
@@ -74,7 +74,8 @@ def save(
     Raises
     ------
     UntraceableGradient
-        If a custom gradient cannot be traced; the message names the function and its line.
+        If a custom gradient, or a rule that was replaced, cannot be traced; the message names the
+        function (the op) and its line.
     SaveError
         If something else cannot be saved: among it, a module that was never called, what cannot be
         traced for open sizes, a trace that differs from the Python code (with the line and both

@@ -13,6 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
+from odd_modules import with_rules
 from xxhash import xxh3_128_digest
 
 import gradtape as gt
@@ -115,6 +116,7 @@ FORMULAS: dict[str, Any] = {
 
 OPS = {
     "add": np.add,
+    "exp": np.exp,
     "multiply": np.multiply,
     "sin": np.sin,
     "broadcast_to": np.broadcast_to,
@@ -295,6 +297,23 @@ def test_a_reader_written_from_the_page_computes_what_the_file_says(path: Path) 
         while plain.ndim > inputs[0].ndim:
             plain = plain.sum(axis=0)
         np.testing.assert_allclose(through + plain, expected["gradient of input 0"], rtol=1e-5)
+
+
+def test_a_reader_written_from_the_page_runs_the_rules_of_ops(tmp_path: Path) -> None:
+    module = gt.Module("odd")
+    module.f = gt.function(lambda x: gt.exp(x), input_signature=[gt.TensorSpec([None])])
+    with with_rules({"exp": lambda g, x: 3.0 * g * gt.exp(x)}):
+        gt.save(module, tmp_path / "odd.h5")
+    reader = Reader(tmp_path / "odd.h5")
+    trace, _ = reader.trace("f")
+    (node,) = trace["graph"]["nodes"]
+    place = reader.manifest["rules"][node["rule"]]["dataset"]
+    rule = json.loads(reader.file[place][()])
+    assert (rule["op"], rule["params"], rule["connected"]) == ("exp", node["params"], [True])
+    assert [x["op"] for x in rule["graph"]["nodes"] if x.get("rule") == node["rule"]] == ["exp"]
+    x, upstream = np.linspace(-1, 1, 5, dtype="float32"), np.arange(5, dtype="float32")
+    (found,), _, _ = reader.run(rule["graph"], [x, np.exp(x), upstream])
+    np.testing.assert_array_equal(found, 3.0 * upstream * np.exp(x))
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
