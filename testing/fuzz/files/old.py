@@ -63,8 +63,8 @@ def old_files() -> list[tuple[bytes, str]]:
     found = []
     for subject in subjects():
         if subject.name in ("plain", "traced"):
-            for libver in ("v110", "earliest"):
-                found.append((old_file(subject.parts, libver=libver), subject.name))
+            made = (old_file(subject.parts, libver=libver) for libver in ("v110", "earliest"))
+            found += [(data, subject.name) for data in made]
     return found
 
 
