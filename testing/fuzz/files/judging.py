@@ -13,7 +13,7 @@ import numpy as np
 
 import gradtape as gt
 
-from ....saving.container import hdf5, legacy
+from ....saving.container import legacy
 from .subjects import behaviour
 
 __all__ = ["Forked", "Limits", "judged", "without_a_new_interpreter"]
@@ -85,8 +85,7 @@ def _seconds() -> float:
 
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
-    assert hdf5.Hdf5File  # imported once, for all forks
-    legacy.subprocess = Forked  # type: ignore[attr-defined]
+    legacy.subprocess = Forked  # type: ignore[assignment, attr-defined]
 
 
 class Forked:
@@ -106,7 +105,7 @@ class Forked:
             try:
                 os.dup2(write, 1)
                 sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-                legacy.convert(*arguments)  # type: ignore[arg-type]
+                legacy.convert(*arguments)
                 code = 0
             except SystemExit as error:
                 sys.stdout.flush()

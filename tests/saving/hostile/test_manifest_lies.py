@@ -377,6 +377,20 @@ def test_nothing_is_executed_or_opened_while_loading(path: Path) -> None:
     assert [x for x in opened if x not in allowed] == []
 
 
+def test_what_a_stranger_wrote_is_escaped_and_cut_in_errors(path: Path) -> None:
+    def named(manifest: Any) -> None:
+        root(manifest)["class"] = "\x1b[2J\u202e"
+        manifest["requires"] = [{"plugin": "\n\x1b[2J" * 9_000, "distribution": "", "version": ""}]
+        manifest["requires"][0] |= {"ops": ["\x07" * 90_000], "modules": []}
+
+    forged(path, manifest=named)
+    for read in (gt.load, gt.saving.verify):
+        with pytest.raises(LoadError) as caught:
+            read(path)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 50_000
+
+
 def test_terminal_control_characters_are_not_printed(path: Path) -> None:
     def edit(manifest: Any) -> None:
         root(manifest)["class_name"] = "\x1b[2Jevil\u202e\udcff"
