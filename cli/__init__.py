@@ -1,21 +1,22 @@
-"""The command line: ``gradtape plugins | demo | inspect | verify``.
+"""The command line: ``gradtape plugins | demo | inspect | verify | diff``.
 
 What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
-failure, 2 for wrong arguments, 130 for Ctrl-C.
+failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from ..saving import inspect_text, verify
 from .demo import run
-from .plugins import op_table, plugin_table
+from .files import add_commands
+from .plugins import op_table, plugin_json, plugin_table
 
 __all__ = ["main"]
 
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What follows the program's name; ``sys.argv[1:]`` by default.
     """
     options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not have all letters of a name
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -44,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         else:
             text = " ".join(str(error).split()) or type(error).__name__
+            # it may quote what a stranger wrote into a file
+            text = "".join(c if c.isprintable() else "?" for c in text)
             print(f"gradtape {options.command}: {text}", file=sys.stderr)
-        return 1
+        return getattr(options, "failure", 1)
     return code
 
 
@@ -64,6 +69,7 @@ def parser() -> argparse.ArgumentParser:
     plugins.add_argument(
         "--ops", action="store_true", help="list every op, and who provides its kernel and gradient"
     )
+    plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_plugins)
 
     demo = commands.add_parser("demo", help="train on handwritten digits, save, verify, draw")
@@ -74,18 +80,7 @@ def parser() -> argparse.ArgumentParser:
     demo.add_argument("--seed", metavar="N", type=_seed, default=0, help="(%(default)s)")
     demo.set_defaults(run=_demo)
 
-    inspect = commands.add_parser(
-        "inspect", help="show what a saved file holds; runs nothing of it"
-    )
-    inspect.add_argument("file", metavar="FILE")
-    inspect.set_defaults(run=_inspect)
-
-    verify = commands.add_parser(
-        "verify", help="check a saved file against the values stored in it"
-    )
-    verify.add_argument("file", metavar="FILE")
-    verify.add_argument("--backend", metavar="NAME", help="compute there, for instance on cupy")
-    verify.set_defaults(run=_verify)
+    add_commands(commands)
     return root
 
 
@@ -116,20 +111,12 @@ def _seed(text: str) -> int:
 
 
 def _plugins(options: argparse.Namespace) -> int:
-    print(op_table() if options.ops else plugin_table())
+    if options.json:
+        print(plugin_json(ops=options.ops))
+    else:
+        print(op_table() if options.ops else plugin_table())
     return 0
 
 
 def _demo(options: argparse.Namespace) -> int:
     return run(options.out, epochs=options.epochs, seed=options.seed)
-
-
-def _inspect(options: argparse.Namespace) -> int:
-    print(inspect_text(options.file))
-    return 0
-
-
-def _verify(options: argparse.Namespace) -> int:
-    report = verify(options.file, backend=options.backend)
-    print(report.table())
-    return 0 if report.ok else 1

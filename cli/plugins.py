@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core.extend import PluginInfo, Registry, registry
 
-__all__ = ["op_table", "plugin_table"]
+__all__ = ["op_table", "plugin_json", "plugin_table"]
 
 
 def plugin_table() -> str:
@@ -45,11 +46,37 @@ def op_table() -> str:
     """Return a table of the ops, with who provides kernel and gradient of each."""
     found = _registry()
     rows: list[Sequence[Any]] = [("op", "kernel from", "gradient from", "own kernels for")]
-    for name, op in sorted(found.ops.items()):
-        special = sorted(backend for (of, backend) in found.kernels if of == name)
-        gradient = _provider(op.rules_provider) if op.differentiable else "-"
-        rows.append((name, _provider(op.provider), gradient, ", ".join(special) or "-"))
+    for name, kernel, gradient, special in _ops(found):
+        rows.append((name, kernel, gradient or "-", ", ".join(special) or "-"))
     return f"{format_table(rows)}\n\n{len(found.ops)} ops"
+
+
+def plugin_json(ops: bool = False) -> str:
+    """Return the plugins, or the ops, as JSON text.
+
+    A plugin has the keys ``name``, ``distribution``, ``version``, ``status``, ``problem``, ``ops``,
+    ``rules``, ``kernels`` and ``backends`` (names each); an op ``name``, ``kernel``, ``gradient``
+    and ``own_kernels``.
+    """
+    found = _registry()
+    if ops:
+        return json.dumps(
+            [
+                {"name": name, "kernel": kernel, "gradient": gradient, "own_kernels": special}
+                for name, kernel, gradient, special in _ops(found)
+            ],
+            indent=2,
+        )
+    records = []
+    for info in found.plugins:
+        status, problem = _status(info, found)
+        provided = {
+            key: sorted(map(str, getattr(info, key)))
+            for key in ("ops", "rules", "kernels", "backends")
+        }
+        who = {"name": info.name, "distribution": info.distribution, "version": info.version}
+        records.append({**who, "status": status, "problem": problem, **provided})
+    return json.dumps(records, indent=2)
 
 
 def format_table(rows: Sequence[Sequence[Any]], right: int | None = None) -> str:
@@ -68,6 +95,14 @@ def format_table(rows: Sequence[Sequence[Any]], right: int | None = None) -> str
         ).rstrip()
         for row in texts
     )
+
+
+def _ops(found: Registry) -> Iterator[tuple[str, str, str | None, list[str]]]:
+    """Give each op with who provides its kernel and gradient, and the backends with own kernels."""
+    for name, op in sorted(found.ops.items()):
+        special = sorted(backend for (of, backend) in found.kernels if of == name)
+        gradient = _provider(op.rules_provider) if op.differentiable else None
+        yield name, _provider(op.provider), gradient, special
 
 
 def _registry() -> Registry:

@@ -14,13 +14,21 @@ from .errors import (
     UntraceableGradient,
 )
 from .reading.build import load
-from .reports.inspection import inspect_text
-from .reports.verify import Report, verify
+from .reports.diff import diff
+from .reports.difference import Difference
+from .reports.inspection import Inspection, inspect, inspect_text
+from .reports.results import Report
+from .reports.verify import verify
+from .weights.load import load_weights, read_weights
+from .weights.report import WeightsMismatch, WeightsReport
+from .weights.save import save_weights
 from .writing.save import save
 
 __all__ = [
     "DamagedFile",
+    "Difference",
     "FileMissing",
+    "Inspection",
     "LoadError",
     "MissingOp",
     "MissingPlugin",
@@ -30,9 +38,16 @@ __all__ = [
     "SaveError",
     "UnsafeFile",
     "UntraceableGradient",
+    "WeightsMismatch",
+    "WeightsReport",
+    "diff",
+    "inspect",
     "inspect_text",
     "load",
+    "load_weights",
+    "read_weights",
     "save",
+    "save_weights",
     "verify",
 ]
 

@@ -41,8 +41,12 @@ CANNOT_RAISE = frozenset(
         "disable_plugin",
         "hookimpl",
         "recompute_grad",
+        "saving.Difference",
+        "saving.Inspection",
         "saving.Report",
+        "saving.WeightsReport",
         "testing.Sample",
+        "training.RestoreReport",
     }
 )
 

@@ -1,24 +1,263 @@
-"""``inspect_text``: what a file holds, without running or building any of it."""
+"""``inspect``: what a file holds, without running or building any of it."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from ...core.extend import describe, registry
+import numpy as np
+
+from ...core.extend import registry
 from ..container.file import SafeFile
-from ..errors import DamagedFile
-from ..reading.contents import Contents, open_contents
-from ..records.schema import check_dtype, check_shape, decode, tagged, take, variable_label
-from ..records.specs import read_spec
+from ..errors import guarded
+from ..reading.contents import Contents, cases_of, open_contents
+from ..records.schema import take
+from .drawing.svg import svg
+from .functions import FunctionRecord, find, functions_of, rules_of
+from .listing import listing
+from .page.html import page
+from .statistics import Spread, spread
+from .telling import record_of, table, view_of
+from .tree import MOST_ROWS, Tree, VariableRecord, tree_of
+from .words import printable, strict_json
 
-__all__ = ["inspect_text"]
+if TYPE_CHECKING:
+    from .results import Report
 
-_TEXT = (str, type(None))
+__all__ = ["Inspection", "Requirement", "array_text", "inspect", "inspect_text", "inspection_of"]
+
+# A constant of so many bytes is shown with its elements.
+_SHORT = 48
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A plugin that a file needs, what of it, and what of that is missing here."""
+
+    plugin: str
+    distribution: str
+    version: str
+    modules: list[str]
+    ops: list[str]
+    missing: list[str]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a file holds: the result of :func:`inspect`.
+
+    Attributes
+    ----------
+    path, format, bytes
+        The file, the version of its format, and its size.
+    parts
+        Bytes by what they are for: ``"variables"``, ``"graphs"``, ``"constants"``,
+        ``"golden vectors"``, and ``"structure"`` for the rest.
+    tree, functions, requires, rules
+        The records that tables and pages are made of; rules are gradient rules of ops.
+    spreads
+        By variable, how its elements are spread; if that was asked for.
+    constants
+        By dataset, the text of a short constant.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model = gt.Module("settings")
+    >>> model.rate = gt.Variable(0.5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "settings.h5")
+    ...     gt.save(model, path)
+    ...     found = gt.saving.inspect(path)
+    >>> isinstance(found, gt.saving.Inspection), found.parts["variables"]
+    (True, 4)
+    """
+
+    path: str
+    format: str
+    bytes: int
+    parts: dict[str, int]
+    tree: Tree
+    functions: list[FunctionRecord]
+    requires: list[Requirement]
+    rules: list[FunctionRecord] = field(default_factory=list)
+    spreads: list[Spread] = field(default_factory=list)
+    constants: dict[str, str] = field(default_factory=dict)
+
+    def table(self) -> str:
+        """Return the description as text.
+
+        Returns
+        -------
+        str
+            The tree with shapes, functions with custom gradients, plugins, sizes.
+        """
+        return table(self)
+
+    def json(self) -> str:
+        """Return the description as JSON text.
+
+        Returns
+        -------
+        str
+            An object with the keys ``path``, ``format``, ``bytes``, ``parts``, ``modules``,
+            ``variables``, ``functions``, ``rules``, ``requires`` and ``history``.
+        """
+        return strict_json(record_of(self))
+
+    def graph_text(self, name: str) -> str:
+        """Return the graphs of a function as text, a line a step.
+
+        Parameters
+        ----------
+        name
+            A function as :meth:`table` names it, or one of its traces: ``model.__call__#2``.
+
+        Returns
+        -------
+        str
+            Like ``%2 = matmul(%0, %1)    float32[?, 10]``, of each trace that is asked for.
+
+        Raises
+        ------
+        LookupError
+            If there is no such function.
+        """
+        blocks = []
+        for trace in find([*self.functions, *self.rules], name):
+            lines = [f"{trace.name} ({', '.join(trace.arguments)})"]
+            lines += listing(view_of(self, trace), indent="  ")
+            lines += [f"  results: {trace.results}"] if trace.results else []
+            blocks.append("\n".join(lines))
+        return "\n\n".join(blocks)
+
+    def graph_json(self, name: str) -> str:
+        """Return the graphs of a function as JSON text.
+
+        Parameters
+        ----------
+        name
+            As in :meth:`graph_text`.
+
+        Returns
+        -------
+        str
+            A list of objects with the keys ``name``, ``arguments``, ``results`` and ``graph``.
+
+        Raises
+        ------
+        LookupError
+            If there is no such function.
+        """
+        return strict_json(
+            [
+                {
+                    "name": trace.name,
+                    "arguments": trace.arguments,
+                    "results": trace.results,
+                    "graph": view_of(self, trace).record(),
+                }
+                for trace in find([*self.functions, *self.rules], name)
+            ]
+        )
+
+    def graph_svg(self, name: str) -> str:
+        """Return a picture of one trace of a function.
+
+        Parameters
+        ----------
+        name
+            As in :meth:`graph_text`.
+
+        Returns
+        -------
+        str
+            An SVG image. A graph of more than about 150 steps is told in words instead.
+
+        Raises
+        ------
+        LookupError
+            If there is no such function, or it has several traces and ``name`` says not which.
+        """
+        found = find([*self.functions, *self.rules], name)
+        if len(found) > 1:
+            raise LookupError(
+                f"{found[0].name.rpartition('#')[0]} has {len(found)} traces; draw one of "
+                f"{', '.join(trace.name for trace in found[:20])}"
+            )
+        if not found:
+            raise LookupError(f"{printable(name)} has no trace")
+        return svg(view_of(self, found[0]), found[0].name)
+
+    def html(self, report: Report | None = None) -> str:
+        """Return the description as one page that needs no network and runs no script.
+
+        Parameters
+        ----------
+        report
+            What :func:`gradtape.saving.verify` found, to be shown too.
+
+        Returns
+        -------
+        str
+            A document in HTML.
+        """
+        return page(self, report)
+
+
+def inspect(
+    path: str | os.PathLike[str], *, statistics: bool = False, max_bytes: int | None = None
+) -> Inspection:
+    """Say what a file holds: tree, shapes, functions, custom gradients, plugins, sizes.
+
+    Nothing of the file is run or built.
+
+    Parameters
+    ----------
+    path
+        The file.
+    statistics
+        Whether to read the variables, for histograms on a page.
+    max_bytes
+        As in :func:`gradtape.load`.
+
+    Returns
+    -------
+    Inspection
+        ``table()`` is text, ``json()`` is JSON, ``html()`` a page; ``graph_text(name)``,
+        ``graph_json(name)`` and ``graph_svg(name)`` show a function.
+
+    Raises
+    ------
+    LoadError
+        If the file is missing, damaged or unsafe.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> class Model(gt.Module):
+    ...     @gt.function(input_signature=[gt.TensorSpec(["n", 2])])
+    ...     def total(self, x):
+    ...         return gt.sum(x * x)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "model.h5")
+    ...     gt.save(Model(), path)
+    ...     found = gt.saving.inspect(path)
+    >>> print(found.graph_text("model.total"))
+    model.total#1 (x: float32[n, 2])
+      %0 = input x                                          float32[n, 2]
+      %1 = multiply(%0, %0)                                 float32[?, 2]
+      %2 = sum(%1, axis=None, keepdims=False)               float32[]
+      return %2
+      results: output 0
+    """
+    with guarded(path), SafeFile(path, max_bytes) as file:
+        return inspection_of(open_contents(file), statistics)
 
 
 def inspect_text(path: str | os.PathLike[str]) -> str:
-    """Return a description of a file: tree, shapes, functions, custom gradients, plugins, sizes.
+    """Return a description of a file: ``inspect(path).table()``.
 
     Nothing of the file is run or built.
 
@@ -49,209 +288,106 @@ def inspect_text(path: str | os.PathLike[str]) -> str:
     >>> [line.strip() for line in text.splitlines() if "rate" in line]
     ['rate: float32[]']
     """
-    with SafeFile(path) as file:
-        contents = open_contents(file)
-        lines = [*_heading(contents), "", "Modules", *_module_lines(contents, 0, "  ", set())]
-        lines += ["", "Functions", *_function_lines(contents)]
-        lines += ["", "Plugins needed", *_plugin_lines(contents)]
-    return "\n".join(_printable(line) for line in lines)
+    return inspect(path).table()
 
 
-def _printable(line: str) -> str:
-    """Show what a stranger named without letting it steer the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)
-
-
-def _heading(contents: Contents) -> list[str]:
+def inspection_of(
+    contents: Contents, statistics: bool = False, most_rows: int | None = MOST_ROWS
+) -> Inspection:
+    """Return what an open file holds, with so many rows of its tree."""
     file = contents.file
-    listed = [(take(r, "dataset", str, "variable"), r) for r in contents.variables]
-    size = sum(file.sizes.get(path, 0) for path, _ in listed)
-    trainable = sum(1 for _, record in listed if record.get("trainable") is True)
-    other = {"graphs": "/functions/", "constants": "/constants/", "golden vectors": "/golden/"}
-    sizes = [
-        f"{label} {sum(n for path, n in file.sizes.items() if path.startswith(prefix)):,}"
-        for label, prefix in other.items()
-    ]
-    return [
-        f"{os.path.basename(file.path)}: gradtape format {file.attribute('format_version')}, "
-        f"{file.length:,} bytes",
-        f"  {len(listed)} variables ({trainable} trainable) of {size:,} bytes; "
-        f"bytes of other contents: {', '.join(sizes)}",
-    ]
+    tree = tree_of(contents, most_rows)
+    functions, rules = functions_of(contents, tree.modules), rules_of(contents)
+    parts = _parts(contents, tree.variables, [*functions, *rules])
+    spreads = []
+    if statistics:
+        spreads = [spread(contents.array(variable.dataset)) for variable in tree.variables]
+    others = set(file.sizes) - {variable.dataset for variable in tree.variables}
+    return Inspection(
+        file.path,
+        printable(file.attribute("format_version")),
+        file.length,
+        parts,
+        tree,
+        functions,
+        _requires(contents),
+        rules,
+        spreads,
+        _short_constants(contents, [*functions, *rules], others),
+    )
 
 
-# -- the tree --------------------------------------------------------------------------------------
+def _parts(
+    contents: Contents, variables: list[VariableRecord], functions: list[FunctionRecord]
+) -> dict[str, int]:
+    """Return the bytes of datasets by what they are for."""
+    kinds = {variable.dataset: "variables" for variable in variables}
+    kinds |= {trace.dataset: "graphs" for function in functions for trace in function.traces}
+    cases = {
+        f"{take(case, 'case', str, 'golden')}/{dtype}": "golden vectors"
+        for record in contents.functions
+        for case in cases_of(record)
+        for dtype in _dtypes(case)
+    }
+    kinds |= cases
+    parts = dict.fromkeys(("variables", "graphs", "constants", "golden vectors", "structure"), 0)
+    for path, size in contents.file.sizes.items():
+        parts["structure" if path == "/manifest" else kinds.get(path, "constants")] += size
+    return parts
 
 
-def _module_lines(contents: Contents, index: int, indent: str, seen: set[int]) -> list[str]:
-    record = contents.modules[index]
-    known = take(record, "class", _TEXT, "module")
-    kind = known or f"{take(record, 'class_name', str, 'module')}, restored as a plain module"
-    kind += ", frozen" if "frozen" in record else ""
-    heading = f"{indent}{take(record, 'name', str, 'module')} ({kind})"
-    if index in seen:
-        return [heading + " (shown above)"]
-    seen.add(index)
-    lines = [heading]
-    for name, encoded in take(record, "attributes", dict, "module").items():
-        lines += _attribute_lines(contents, name, encoded, indent + "  ", seen)
-    if "untraced" in record:
-        for name, reason in take(record, "untraced", dict, "module").items():
-            lines.append(f"{indent}  {name}: not in the file ({str(reason)[:300]})")
-    return lines
+def _dtypes(case: Any) -> set[str]:
+    specs = [*take(case, "inputs", list, "golden"), *take(case, "values", list, "golden")]
+    return {take(spec, "dtype", str, "golden") for spec in specs}
 
 
-def _attribute_lines(
-    contents: Contents, name: str, encoded: Any, indent: str, seen: set[int]
-) -> list[str]:
-    if encoded is None:
-        return []
-    tag, content = tagged(encoded, "module")
-    if len(indent) > 400:
-        return [f"{indent[:400]}..."]
-    if tag == "variable":
-        shape, record = _variable(contents, content)
-        trains = "" if record.get("trainable") is True else ", not trainable"
-        outside = variable_label(record["dataset"])
-        kept = f", kept as {outside}" if outside.startswith("captured/") else ""
-        return [f"{indent}{name}: {shape}{trains}{kept}"]
-    if tag == "module":
-        if type(content) is not int or not 0 <= content < len(contents.modules):
-            raise DamagedFile(f"module: no module {str(content)[:40]}")
-        lines = _module_lines(contents, content, indent, seen)
-        return [f"{indent}{name}: {lines[0].strip()}", *lines[1:]]
-    items: list[tuple[str, Any]] = []
-    if tag in ("list", "tuple") and type(content) is list:
-        items = [(f"{name}/{i}", item) for i, item in enumerate(content)]
-    elif tag == "dict" and type(content) is dict:
-        items = [(f"{name}/{key}", item) for key, item in content.items()]
-    return [
-        line for key, item in items for line in _attribute_lines(contents, key, item, indent, seen)
-    ]
+def _short_constants(
+    contents: Contents, functions: list[FunctionRecord], others: set[str]
+) -> dict[str, str]:
+    """Return the elements of short constants as text, by dataset."""
+    found: dict[str, str] = {}
+    for function in functions:
+        for trace in function.traces:
+            for path in _constants_of(trace.record.get("graph")):
+                if path in others and path not in found and contents.file.sizes[path] <= _SHORT:
+                    found[path] = array_text(contents.array(path))
+    return found
 
 
-def _variable(contents: Contents, number: Any) -> tuple[str, dict[str, Any]]:
-    if type(number) is not int or not 0 <= number < len(contents.variables):
-        raise DamagedFile(f"module: no variable {str(number)[:40]}")
-    record = contents.variables[number]
-    where = f"variable {number}"
-    shape = check_shape(take(record, "shape", list, where), where, known=True)
-    dtype = check_dtype(take(record, "dtype", str, where), where)
-    take(record, "dataset", str, where)
-    return describe(shape, dtype), record
+def array_text(array: np.ndarray[Any, Any]) -> str:
+    """Return a small array in one line."""
+    return printable(" ".join(np.array2string(array, separator=", ").split()))
 
 
-# -- functions -------------------------------------------------------------------------------------
+def _constants_of(graph: Any) -> set[str]:
+    """Return the datasets of the constants of a graph's JSON, those of graphs inside too."""
+    found: set[str] = set()
+    queue = [graph]
+    while queue:
+        record = queue.pop()
+        if type(record) is list:
+            queue += record
+        elif type(record) is dict:
+            constants = record.get("constants")
+            for item in constants if type(constants) is list else []:
+                if type(item) is dict and type(item.get("dataset")) is str:
+                    found.add(item["dataset"])
+            queue += [x for x in record.values() if type(x) in (list, dict)]
+    return found
 
 
-def _function_lines(contents: Contents) -> list[str]:
-    lines: list[str] = []
-    owners: dict[int, list[str]] = {}
-    for record in contents.modules:
-        owner = take(record, "name", str, "module")
-        for name, number in take(record, "functions", dict, "module").items():
-            owners.setdefault(_number(number), []).append(f"{owner}.{name}")
-        config = take(record, "config", dict, "module") if "config" in record else {}
-        for key, encoded in config.items():
-            if type(encoded) is dict and "function" in encoded:
-                owners.setdefault(_number(encoded["function"]), []).append(f"{owner}.{key}")
-    for name, number in contents.signatures.items():
-        owners.setdefault(_number(number), []).append(f"signatures.{name}")
-    for number, record in enumerate(contents.functions):
-        own = take(record, "name", str, "function")
-        sizes = " (saved for the sizes seen)" if record.get("sizes") == "seen" else ""
-        lines.append("  " + ", ".join(owners.get(number, [own])) + sizes)
-        names = [
-            take(item, "name", str, "parameter")
-            for item in take(record, "parameters", list, "function")
-            if not take(item, "kind", str, "parameter").startswith(("keyword", "var"))
-        ]
-        for trace in take(record, "traces", list, "function"):
-            lines += _trace_lines(contents, trace, names)
-    return lines or ["  none"]
-
-
-def _trace_lines(contents: Contents, trace: Any, names: list[str]) -> list[str]:
-    function = contents.json(take(trace, "dataset", str, "function"))
-    nodes = take(take(function, "graph", dict, "function"), "nodes", list, "graph")
-    checks = len(take(trace, "golden", list, "function")) if "golden" in trace else 0
-    samples = {0: "no golden samples", 1: "1 golden sample"}.get(checks, f"{checks} golden samples")
-    if not checks and "not_sampled" in trace:
-        samples += f" ({str(trace['not_sampled'])[:200]})"
-    arguments = ", ".join(_arguments(take(function, "arguments", dict, "function"), names))
-    plural = "" if len(nodes) == 1 else "s"
-    return [
-        f"    ({arguments}): {len(nodes)} node{plural}, {samples}",
-        *(f"      custom gradient {label}" for label in _custom_gradients(nodes)),
-    ]
-
-
-def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
-    """Return arguments as ``x: float32[?, 3]`` and ``training=False``."""
-    pair = take(encoded, "tuple", list, "arguments")
-    if len(pair) != 2:
-        raise DamagedFile("function: its arguments are no pair")
-    args = take(pair[0], "tuple", list, "arguments")
-    labels = [*names, *(f"{i}" for i in range(len(names), len(args)))]
-    given = [*zip(labels, args, strict=False), *take(pair[1], "dict", dict, "arguments").items()]
-    return [
-        f"{name}: {_shown(item)}" if _is_spec(item) else f"{name}={_shown(item)}"
-        for name, item in given
-    ]
-
-
-def _number(number: Any) -> int:
-    if type(number) is not int:
-        raise DamagedFile(f"manifest: no function {str(number)[:40]}")
-    return number
-
-
-def _is_spec(item: Any) -> bool:
-    return type(item) is dict and "spec" in item
-
-
-def _shown(item: Any) -> str:
-    """Return an encoded argument as Python would print it, tensors as their shapes and dtypes."""
-    if type(item) is list:
-        return f"[{', '.join(_shown(x) for x in item)}]"
-    if type(item) is not dict:
-        return repr(item)[:80]
-    tag, content = tagged(item, "arguments")
-    if tag == "spec":
-        return str(read_spec(content, "arguments"))
-    if tag == "tuple" and type(content) is list:
-        return f"({', '.join(_shown(x) for x in content)})"
-    if tag == "dict" and type(content) is dict:
-        return "{" + ", ".join(f"{key}: {_shown(x)}" for key, x in content.items()) + "}"
-    return str(decode(item))[:80]
-
-
-def _custom_gradients(nodes: list[Any]) -> list[str]:
-    labels = []
-    for node in nodes:
-        if type(node) is dict and "custom_gradient" in node:
-            inner = take(take(node, "backward", dict, "node"), "nodes", list, "graph")
-            nested = _custom_gradients(inner)
-            inside = f", with {', '.join(nested)} inside" if nested else ""
-            labels.append(f"{node['custom_gradient']} (gradient of {len(inner)} nodes{inside})")
-    return labels
-
-
-# -- plugins ---------------------------------------------------------------------------------------
-
-
-def _plugin_lines(contents: Contents) -> list[str]:
-    lines = []
-    known = registry()
+def _requires(contents: Contents) -> list[Requirement]:
+    known, where = registry(), "requires"
+    found = []
     for record in contents.requires:
-        where = "requires"
-        name, distribution = (take(record, key, str, where) for key in ("plugin", "distribution"))
-        label = f"{distribution} {take(record, 'version', str, where)}".strip() or "no distribution"
         classes = [str(item) for item in take(record, "modules", list, where)]
-        used = [str(item) for item in take(record, "ops", list, where)]
-        lines.append(f"  {name} ({label}): {', '.join([*classes, *used])}")
+        ops = [str(item) for item in take(record, "ops", list, where)]
         missing = [item for item in classes if item not in known.modules]
-        missing += [item for item in used if item not in known.ops]
-        if missing:
-            lines.append(f"    missing here: {', '.join(missing)}")
-    return lines or ["  none"]
+        missing += [item for item in ops if item not in known.ops]
+        words = [
+            printable(take(record, key, str, where))
+            for key in ("plugin", "distribution", "version")
+        ]
+        lists = [[printable(item) for item in items] for items in (classes, ops, missing)]
+        found.append(Requirement(words[0], words[1], words[2], lists[0], lists[1], lists[2]))
+    return found

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import gradtape as gt
 
-from ....saving.container import legacy
+from ....saving.container import child
 from .subjects import behaviour
 
 __all__ = ["Forked", "Limits", "judged", "without_a_new_interpreter"]
 
-READERS = {
+READERS: dict[str, Callable[[str], Any]] = {
     "load": gt.load,
     "lazy load": lambda path: gt.load(path, lazy=True),
     "inspect": gt.saving.inspect_text,
-    "verify": gt.saving.verify,
+    # in this process, which has limits of its own
+    "verify": partial(gt.saving.verify, max_memory=math.inf, max_seconds=math.inf),
 }
 
 
@@ -85,37 +89,38 @@ def _seconds() -> float:
 
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
-    legacy.subprocess = Forked  # type: ignore[assignment, attr-defined]
+    child.subprocess = Forked  # type: ignore[assignment, attr-defined]
 
 
 class Forked:
-    """As much of :mod:`subprocess` as reading files of format 1 needs."""
+    """As much of :mod:`subprocess` as :mod:`..saving.container.child` needs."""
 
     DEVNULL = subprocess.DEVNULL
     TimeoutExpired = subprocess.TimeoutExpired
 
     @staticmethod
     def run(command: list[str], **options: Any) -> Any:
-        """Run the conversion in a fork."""
-        arguments = command[command.index("-c") + 3 :]
+        """Run the code of a command in a fork."""
+        place = command.index("-c")
         read, write = os.pipe()
-        child = os.fork()
-        if not child:
+        forked = os.fork()
+        if not forked:
             code = 1
             try:
                 os.dup2(write, 1)
                 sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-                legacy.convert(*arguments)
+                sys.argv = ["-c", *command[place + 2 :]]
+                exec(command[place + 1], {"__name__": "__main__"})
                 code = 0
             except SystemExit as error:
-                sys.stdout.flush()
                 code = int(error.code or 0)
             finally:
+                sys.stdout.flush()
                 os._exit(code)
         os.close(write)
         output = b""
         while piece := os.read(read, 65536):
             output += piece
         os.close(read)
-        status = os.waitpid(child, 0)[1]
+        status = os.waitpid(forked, 0)[1]
         return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status), output, b"")

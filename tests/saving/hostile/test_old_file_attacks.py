@@ -15,7 +15,7 @@ from old_forge import array_digest, edited, put_text, seal
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, UnsafeFile
-from gradtape.saving.container import legacy
+from gradtape.saving.container import child
 from gradtape.testing.fuzz.commands import main
 from gradtape.testing.fuzz.files.judging import Forked
 from gradtape.testing.fuzz.files.old import old_file
@@ -35,7 +35,7 @@ def old_template(template: bytes, tmp_path_factory: pytest.TempPathFactory) -> b
 @pytest.fixture
 def path(old_template: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # a new interpreter for each file would take most of the time
-    monkeypatch.setattr(legacy, "subprocess", Forked)
+    monkeypatch.setattr(child, "subprocess", Forked)
     (tmp_path / "victim.h5").write_bytes(old_template)
     return tmp_path / "victim.h5"
 

@@ -1,0 +1,221 @@
+"""A graph as an SVG image: boxes in layers, graphs inside below it with their captions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..views import Step, View, count_steps
+from ..words import counted, markup, printable, width
+from .layout import Box, Placed, place
+
+__all__ = ["STYLE", "figure", "svg"]
+
+#: How many boxes and edges of one picture are drawn; a graph beyond is told in words.
+MOST_BOXES, MOST_EDGES = 160, 480
+_CHARACTER, _LINE, _PADDING = 7.3, 16.0, 10.0
+_MARGIN, _CAPTION = 16.0, 30.0
+_LONGEST = 34
+#: How many graphs one picture has, those inside others counted.
+_MOST_GRAPHS = 24
+
+STYLE = """\
+.gt-graph{--ink:#1f2933;--dim:#6b7785;--line:#a9b4c0;--paper:#ffffff;--op:#f3f5f8;--op-edge:#cbd3dc;
+--input:#e3edf7;--input-edge:#7ea3c8;--held:#eef3e6;--held-edge:#9bb27a;--custom:#fbeee0;
+--custom-edge:#d08a3e;--out:#ece8f6;--out-edge:#9a8bc6}
+.gt-graph text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;
+fill:var(--ink);text-anchor:middle}
+.gt-graph .dim{fill:var(--dim)}
+.gt-graph .name{font-weight:600}
+.gt-graph .caption{text-anchor:start;font-weight:600}
+.gt-graph path{fill:none;stroke:var(--line);stroke-width:1.3}
+.gt-graph path.head{fill:var(--line);stroke:none}
+.gt-graph rect{stroke-width:1.2;fill:var(--op);stroke:var(--op-edge)}
+.gt-graph .paper{fill:var(--paper);stroke:none}
+.gt-graph .input rect{fill:var(--input);stroke:var(--input-edge)}
+.gt-graph .held rect{fill:var(--held);stroke:var(--held-edge)}
+.gt-graph .custom rect{fill:var(--custom);stroke:var(--custom-edge)}
+.gt-graph .output rect{fill:var(--out);stroke:var(--out-edge)}
+@media (prefers-color-scheme:dark){.gt-graph{--ink:#e6eaef;--dim:#94a0ad;--line:#5d6976;
+--paper:#14181d;--op:#222932;--op-edge:#3c4754;--input:#1d3044;--input-edge:#4d7ba8;--held:#28321d;
+--held-edge:#6f8a4b;--custom:#3a2a18;--custom-edge:#b5752f;--out:#2b2640;--out-edge:#7868ad}}
+"""
+
+
+@dataclass
+class _Item:
+    """One box: its class, its lines with the class of each, and what a pointer over it shows."""
+
+    kind: str
+    lines: list[tuple[str, str]]
+    tip: str = ""
+    sinks: bool = False
+
+    def box(self) -> Box:
+        wide = max((width(text) for _, text in self.lines), default=0) * _CHARACTER
+        return Box(wide + 2 * _PADDING, len(self.lines) * _LINE + _PADDING, self.sinks)
+
+
+@dataclass
+class _Drawing:
+    items: list[_Item] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+
+
+def svg(graph: View, title: str) -> str:
+    """Return a picture of a graph as a document of its own."""
+    return figure(graph, title, style=f"<style>{STYLE}</style>")
+
+
+def figure(graph: View, title: str, style: str = "") -> str:
+    """Return a picture of a graph; where it is part of a page, the page has its :data:`STYLE`."""
+    parts: list[str] = []
+    wide, y = 0.0, _MARGIN
+    for number, (caption, inner) in enumerate(_graphs(graph, title)):
+        if number == _MOST_GRAPHS:
+            parts.append(
+                _text(_MARGIN, y + 16, "graphs further inside are not drawn", "caption dim")
+            )
+            y += _CAPTION
+            break
+        drawing = _drawing(inner)
+        placed = place([item.box() for item in drawing.items], drawing.edges)
+        parts.append(_text(_MARGIN, y + 12, caption, "caption"))
+        y += _CAPTION
+        parts += _drawn(drawing, placed, y)
+        y += placed.height + 2 * _MARGIN
+        wide = max(wide, placed.width, width(caption) * _CHARACTER)
+    wide += 2 * _MARGIN
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="gt-graph" role="img" '
+        f'aria-label="graph of {markup(title)}" width="{wide:.0f}" height="{y:.0f}" '
+        f'viewBox="0 0 {wide:.0f} {y:.0f}">{style}'
+        f'<rect class="paper" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
+    )
+
+
+def _graphs(graph: View, title: str) -> Iterator[tuple[str, View]]:
+    """Give a graph, then those inside it, with a caption each; of one that is not drawn, none."""
+    queue = [(title, graph)]
+    while queue:
+        caption, current = queue.pop(0)
+        yield caption, current
+        if _is_drawn(current):
+            queue += [
+                (f"{name} of %{step.first} {step.label}", inner)
+                for step in current.steps
+                for name, inner in step.graphs
+            ]
+
+
+def _is_drawn(graph: View) -> bool:
+    boxes = len(graph.inputs) + len(graph.constants) + len(graph.steps) + len(graph.outputs)
+    edges = sum(len(step.inputs) for step in graph.steps)
+    return boxes + len(graph.updates) <= MOST_BOXES and edges <= MOST_EDGES
+
+
+def _drawing(graph: View) -> _Drawing:
+    if not _is_drawn(graph):
+        return _in_words(graph)
+    drawing = _Drawing()
+    maker: list[int] = []
+
+    def add(item: _Item, inputs: list[int], outputs: int) -> None:
+        here = len(drawing.items)
+        drawing.items.append(item)
+        drawing.edges += [(i, here) for i in dict.fromkeys(maker[x] for x in inputs)]
+        maker.extend([here] * outputs)
+
+    for name, spec in graph.inputs:
+        below = _short(f"%{len(maker)} {spec}")
+        add(_Item("input", [("name", _short(name or "input")), ("dim", below)]), [], 1)
+    for text, spec in graph.constants:
+        below = _short(f"%{len(maker)} {spec}")
+        lines = [("name", _short(text if text != "..." else "constant")), ("dim", below)]
+        add(_Item("held", lines, text, sinks=True), [], 1)
+    for step in graph.steps:
+        add(_step_item(step), [x for x in step.inputs if type(x) is int], len(step.outputs))
+    for i, number in enumerate(graph.outputs):
+        add(_Item("output", [("name", f"output {i}")]), [number], 0)
+    for name, number in graph.updates:
+        add(_Item("output", [("name", _short(f"update {name}"))]), [number], 0)
+    return drawing
+
+
+def _step_item(step: Step) -> _Item:
+    label = {"read": f"read {step.label}", "written": f"assign {step.label}"}.get(
+        step.kind, step.label
+    )
+    lines = [("name", _short(label))]
+    given = step.inputs[: step.groups[0]] if step.kind == "op" else []
+    scalars = any(type(x) is not int for x in given)
+    settings = ["·" if type(x) is int else str(x) for x in given] if scalars else []
+    settings += [f"{key}={value}" for key, value in step.params.items()]
+    if settings:
+        lines.append(("dim", _short(", ".join(settings))))
+    if step.kind == "custom gradient":
+        steps = [counted(count_steps(inner), "step") for _, inner in step.graphs]
+        lines.append(("dim", f"custom gradient, {steps[0]}" if steps else "gradient left out"))
+    lines.append(("dim", _short(f"%{step.first} {', '.join(step.outputs)}")))
+    kind = {"read": "held", "written": "held", "custom gradient": "custom"}.get(step.kind, "op")
+    tip = f"%{step.first} {label}({', '.join(settings)})"
+    return _Item(kind, lines, tip, sinks=step.kind == "read")
+
+
+def _in_words(graph: View) -> _Drawing:
+    """Return a drawing in which all steps are one box that counts them."""
+    steps = count_steps(graph)
+    uses = Counter(step.label if step.kind == "op" else step.kind for step in graph.steps)
+    lines = [("name", f"{counted(steps, 'step')}: too many to draw")]
+    lines += [("dim", f"{n:,} of {_short(label)}") for label, n in uses.most_common(12)]
+    if len(uses) > 12:
+        lines.append(("dim", f"and {counted(len(uses) - 12, 'other kind')}"))
+    ends = [f"{name or 'input'} {spec}" for name, spec in graph.inputs[:6]]
+    if len(graph.inputs) > 6:
+        ends.append(f"and {len(graph.inputs) - 6:,} more")
+    here = len(ends)
+    items = [_Item("input", [("name", _short(text))]) for text in ends]
+    items.append(_Item("op", lines))
+    items.append(_Item("output", [("name", counted(len(graph.outputs), "output"))]))
+    return _Drawing(items, [*((i, here) for i in range(here)), (here, here + 1)])
+
+
+def _short(text: str) -> str:
+    return printable(text, _LONGEST)
+
+
+# -- elements --------------------------------------------------------------------------------------
+
+
+def _text(x: float, y: float, text: str, kind: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{markup(text)}</text>'
+
+
+def _drawn(drawing: _Drawing, placed: Placed, top: float) -> Iterator[str]:
+    for points in placed.edges:
+        yield _edge([(x + _MARGIN, y + top) for x, y in points])
+    for item, (x, y) in zip(drawing.items, placed.centres, strict=True):
+        box = item.box()
+        left, up = x + _MARGIN - box.width / 2, y + top - box.height / 2
+        rounded = box.height / 2 if item.kind in ("input", "output") else 5
+        tip = f"<title>{markup(item.tip, 400)}</title>" if item.tip else ""
+        yield (
+            f'<g class="{item.kind}">{tip}<rect x="{left:.1f}" y="{up:.1f}" '
+            f'width="{box.width:.1f}" height="{box.height:.1f}" rx="{min(rounded, 14):.0f}"/>'
+        )
+        for i, (kind, text) in enumerate(item.lines):
+            yield _text(x + _MARGIN, up + _PADDING / 2 + _LINE * i + 12, text, kind)
+        yield "</g>"
+
+
+def _edge(points: list[tuple[float, float]]) -> str:
+    (x, y), *rest = points
+    path = f"M{x:.1f} {y:.1f}"
+    for a, b in rest:
+        last = (a, b) == rest[-1]
+        end = b - 5 if last else b
+        half = (y + end) / 2
+        path += f"C{x:.1f} {half:.1f} {a:.1f} {half:.1f} {a:.1f} {end:.1f}"
+        x, y = a, end
+    return f'<path d="{path}"/><path class="head" d="M{x:.1f} {y + 5:.1f}l-3.5 -6h7z"/>'

@@ -1,0 +1,226 @@
+"""The functions of a file: their names, and what each trace takes and holds."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import DamagedFile
+from ..reading.contents import Contents
+from ..records.schema import take
+from .tree import ModuleRecord
+from .words import counted, printable, shown
+
+__all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of", "rules_of"]
+
+
+# How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
+_LONGEST, _MOST_COMPARED = 2_000, 2_000
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    """One trace: its name (``model.__call__#1``), arguments as text, samples, and its JSON."""
+
+    name: str
+    dataset: str
+    arguments: list[str]
+    results: str
+    nodes: int
+    samples: int
+    not_sampled: str
+    custom_gradients: list[str]
+    record: dict[str, Any]
+
+    def heading(self) -> str:
+        """Return the trace in a line: ``(x: float32[?, 3]): 7 nodes, 1 golden sample``."""
+        samples = counted(self.samples, "golden sample") if self.samples else "no golden samples"
+        reason = f" ({self.not_sampled})" if self.not_sampled and not self.samples else ""
+        given = printable(", ".join(self.arguments), _LONGEST)
+        return f"({given}): {counted(self.nodes, 'node')}, {samples}{reason}"
+
+
+@dataclass(frozen=True)
+class FunctionRecord:
+    """One function: the names it is found under, its parameters' JSON, and its traces.
+
+    ``place`` is where it is, by the path in the tree: the same for the same function of a file in
+    which modules have other names.
+    """
+
+    names: list[str]
+    place: str
+    seen_sizes: bool
+    parameters: list[Any]
+    traces: list[TraceRecord]
+
+
+def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> list[FunctionRecord]:
+    """Return the functions of a file in its order, each name given to one of them only."""
+    owners: dict[int, list[tuple[str, str]]] = {}
+    places: dict[int, str] = {}
+    for number, record in enumerate(contents.modules):
+        module, path = modules[number], modules[number].path
+        held = dict(take(record, "functions", dict, "module"))
+        config = take(record, "config", dict, "module") if module.known is not None else {}
+        for key, encoded in config.items():
+            if type(encoded) is dict and "function" in encoded:
+                held[key] = encoded["function"]
+        for key, function in held.items():
+            key = printable(key)
+            label = (f"{module.name}.{key}", f"{path or module.name}.{key}")
+            owners.setdefault(_number(function), []).append(label)
+            places.setdefault(_number(function), f"{path}.{key}")
+    for key, function in contents.signatures.items():
+        name = f"signatures.{printable(key)}"
+        owners.setdefault(_number(function), []).append((name, name))
+        places.setdefault(_number(function), name)
+    uses = Counter(short for labels in owners.values() for short, _ in labels)
+    taken: set[str] = set()
+    found = []
+    for number, record in enumerate(contents.functions):
+        own = printable(take(record, "name", str, "function"))
+        labels = [
+            short if uses[short] == 1 else long for short, long in owners.get(number, [(own, own)])
+        ]
+        names = [_free(label, number, taken) for label in labels]
+        place = _free(f"at {places[number]}" if number in places else f"at {own}", number, taken)
+        found.append(_function(contents, record, names, place))
+    return found
+
+
+def _number(number: Any) -> int:
+    if type(number) is not int:
+        raise DamagedFile(f"manifest: no function {str(number)[:40]}")
+    return number
+
+
+def _free(label: str, number: int, taken: set[str]) -> str:
+    """Return a name that no function has yet: what strangers wrote may repeat names and paths."""
+    name = f"{label}@{number}" if label in taken else label
+    taken.add(name)
+    return name
+
+
+def _function(contents: Contents, record: Any, names: list[str], place: str) -> FunctionRecord:
+    parameters = take(record, "parameters", list, "function")
+    positional = [
+        printable(take(item, "name", str, "parameter"))
+        for item in parameters
+        if not take(item, "kind", str, "parameter").startswith(("keyword", "var"))
+    ]
+    traces = [
+        _trace(contents, trace, f"{names[0]}#{i}", positional)
+        for i, trace in enumerate(take(record, "traces", list, "function"), 1)
+    ]
+    return FunctionRecord(names, place, record.get("sizes") == "seen", parameters, traces)
+
+
+def _trace(contents: Contents, trace: Any, name: str, positional: list[str]) -> TraceRecord:
+    dataset = take(trace, "dataset", str, "function")
+    function = contents.json(dataset)
+    nodes = take(take(function, "graph", dict, "function"), "nodes", list, "graph")
+    return TraceRecord(
+        name,
+        dataset,
+        _arguments(take(function, "arguments", dict, "function"), positional),
+        printable(shown(function.get("results"), "results")),
+        len(nodes),
+        len(take(trace, "golden", list, "function")) if "golden" in trace else 0,
+        printable(trace.get("not_sampled", "")),
+        _custom_gradients(nodes),
+        function,
+    )
+
+
+def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
+    """Return arguments as ``x: float32[?, 3]`` and ``training=False``."""
+    pair = take(encoded, "tuple", list, "arguments")
+    if len(pair) != 2:
+        raise DamagedFile("function: its arguments are no pair")
+    args = take(pair[0], "tuple", list, "arguments")
+    labels = [*names, *(f"{i}" for i in range(len(names), len(args)))]
+    given = [*zip(labels, args, strict=False), *take(pair[1], "dict", dict, "arguments").items()]
+    return [
+        f"{printable(name)}{': ' if type(item) is dict and 'spec' in item else '='}"
+        f"{printable(shown(item, 'arguments'))}"
+        for name, item in given
+    ]
+
+
+def _custom_gradients(nodes: list[Any]) -> list[str]:
+    labels = []
+    for node in nodes:
+        if type(node) is not dict or "custom_gradient" not in node:
+            continue
+        label = printable(take(node, "custom_gradient", str, "node"), 80)
+        backward = take(node, "backward", (dict, type(None)), "node")
+        if backward is None:
+            labels.append(f"{label} (its gradient was left out)")
+            continue
+        inner = take(backward, "nodes", list, "graph")
+        nested = _custom_gradients(inner)
+        inside = f", with {', '.join(nested)} inside" if nested else ""
+        labels.append(f"{label} (gradient of {counted(len(inner), 'node')}{inside})")
+    return labels
+
+
+def rules_of(contents: Contents) -> list[FunctionRecord]:
+    """Return the gradient rules of ops that a file holds, each as a function ``rules.NUMBER``."""
+    found = []
+    for number, item in enumerate(contents.rules):
+        where = f"rule {number}"
+        dataset = take(item, "dataset", str, where)
+        record = contents.json(dataset)
+        op = printable(take(record, "op", str, where), 80)
+        nodes = take(take(record, "graph", dict, where), "nodes", list, where)
+        inputs = [_rule_input(x, where) for x in take(record, "inputs", list, where)]
+        trace = TraceRecord(
+            f"rules.{number}",
+            dataset,
+            [f"gradient of {op}", *inputs],
+            "",
+            len(nodes),
+            0,
+            "",
+            _custom_gradients(nodes),
+            record,
+        )
+        found.append(FunctionRecord([trace.name], trace.name, False, [], [trace]))
+    return found
+
+
+def _rule_input(item: Any, where: str) -> str:
+    if type(item) is dict and "scalar" in item:
+        return printable(shown(item["scalar"], where))
+    return printable(shown({"spec": item}, where))
+
+
+def find(functions: list[FunctionRecord], name: str) -> list[TraceRecord]:
+    """Return the traces of a function by any of its names, or one of them by ``name#number``.
+
+    Raises
+    ------
+    LookupError
+        If there is none; the message lists what there is.
+    """
+    traces = {trace.name: [trace] for function in functions for trace in function.traces}
+    for function in functions:
+        for label in function.names:
+            traces[label] = function.traces
+            for i, trace in enumerate(function.traces, 1):
+                traces[f"{label}#{i}"] = [trace]
+    if name in traces:
+        return traces[name]
+    labels = [label for function in functions for label in function.names]
+    listed = ", ".join(labels[:30]) + (", ..." if len(labels) > 30 else "")
+    close = difflib.get_close_matches(name[:200], list(traces)[:_MOST_COMPARED], n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise LookupError(
+        f"no graph is called {printable(name)!r}{hint} The file has: {listed or 'no functions'}"
+        if hint
+        else f"no graph is called {printable(name)!r}; the file has: {listed or 'no functions'}"
+    )

@@ -1,0 +1,1 @@
+"""A file as one page of HTML."""

@@ -1,0 +1,298 @@
+"""The module tree of a file as rows: what is where, and under which path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.extend import describe
+from ..errors import DamagedFile
+from ..reading.contents import Contents
+from ..records.schema import check_dtype, check_shape, tagged, take, variable_label
+from .attributes import attribute_text, children, is_plain
+from .words import printable, shown
+
+__all__ = [
+    "MOST_ROWS",
+    "ModuleRecord",
+    "Row",
+    "Tree",
+    "VariableRecord",
+    "tree_of",
+]
+
+_TEXT = (str, type(None))
+#: How deep the tree is shown, containers counted, and how many rows of it.
+MOST_DEPTH, MOST_ROWS = 100, 20_000
+
+
+@dataclass
+class ModuleRecord:
+    """A module: its path (``""`` for the root), class, configuration and plain values, as text."""
+
+    path: str
+    name: str
+    known: str | None
+    class_name: str
+    frozen: bool
+    config: dict[str, str]
+    untraced: dict[str, str]
+    values: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The class, and what a reader makes of it."""
+        kind = self.known or f"{self.class_name}, restored as a plain module"
+        return kind + ", frozen" if self.frozen else kind
+
+
+@dataclass
+class VariableRecord:
+    """A variable: its path in the tree, or where it is kept if the tree does not hold it.
+
+    ``stream`` says how a stream of random numbers was seeded; it is empty for other variables.
+    """
+
+    path: str
+    dataset: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    trainable: bool
+    bytes: int
+    stream: str = ""
+
+    @property
+    def spec(self) -> str:
+        """Its dtype and shape."""
+        return describe(self.shape, self.dtype)
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        size = 1
+        for n in self.shape:
+            size *= n
+        return size
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the tree: a ``"module"``, ``"variable"``, ``"value"``, ``"link"`` or ``"note"``.
+
+    A link is a module that is shown above; ``text`` is its path there.
+    """
+
+    depth: int
+    path: str
+    name: str
+    what: str
+    text: str
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Rows in order, with the records that they are of, by number.
+
+    Attributes
+    ----------
+    leaves
+        By path, plain values and second places of variables and modules, as JSON.
+    history
+        The training history, by metric.
+    whole
+        Whether all of the tree is in the rows and leaves.
+    """
+
+    rows: list[Row]
+    modules: dict[int, ModuleRecord]
+    variables: list[VariableRecord]
+    leaves: dict[str, Any]
+    history: dict[str, list[float]]
+    whole: bool
+
+
+def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
+    """Return the tree of a file, of a large one the first rows."""
+    variables = [_variable(contents, record, i) for i, record in enumerate(contents.variables)]
+    walk = _Walk(contents, variables)
+    rows: list[Row] = []
+    for row in walk.module(0, 0, 0, "", ""):
+        if len(rows) == most_rows:
+            rows.append(Row(1, "", "...", "note", "the tree goes on"))
+            walk.whole = False
+            break
+        rows.append(row)
+    for number in range(len(contents.modules)):  # those that no attribute leads to
+        walk.modules.setdefault(number, walk.record(number, f"module {number}"))
+    _tell_apart(variables)
+    _tell_apart(walk.modules[number] for number in sorted(walk.modules))
+    history = _history(contents)
+    return Tree(rows, walk.modules, variables, walk.leaves, history, walk.whole)
+
+
+def _tell_apart(records: Iterable[ModuleRecord | VariableRecord]) -> None:
+    """Give each its own path: what strangers wrote may be cut off, or name two things alike."""
+    taken: set[str] = set()
+    for number, record in enumerate(records):
+        if record.path in taken:
+            record.path = f"{record.path}@{number}"
+        taken.add(record.path)
+
+
+def _variable(contents: Contents, record: Any, number: int) -> VariableRecord:
+    where = f"variable {number}"
+    shape = check_shape(take(record, "shape", list, where), where, known=True)
+    dataset = take(record, "dataset", str, where)
+    return VariableRecord(
+        printable(variable_label(dataset)),
+        dataset,
+        printable(take(record, "name", str, where)),
+        shape or (),
+        check_dtype(take(record, "dtype", str, where), where).name,
+        take(record, "trainable", bool, where),
+        contents.file.sizes.get(dataset, 0),
+        printable(record["stream"]) if "stream" in record else "",
+    )
+
+
+class _Walk:
+    """Goes through the tree once, and remembers what it has met."""
+
+    def __init__(self, contents: Contents, variables: list[VariableRecord]) -> None:
+        self._contents = contents
+        self._variables = variables
+        self._named: set[int] = set()
+        self.modules: dict[int, ModuleRecord] = {}
+        self.leaves: dict[str, Any] = {}
+        self.whole = True
+
+    def record(self, number: int, path: str) -> ModuleRecord:
+        record = self._contents.modules[number]
+        if type(record) is not dict:
+            raise DamagedFile(f"module {number}: not a record: {str(record)[:40]}")
+        untraced = take(record, "untraced", dict, "module") if "untraced" in record else {}
+        known = take(record, "class", _TEXT, "module")
+        config = take(record, "config", dict, "module") if known is not None else {}
+        return ModuleRecord(
+            path,
+            printable(take(record, "name", str, "module")),
+            None if known is None else printable(known),
+            printable(take(record, "class_name", str, "module")),
+            "frozen" in record,
+            {printable(key): _config_text(value) for key, value in config.items()},
+            {printable(key): printable(reason, 300) for key, reason in untraced.items()},
+        )
+
+    def module(self, number: int, depth: int, level: int, path: str, name: str) -> Iterator[Row]:
+        """Give the rows of a module; ``level`` counts the containers around it too."""
+        if number in self.modules:
+            self._keep(path, {"module": self.modules[number].path})
+            yield Row(depth, path, name, "link", self.modules[number].path, number)
+            return
+        found = self.modules[number] = self.record(number, path)
+        yield Row(depth, path, name, "module", "", number)
+        record = self._contents.modules[number]
+        extra = take(record, "extra", dict, "module") if "extra" in record else {}
+        kept = [
+            (key, encoded)
+            for key, encoded in take(record, "attributes", dict, "module").items()
+            # a known class has these from its configuration
+            if not (found.known and (key in extra or _is_from_config(key, encoded, found.config)))
+        ]
+        for key, encoded in [*kept, *extra.items()]:
+            key = printable(key)
+            inside = f"{path}/{key}" if path else key
+            yield from self._attribute(found, encoded, depth + 1, level + 1, inside, key)
+        for key, reason in found.untraced.items():
+            yield Row(depth + 1, path, key, "note", f"not in the file ({reason})")
+
+    def _attribute(
+        self, owner: ModuleRecord, encoded: Any, depth: int, level: int, path: str, name: str
+    ) -> Iterator[Row]:
+        if encoded is None:
+            return
+        if level > MOST_DEPTH:
+            self.whole = False
+            yield Row(depth, path, name, "note", "what is nested deeper is not shown")
+            return
+        tag, content = tagged(encoded, "module")
+        if tag == "variable":
+            yield Row(depth, path, name, "variable", "", self._variable(content, path))
+        elif tag == "module":
+            if type(content) is not int or not 0 <= content < len(self._contents.modules):
+                raise DamagedFile(f"module: no module {str(content)[:40]}")
+            yield from self.module(content, depth, level, path, name)
+        elif not is_plain(encoded):
+            for key, item in children(encoded) or []:
+                key = printable(key)
+                inside, label = f"{path}/{key}", f"{name}/{key}"
+                yield from self._attribute(owner, item, depth, level + 1, inside, label)
+        else:
+            text = printable(attribute_text(encoded))
+            owner.values[name] = text
+            self._keep(path, encoded)
+            yield Row(depth, path, name, "value", text)
+
+    def _keep(self, path: str, encoded: Any) -> None:
+        self.leaves[f"{path}@{len(self.leaves)}" if path in self.leaves else path] = encoded
+
+    def _variable(self, number: Any, path: str) -> int:
+        if type(number) is not int or not 0 <= number < len(self._variables):
+            raise DamagedFile(f"module: no variable {str(number)[:40]}")
+        variable = self._variables[number]
+        if number in self._named or variable.path.startswith("captured/"):
+            self._keep(path, {"variable": variable.path})
+        else:
+            variable.path = path
+        self._named.add(number)
+        return number
+
+
+def _is_from_config(key: str, encoded: Any, config: dict[str, str]) -> bool:
+    """Return whether a known class has an attribute from its configuration anyway."""
+    if type(encoded) is dict and {"module", "variable", "list", "dict"} & set(encoded):
+        return False
+    return key in config or key[:1] == "_" or encoded in (None, {"value": None})
+
+
+def _config_text(encoded: Any) -> str:
+    """Return one argument of a known class."""
+    tag, content = tagged(encoded, "module: configuration")
+    if tag == "value":
+        return printable(shown(content, "module: configuration"))
+    return printable(content if tag == "op" else f"a {tag} of the file")
+
+
+def _history(contents: Contents) -> dict[str, list[float]]:
+    """Return the training history, if a module has an attribute ``history`` that looks like one.
+
+    That is a dictionary of lists of numbers, such as ``fit(...).history``.
+    """
+    for record in contents.modules:
+        encoded = take(record, "attributes", dict, "module").get("history")
+        if type(encoded) is not dict or type(encoded.get("dict")) is not dict:
+            continue
+        found = {printable(k, 60): _numbers(item) for k, item in encoded["dict"].items()}
+        if found and all(found.values()):
+            return found
+    return {}
+
+
+def _numbers(encoded: Any) -> list[float]:
+    """Return the numbers of an encoded list; none if it holds anything else."""
+    items = encoded.get("list") if type(encoded) is dict else None
+    numbers = []
+    for item in items if type(items) is list else []:
+        value: Any = item.get("value") if type(item) is dict else None
+        if type(value) is dict and set(value) == {"float"}:
+            try:
+                value = float(value["float"])
+            except (TypeError, ValueError):
+                return []
+        if type(value) not in (int, float):
+            return []
+        numbers.append(float(value))
+    return numbers

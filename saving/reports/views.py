@@ -1,0 +1,210 @@
+"""Graphs of a file as they are shown: checked so far as that needs, and neither built nor run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import DamagedFile
+from ..records.schema import decode, take
+from ..records.specs import read_spec
+from .words import printable, shown
+
+__all__ = ["Names", "Step", "View", "count_steps", "view"]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a graph refers to outside itself.
+
+    Attributes
+    ----------
+    variables
+        By number: the variable's path in the tree, and its shape and dtype.
+    constant
+        Gives what to show of a constant: by the path of its dataset.
+    """
+
+    variables: list[tuple[str, str]]
+    constant: Callable[[str], str]
+
+    def variable(self, number: Any, where: str) -> tuple[str, str]:
+        """Return the path, and the shape and dtype, of a variable."""
+        if type(number) is not int or not 0 <= number < len(self.variables):
+            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
+        return self.variables[number]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of a graph.
+
+    Attributes
+    ----------
+    kind
+        ``"op"``, ``"custom gradient"``, ``"read"`` or ``"written"``.
+    label
+        The op's name, the gradient's, or the variable's path.
+    inputs, groups
+        Numbers of values, and scalars as text; how many of them belong to each part: for a custom
+        gradient its results, its arguments and its saved values, else all of them.
+    params
+        Settings as text, by name.
+    first, outputs
+        The number of the first output, and the shape and dtype of each.
+    graphs
+        Graphs inside, each with what it is: a parameter's name, or ``"backward"``.
+    note
+        What else there is to say.
+    """
+
+    kind: str
+    label: str
+    inputs: list[int | str]
+    groups: tuple[int, ...]
+    params: dict[str, str]
+    first: int
+    outputs: list[str]
+    graphs: list[tuple[str, View]] = field(default_factory=list)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """A graph: its inputs (name, shape and dtype), constants (text, ...), steps and outputs."""
+
+    inputs: list[tuple[str, str]]
+    constants: list[tuple[str, str]]
+    steps: list[Step]
+    outputs: list[int]
+    output_specs: list[str]
+    updates: list[tuple[str, int]]
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON is made of it."""
+        start = len(self.inputs)
+        return {
+            "inputs": [
+                {"value": i, "name": name, "spec": spec}
+                for i, (name, spec) in enumerate(self.inputs)
+            ],
+            "constants": [
+                {"value": start + i, "content": text, "spec": spec}
+                for i, (text, spec) in enumerate(self.constants)
+            ],
+            "steps": [_step_record(step) for step in self.steps],
+            "outputs": self.outputs,
+            "updates": [{"variable": name, "value": number} for name, number in self.updates],
+        }
+
+
+def _step_record(step: Step) -> dict[str, Any]:
+    return {
+        "kind": step.kind,
+        "label": step.label,
+        "inputs": [x if type(x) is int else {"scalar": x} for x in step.inputs],
+        "params": step.params,
+        "outputs": [{"value": step.first + i, "spec": spec} for i, spec in enumerate(step.outputs)],
+        "graphs": [{"name": name, "graph": inner.record()} for name, inner in step.graphs],
+        **({"note": step.note} if step.note else {}),
+    }
+
+
+def count_steps(graph: View) -> int:
+    """Return the number of nodes, those of graphs inside included."""
+    return sum(1 + sum(count_steps(inner) for _, inner in step.graphs) for step in graph.steps)
+
+
+def view(record: Any, names: Names, where: str) -> View:
+    """Return a graph of a file, by its JSON."""
+    inputs = []
+    for item in take(record, "inputs", list, where):
+        spec = read_spec(item, where)
+        inputs.append((printable(spec.name or "", 60), str(spec)))
+    constants = [
+        (names.constant(take(item, "dataset", str, where)), _spec({**item, "name": None}, where))
+        for item in take(record, "constants", list, where)
+    ]
+    values = [spec for _, spec in (*inputs, *constants)]
+    steps = []
+    for i, item in enumerate(take(record, "nodes", list, where)):
+        steps.append(_step(item, values, names, f"{where}: node {i}"))
+        values += steps[-1].outputs
+    outputs = [_number(x, len(values), where) for x in take(record, "outputs", list, where)]
+    updates = []
+    for pair in take(record, "updates", list, where):
+        if type(pair) is not list or len(pair) != 2:
+            raise DamagedFile(f"{where}: not an update: {str(pair)[:80]}")
+        updates.append((names.variable(pair[0], where)[0], _number(pair[1], len(values), where)))
+    return View(inputs, constants, steps, outputs, [values[x] for x in outputs], updates)
+
+
+def _spec(record: Any, where: str) -> str:
+    return str(read_spec(record, where))
+
+
+def _number(number: Any, count: int, where: str) -> int:
+    if type(number) is not int or not 0 <= number < count:
+        raise DamagedFile(f"{where}: value {str(number)[:40]} is used before it is made")
+    return number
+
+
+def _input(item: Any, count: int, where: str) -> int | str:
+    if type(item) is dict:
+        return printable(decode(item.get("scalar")))
+    return _number(item, count, where)
+
+
+def _step(item: Any, values: list[str], names: Names, where: str) -> Step:
+    inputs = [_input(x, len(values), where) for x in take(item, "inputs", list, where)]
+    first = len(values)
+    kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
+    if len(kinds) != 1:
+        raise DamagedFile(f"{where} is of no single kind: {kinds}")
+    (kind,) = kinds
+    if kind == "op":
+        return _op(item, inputs, first, names, where)
+    if kind == "custom_gradient":
+        return _custom(item, inputs, values, names, where)
+    label, spec = names.variable(item[kind], where)
+    return Step(kind, label, inputs, (len(inputs),), {}, first, [spec])
+
+
+def _op(item: Any, inputs: list[int | str], first: int, names: Names, where: str) -> Step:
+    count = take(item, "witnesses", int, where) if "witnesses" in item else 0
+    if not 0 <= count <= len(inputs):
+        raise DamagedFile(f"{where}: 'witnesses' does not fit the inputs")
+    kept = len(inputs) - count
+    witnesses = [f"%{x}" for x in inputs[kept:]]
+    params: dict[str, str] = {}
+    graphs = []
+    for key, value in take(item, "params", dict, where).items():
+        name = printable(key, 60)
+        if type(value) is dict and set(value) == {"graph"}:
+            graphs.append((name, view(value["graph"], names, f"{where}: {name}")))
+        else:
+            params[name] = printable(shown(value, where, witnesses))
+    outputs = [_spec(x, where) for x in take(item, "outputs", list, where)]
+    label = printable(take(item, "op", str, where), 80)
+    note = ""
+    if "rule" in item:
+        number = take(item, "rule", (int, type(None)), where)
+        note = "its gradient rule was left out" if number is None else f"gradient: rules.{number}"
+    return Step("op", label, inputs, (kept, count), params, first, outputs, graphs, note)
+
+
+def _custom(
+    item: Any, inputs: list[int | str], values: list[str], names: Names, where: str
+) -> Step:
+    label = printable(take(item, "custom_gradient", str, where), 80)
+    results, arguments = take(item, "results", int, where), take(item, "arguments", int, where)
+    saved = len(inputs) - results - arguments
+    if results < 0 or arguments < 0 or saved < 0:
+        raise DamagedFile(f"{where}: custom gradient {label!r}: the counts do not fit")
+    outputs = [values[x] if type(x) is int else str(x) for x in inputs[:results]]
+    record = take(item, "backward", (dict, type(None)), where)
+    graphs = [] if record is None else [("backward", view(record, names, f"{where}: {label}"))]
+    note = "" if graphs else "saved without its gradient"
+    groups = (results, arguments, saved)
+    return Step("custom gradient", label, inputs, groups, {}, len(values), outputs, graphs, note)
