@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..records.schema import tagged
-from .words import printable, shown
+from .words import shown
 
 __all__ = ["attribute_text", "children", "is_plain", "with_arrays"]
 

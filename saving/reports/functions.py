@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
 from ..records.schema import take
 from .tree import ModuleRecord
-from .words import counted, printable, shown
+from .words import counted, shown
 
 __all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of", "rules_of"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.extend import describe
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
 from ..records.schema import at, check_dtype, check_shape, tagged, take, variable_label
 from .attributes import attribute_text, children, is_plain
-from .words import printable, shown
+from .words import shown
 
 __all__ = [
     "MOST_ROWS",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..records.schema import at, decode, take
 from ..records.specs import read_spec
-from .words import printable, shown
+from .words import shown
 
 __all__ = ["Names", "Step", "View", "count_steps", "view"]
 

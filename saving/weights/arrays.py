@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Arrays", "Entry", "of_arrays", "shown"]
+__all__ = ["Arrays", "Entry", "of_arrays"]
 
 
 class Entry(NamedTuple):
@@ -94,9 +94,3 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
             )
         entries[str(name)] = Entry(array.shape, array.dtype, array.copy)
     return Arrays("the given arrays", entries)
-
-
-def shown(name: str) -> str:
-    """Return a name from a stranger as it may be printed."""
-    text = name if name.isprintable() else ascii(name)[1:-1]
-    return text if len(text) <= 160 else f"{text[:157]}..."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.extend import Module, Variable, frozen_variables, snake_case
-from .arrays import shown
+from ..errors import printable
 
 __all__ = ["LAYOUTS", "Names", "Renamed", "Slot", "is_unbuilt", "layout_of", "rename"]
 
@@ -332,7 +332,7 @@ def _by_patterns(names: Sequence[str], pairs: Any) -> dict[str, Renamed]:
 def _refuse_unused(unused: Sequence[Any], names: Sequence[str]) -> None:
     if unused:
         listed = ", ".join(map(repr, unused))
-        there = ", ".join(map(shown, sorted(names)[:8])) + (", ..." if len(names) > 8 else "")
+        there = ", ".join(map(printable, sorted(names)[:8])) + (", ..." if len(names) > 8 else "")
         raise ValueError(
             f"load_weights: the mapping's {listed} match no name; the file has {there}"
         )

@@ -19,9 +19,9 @@ import numpy as np
 from ..container.profile import MAX_OBJECTS, MAX_RANK
 from ..container.replace import replacing, write_at
 from ..container.source import Source
-from ..errors import DamagedFile, SaveError, UnsafeFile
+from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 from ..records.schema import take
-from .arrays import Arrays, Entry, shown
+from .arrays import Arrays, Entry
 
 __all__ = ["KINDS", "open_tensors", "pieces_of", "write_tensors"]
 
@@ -99,10 +99,10 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
     extents: list[tuple[int, int]] = []
     total = 0
     for name, record in header.items():
-        kind, shape, begin, end = _checked(record, f"{path}: {shown(name)!r}")
+        kind, shape, begin, end = _checked(record, f"{path}: {printable(name)!r}")
         extents.append((begin, end))
         total += prod(shape) * np.dtype(kind.dtype).itemsize
-        read = partial(_read, file, 8 + start + begin, kind, shape, f"{path}: {shown(name)!r}")
+        read = partial(_read, file, 8 + start + begin, kind, shape, f"{path}: {printable(name)!r}")
         entries[name] = Entry(shape, np.dtype(kind.dtype), read, kind.name)
     if total > max_bytes:
         raise UnsafeFile(
