@@ -1,5 +1,7 @@
 """Saving modules to HDF5 files, and loading them from anyone's. The format: docs/format.md."""
 
+from typing import TYPE_CHECKING
+
 from ..public import publish
 from .errors import (
     DamagedFile,
@@ -15,6 +17,16 @@ from .errors import (
 )
 from .reading.build import load
 from .writing.save import save
+
+if TYPE_CHECKING:
+    from .reports.diff import diff
+    from .reports.difference import Difference
+    from .reports.inspection import Inspection, inspect, inspect_text
+    from .reports.results import Report
+    from .reports.verify import verify
+    from .weights.load import load_weights, read_weights
+    from .weights.report import WeightsMismatch, WeightsReport
+    from .weights.save import save_weights
 
 __all__ = [
     "DamagedFile",
