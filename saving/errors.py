@@ -66,7 +66,7 @@ class FileMissing(LoadError, FileNotFoundError):
 
 
 class NotAGradtapeFile(LoadError):
-    """The file is no HDF5 file, or none that gradtape wrote."""
+    """The file is not an HDF5 file, or gradtape did not write it."""
 
 
 class NewerFormat(LoadError):

@@ -33,6 +33,9 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupy
         plugins.ops.elementwise.special: (by name)
     """,
+    "Windows lacks what it needs": """
+        testing.fuzz.files.command: testing.fuzz.files.workers
+    """,
     "it is for help alone": """
         core.ops.primitive: core.ops.docstrings
     """,

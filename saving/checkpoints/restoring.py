@@ -165,8 +165,8 @@ class Plan:
         unbuilt = self._tracked.unbuilt()
         hint = " {} has no weights yet: call the model with a batch first." if unbuilt else ""
         raise LoadError(
-            f"{self._stored.path}: nothing was restored, for this is not what the checkpoint "
-            f"follows. {'; '.join(problems)}.{hint.format(*unbuilt)} "
+            f"{self._stored.path}: nothing was restored: the file does not match the checkpoint's "
+            f"objects. {'; '.join(problems)}.{hint.format(*unbuilt)} "
             "strict=False restores what fits"
         )
 

@@ -170,7 +170,7 @@ class Hdf5File:
             held = h5a.open(self._file.id, name.encode())
             fixed = held.get_type().get_class() == h5t.STRING and held.dtype.kind == "S"
             if held.shape != () or not fixed or held.get_storage_size() > 4096:
-                raise UnsafeFile(f"attribute {name!r} is no short fixed-length text")
+                raise UnsafeFile(f"attribute {name!r} is not a short string of fixed length")
             value = np.empty((), held.dtype)
             held.read(value)
             return bytes(value[()]).decode("utf-8")

@@ -189,9 +189,9 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
     if replaced:
         (op, who), *_ = replaced.items()
         warn_user(
-            f"gradient rules were replaced in this process, for ops that the file's functions use "
-            f"with the rules of their owners ({', '.join(sorted(replaced)[:5])}; that of {op!r} by "
-            f"{who}): the functions have the gradients of this process",
+            "load: this process replaced gradient rules that the file's functions use (of "
+            f"{', '.join(sorted(replaced)[:5])}; that of {op!r} by {who}): their gradients differ "
+            "from those where the file was saved",
             UserWarning,
         )
 
@@ -224,7 +224,7 @@ def _variable(record: Any, array: Any, where: str) -> Variable:
         return Variable.holding(array, trainable=trainable, name=name)
     stream = take(record, "stream", (str, dict), where)
     if array.shape != (2,) or array.dtype != np.int64 or trainable:
-        raise DamagedFile(f"{where} is no stream of random numbers")
+        raise DamagedFile(f"{where} is not a random stream")
     if stream == "shared":
         return Stream.of_process()
     drawn = take(stream, "drawn", (int, type(None)), where)
@@ -313,5 +313,5 @@ def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> li
 
 def _identifier(name: str, where: str) -> str:
     if not IDENTIFIER.match(name):
-        raise UnsafeFile(f"{where}: {name[:80]!r} is no name")
+        raise UnsafeFile(f"{where}: {name[:80]!r} is not an identifier")
     return name

@@ -112,7 +112,7 @@ class GraphReader:
         results = self._tree(record.get("results"), where, len(graph.outputs))
         if not (type(arguments) is tuple and [type(x) for x in arguments] == [tuple, dict]):
             raise DamagedFile(
-                f"{where}: 'arguments' is no pair of positional and keyword arguments"
+                f"{where}: 'arguments' is not a pair of positional and keyword arguments"
             )
         concrete = ConcreteFunction(name, graph, arguments, results)
         inputs = take(record["graph"], "inputs", list, where)
@@ -184,7 +184,7 @@ class GraphReader:
             raise DamagedFile(f"{where}: an input is neither a value nor a number")
         kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
         if len(kinds) != 1:
-            raise DamagedFile(f"{where} is of no single kind: {kinds}")
+            raise DamagedFile(f"{where} has no single kind: {kinds}")
         if kinds == ["op"]:
             return self._op_node(graph, item, inputs, where)
         if kinds == ["custom_gradient"]:

@@ -70,7 +70,7 @@ class StateReader:
             check_name(name, type(module), where)
             value = self._decode(encoded, where)
             if not isinstance(vars(module).get(name), _DATA) or tracks(value):
-                raise DamagedFile(f"{where}: {name!r} is nothing that a file may set")
+                raise DamagedFile(f"{where}: {name!r} is not an attribute that a file may set")
             self._set(module, name, value, where)
 
     def _set(self, module: Module, name: str, value: Any, where: str) -> None:
@@ -211,5 +211,5 @@ def restore_config(
     except Exception as error:  # the class is a plugin's, what it is given a stranger's
         raise DamagedFile(f"{where}: {cls.__name__} refuses its configuration: {error}") from None
     if not isinstance(module, Module):
-        raise DamagedFile(f"{where}: {cls.__name__} is no module class")
+        raise DamagedFile(f"{where}: {cls.__name__} is not a module class")
     return module

@@ -175,7 +175,7 @@ def parse(text: str, most: int = MAX_TOKENS) -> Any:
 
 
 def _is_shallow(text: str) -> bool:
-    """Return whether JSON is nested no deeper than it may be; what is no JSON may give either.
+    """Return whether JSON is not nested too deeply; of other text the answer means nothing.
 
     Removing the innermost brackets again and again takes a few passes over little text. Walking
     through the tokens would take as long as parsing them.

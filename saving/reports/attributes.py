@@ -15,7 +15,7 @@ _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
 def children(encoded: Any) -> list[tuple[str, Any]] | None:
-    """Return what a container holds, by index or key; None for what is no container."""
+    """Return what a container holds, by index or key; None if it is not one."""
     if encoded is None:
         return None
     tag, content = tagged(encoded, "module")

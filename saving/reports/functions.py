@@ -140,7 +140,7 @@ def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
     """Return arguments as ``x: float32[?, 3]`` and ``training=False``."""
     pair = take(encoded, "tuple", list, "arguments")
     if len(pair) != 2:
-        raise DamagedFile("function: its arguments are no pair")
+        raise DamagedFile("function: its arguments are not a pair")
     args = take(pair[0], "tuple", list, "arguments")
     labels = [*names, *(f"{i}" for i in range(len(names), len(args)))]
     given = [*zip(labels, args, strict=False), *take(pair[1], "dict", dict, "arguments").items()]

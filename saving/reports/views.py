@@ -159,7 +159,7 @@ def _step(item: Any, values: list[str], names: Names, where: str) -> Step:
     first = len(values)
     kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
     if len(kinds) != 1:
-        raise DamagedFile(f"{where} is of no single kind: {kinds}")
+        raise DamagedFile(f"{where} has no single kind: {kinds}")
     (kind,) = kinds
     if kind == "op":
         return _op(item, inputs, first, names, where)

@@ -34,7 +34,7 @@ class Arrays:
     aliases
         Further names of arrays, with the name in ``entries`` of each.
     left_out
-        What is in the file and is no weight of a model, with the reason.
+        What is in the file but not a weight of a model, with the reason.
     layout
         Whose names and axes these are; ``""`` if names must tell.
     close
@@ -90,7 +90,7 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
         array = np.asarray(value)
         if array.dtype.kind not in "biufc":
             raise TypeError(
-                f"load_weights: {name!r} is no array of numbers, it has dtype {array.dtype}"
+                f"load_weights: {name!r} is not an array of numbers: its dtype is {array.dtype}"
             )
         entries[str(name)] = Entry(array.shape, array.dtype, array.copy)
     return Arrays("the given arrays", entries)

@@ -38,7 +38,7 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
     Raises
     ------
     LoadError
-        If there is no such file, or it is damaged, unsafe or of no kind that is read.
+        If there is no such file, or it is damaged, unsafe or of an unknown kind.
     """
     file = Source(path)
     try:
@@ -58,7 +58,7 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
         raise
     file.close()
     raise NotAGradtapeFile(
-        f"{file.path}: no file of weights of a kind that is read, which are: files of gradtape, "
+        f"{file.path}: not a weights file of a known kind. Known are files of gradtape, "
         "safetensors, and files of Keras (.weights.h5, .keras, .h5)"
     )
 
@@ -172,5 +172,5 @@ def _leaves(attributes: Mapping[str, Any], where: str) -> Iterator[tuple[str, st
             queue += [(f"{path}/{key}", item) for key, item in content.items()]
         elif tag == "items" and type(content) is list:
             if any(type(pair) is not list or len(pair) != 2 for pair in content):
-                raise DamagedFile(f"{where}: {path[:80]!r} is no dictionary")
+                raise DamagedFile(f"{where}: {path[:80]!r} is not a dictionary")
             queue += [(f"{path}/{decode(key)}", item) for key, item in content]

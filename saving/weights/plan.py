@@ -107,7 +107,8 @@ class Plan:
         if axes is not None and sorted(axes) != list(range(rank)):
             if axes is not slot.axes:
                 raise ValueError(
-                    f"load_weights: {axes} is no order of the {rank} axes of {printable(name)!r}"
+                    f"load_weights: {axes} is not an order of the {rank} axes of "
+                    f"{printable(name)!r}"
                 )
             axes = None  # the shapes will not fit, and the message says so
         self._chosen[slot] = name, axes

@@ -32,7 +32,7 @@ class WeightsReport:
     wrong_shape, wrong_dtype
         By path: what the model has, and what the file has.
     left_out
-        What the mapping left out, and what is no weight, by name in the file: the reason.
+        What the mapping left out, and what is not a weight, by name in the file: the reason.
 
     Examples
     --------

@@ -92,7 +92,7 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
     header = _parsed(text, path)
     metadata = header.pop("__metadata__", {})
     if type(metadata) is not dict or any(type(x) is not str for x in metadata.values()):
-        raise DamagedFile(f"{path}: its metadata is no mapping of texts")
+        raise DamagedFile(f"{path}: its metadata is not a mapping of strings")
     if len(header) > MAX_OBJECTS:
         raise UnsafeFile(f"{path}: more than {MAX_OBJECTS:,} arrays")
     entries: dict[str, Entry] = {}
@@ -133,7 +133,7 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path}: its header cannot be read ({str(error)[:200]})") from None
     if type(header) is not dict:
-        raise DamagedFile(f"{path}: its header is no JSON object")
+        raise DamagedFile(f"{path}: its header is not a JSON object")
     return header
 
 

@@ -165,7 +165,8 @@ class Everything:
         known = self._class_of(module, where)
         if not IDENTIFIER.match(module.name):
             raise SaveError(
-                f"{where}: a module's name in a file is made of ASCII letters, digits, '_'"
+                f"{where}: a module's name in a file has only ASCII letters, digits and '_'; "
+                "rename it"
             )
         record: dict[str, Any] = {
             "name": module.name,
@@ -222,8 +223,9 @@ class Everything:
             name = function.name
             if name != "__call__" and (not is_attribute(name) or shadows(LoadedModule, name)):
                 raise SaveError(
-                    f"{where}: a function cannot be called {name!r} in a file, since "
-                    "every module has that, or it is not made of ASCII letters, digits and '_'"
+                    f"{where}: a function cannot be called {name!r} in a file: every module has an "
+                    "attribute of that name, or it has characters other than ASCII letters, digits "
+                    "and '_'"
                 )
             record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
@@ -232,7 +234,7 @@ class Everything:
     def _absorbed(
         self, records: list[dict[str, Any]], reads: set[tuple[int, str]], signed: bool
     ) -> None:
-        """Say in the records which attributes graphs have read; refuse what nobody could call."""
+        """Record which attributes graphs have read; refuse modules that could not be called."""
         unknown = [i for i, record in enumerate(records) if record["class"] is None]
         callers = [i for i in unknown if records[i]["functions"] or (signed and i == 0)]
         within = reached(records, callers)
@@ -249,7 +251,7 @@ class Everything:
                 ]
 
     def _check_callable(self, module: Module) -> None:
-        """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        """Refuse a module that can be called here, but has no trace and could not when loaded."""
         if module is not self._modules[0]:
             held = module.variables
             if held and not any(variable.trainable for variable in held):
@@ -257,9 +259,9 @@ class Everything:
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
-                f"{self._where(module)} was never called, and what is not called is not traced: it "
-                "could not be called when it is loaded. Call it once on data like those that it "
-                "is for, then save it; or keep its tree and variables alone: "
+                f"{self._where(module)} was never called. A module that was never called has no "
+                "trace, and could not be called after loading. Call it once on typical inputs and "
+                "save it then; or save its variables and structure only: "
                 "gradtape.save(..., functions=False)"
             )
 
@@ -284,9 +286,9 @@ class Everything:
         if not name:
             return known
         warn_user(
-            f"{where}: its gradients use a rule that was replaced in this process (of op {name!r}, "
-            "or of one that its rule uses); so that they are the same elsewhere, it is saved as "
-            "its traces, and comes back as a module without the methods of its class",
+            f"{where}: its gradients use a rule that was replaced in this process (the rule of op "
+            f"{name!r}, or of an op in that rule). To keep these gradients, the module is saved as "
+            "traces: it loads as a module without the methods of its class",
             UserWarning,
         )
         self._classless.add(id(module))
@@ -464,7 +466,7 @@ def _stream_record(variable: Variable) -> dict[str, Any]:
 
 
 def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
-    """Return the parameters of a trace of which nobody knows how they were called."""
+    """Return parameters for a trace whose own names are not known."""
     args, kwargs = concrete.arguments
     positional, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(

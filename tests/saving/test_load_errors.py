@@ -263,7 +263,7 @@ def test_a_class_that_refuses_its_configuration_or_attributes_is_damage(tmp_path
         with pytest.raises(DamagedFile, match="Picky refuses its configuration: picky"):
             gt.load(tmp_path / "a.h5")
         Picky.__new__ = lambda cls: object()  # type: ignore[assignment]
-        with pytest.raises(DamagedFile, match="Picky is no module class"):
+        with pytest.raises(DamagedFile, match="Picky is not a module class"):
             gt.load(tmp_path / "a.h5")
     finally:
         gt.unregister_plugin("acme")

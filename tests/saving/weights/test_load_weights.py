@@ -402,12 +402,12 @@ def test_a_part_of_a_file_becomes_the_model_itself_and_others_are_left_out(tmp_p
         ({"hid": "scale"}, ValueError, "'hid' match no name"),
         ([("^none$", "scale"), ("scale", "scale")], ValueError, r"'\^none\$' match no name"),
         ({"scale": 3}, TypeError, "the mapping gives 3 for 'scale'"),
-        ([("scale", "a", "b")], TypeError, "no pair of a regular expression and a replacement"),
-        ("scale", TypeError, "no mapping"),
+        ([("scale", "a", "b")], TypeError, "not a pair of a regular expression and a replacement"),
+        ("scale", TypeError, "mapping is a dictionary, a function or"),
         (
             {"scale": ("scale", (1, 0))},
             ValueError,
-            r"\(1, 0\) is no order of the 1 axes of 'scale'",
+            r"\(1, 0\) is not an order of the 1 axes of 'scale'",
         ),
         (
             {"hidden/bias": "norm/beta"},
