@@ -46,12 +46,12 @@ class LoadError(GradtapeError):
 
 
 def printable(text: Any, most: int = 200) -> str:
-    """Return what a stranger wrote in one line, which steers no terminal and no page.
+    """Return an untrusted text as one line without control characters.
 
     Parameters
     ----------
     text
-        A text, or anything that has one.
+        A text, or an object whose text is meant.
     most
         The most characters of it; what is longer ends in ``...``.
     """

@@ -1,4 +1,4 @@
-"""What a call gives, held against what a trace was made for: dtypes, shapes, Python values."""
+"""Check the arguments of a call against a trace: dtypes, shapes, Python values."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ OUTPUT = "_gradtape_output"
 
 @contextmanager
 def keeping_calls(modules: Iterable[Module]) -> Iterator[None]:
-    """Let modules forget the calls of a block: for whoever runs them on inputs of his own.
+    """Forget the calls that modules record in a block, such as those on made-up inputs.
 
     Parameters
     ----------

@@ -33,6 +33,6 @@ def pieces(size: int) -> list[tuple[int, int]]:
 
 
 def digest_of_bytes(path: str, kind: str, shape: Sequence[int], data: Any) -> bytes:
-    """Return the digest of a dataset of which all bytes are at hand."""
+    """Return the digest of a dataset, given all of its bytes."""
     parts = [piece_digest(data[i:j]) for i, j in pieces(len(data))]
     return digest_of(path, kind, shape, parts)

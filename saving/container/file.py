@@ -25,10 +25,10 @@ Array = np.ndarray[Any, Any]
 
 
 class SafeFile:
-    """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
+    """An open file. Before :meth:`check`, only the root's attributes can be read.
 
-    No byte of it reaches the HDF5 library, but for files of format 1, which a process of its own
-    reads (see :mod:`.legacy`).
+    The HDF5 library is not used here: a separate process converts files of format 1 (see
+    :mod:`.legacy`).
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class SafeFile:
         The most that all datasets together may take in memory; 8 GiB by default. Whatever is read
         is counted, as often as it is read.
     keep_open
-        Whether datasets are read after the block as well; the file is closed when nobody holds this
-        any more.
+        Whether datasets are also read after the block; the file is then closed with the last
+        reference to this object.
 
     Attributes
     ----------

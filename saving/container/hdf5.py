@@ -44,7 +44,7 @@ _FREE_CHUNK = 2**20
 
 
 class Hdf5File:
-    """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
+    """An open file. Before :meth:`check`, only the root's attributes can be read.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Files of format 1, which the HDF5 library wrote: another process reads them, within limits.
 
 A file can crash the library, and the dense groups of those files cannot be checked beforehand
-without reading as much of them as the library does. So a process that has nothing to lose opens the
+without reading as much of them as the library does. So a separate process opens the
 file, checks its structure (:mod:`.hdf5`), and writes all datasets to a file of the container of
 format 2 (:mod:`.conversion`). This process reads that one as strictly as any other.
 """

@@ -54,8 +54,8 @@ def _missing(
     label = label or f"the plugin {name[:80]!r}"
     if here is not None and not here.problem:
         return MissingOp(
-            f"plugin {name[:80]!r} is installed in version {here.version}, but does not provide "
-            f"{what}; the file was saved with {label}"
+            f"plugin {name[:80]!r} is installed in version {here.version or 'unknown'}, but does "
+            f"not provide {what}; the file was saved with {label}"
         )
     install = state = ""
     if _DISTRIBUTION.match(distribution):

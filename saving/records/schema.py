@@ -218,7 +218,7 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
 
 
 def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:
-    """Return what has a number in the file: a variable, a module, a function."""
+    """Return the variable, module or function that has this number in the file."""
     if type(number) is not int or not 0 <= number < len(pool):
         raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
     return pool[number]

@@ -1,4 +1,4 @@
-"""What strangers named and stored, as text that steers no terminal and no page."""
+"""Values and names from files, as text that is safe to print or to put into a page."""
 
 from __future__ import annotations
 

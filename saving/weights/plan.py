@@ -162,7 +162,7 @@ class Plan:
         )
 
     def warn(self) -> None:
-        """Tell the user what was not loaded, and what no file of weights can tell."""
+        """Warn of what was not loaded, and of settings that weights files do not hold."""
         for text in self._remarks():
             warn_user(text, UserWarning)
 
@@ -346,7 +346,7 @@ def _converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[
 
 
 def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
-    """Return an array, which nobody else holds, where a variable's is."""
+    """Return an array on the variable's device, owned by the caller."""
     if isinstance(variable.array, np.ndarray):
         return array
     owner = backend_of(variable.array)

@@ -1,4 +1,4 @@
-"""What a user is told of a file that is all right, and may not be what was meant."""
+"""Warnings about files that are valid, but may not be what the user wants."""
 
 from __future__ import annotations
 

@@ -49,9 +49,9 @@ class KernelCheck:
         for node in op_nodes(graph):
             if node.op.name in self._foreign and self._differs(node):
                 raise SaveError(
-                    f"{where}: the kernel of {self._foreign[node.op.name]} for op {node.op.name!r} "
-                    "gives other results than the op's own kernel, which readers of the file may "
-                    "use; register it as an op with another name"
+                    f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]}, "
+                    "which gives other results than the op's own kernel, and readers of the file "
+                    "may use that one; register it as an op with another name"
                 )
 
     def _differs(self, node: Node) -> bool:

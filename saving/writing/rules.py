@@ -192,7 +192,7 @@ class KeptRules:
         if reason and self._keep:
             raise SaveError(
                 f"{where}: the gradient rule of op {op.name!r} was replaced by {elsewhere}, and "
-                f"the new rule cannot be stored ({reason}). Use a gradtape.custom_gradient instead, "
+                f"the new one cannot be stored ({reason}). Use a gradtape.custom_gradient instead, "
                 "or save with custom_gradients=False, without gradients through the op"
             )
         return elsewhere

@@ -218,7 +218,7 @@ def test_an_op_that_the_plugin_no_longer_provides_is_named(acme: Op, tmp_path: P
     gt.save(Doubling(), tmp_path / "a.h5")
     gt.unregister_plugin("acme")
     gt.register_plugin(Plugin(), name="acme")
-    with pytest.raises(MissingOp, match=r"plugin 'acme' is here .*does not provide acme::double"):
+    with pytest.raises(MissingOp, match=r"'acme' is installed .*does not provide acme::double"):
         gt.load(tmp_path / "a.h5")
 
 

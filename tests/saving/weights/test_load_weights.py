@@ -317,7 +317,7 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
         gt.load_weights(net, "model.h5")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="layout is one of gradtape, keras, pytorch, got 'torch'"):
         gt.load_weights({}, net, layout="torch")
-    with pytest.raises(TypeError, match="'a' is no array of numbers"):
+    with pytest.raises(TypeError, match="'a' is not an array of numbers"):
         gt.load_weights({"a": "text"}, net)
     with pytest.raises(gt.saving.FileMissing):
         gt.load_weights(tmp_path / "none.h5", net)
