@@ -72,7 +72,7 @@ from .functions.concrete import (
     held_to,
 )
 from .functions.custom import custom_gradient
-from .functions.function import Function, function
+from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
 from .graphs.compiled import compiled
 from .graphs.executor import plain
@@ -86,7 +86,6 @@ from .module import (
     freeze,
     frozen_variables,
     is_frozen,
-    keeping_calls,
     saved_classes,
     snake_case,
 )
@@ -118,6 +117,7 @@ from .transforms.vmap import vmap
 __all__ = [
     "NONDIFF",
     "SCALARS",
+    "STORE",
     "Backend",
     "BackendUnavailable",
     "Batched",
@@ -210,7 +210,6 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
-    "keeping_calls",
     "key_for_examples",
     "known_size",
     "largest",

@@ -8,7 +8,6 @@ import inspect
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import chain
 from types import FunctionType
 from typing import Any, ClassVar
@@ -33,7 +32,6 @@ __all__ = [
     "freeze",
     "frozen_variables",
     "is_frozen",
-    "keeping_calls",
     "saved_classes",
 ]
 
@@ -435,30 +433,6 @@ def frozen_variables(module: Module) -> tuple[Variable, ...]:
 def is_frozen(module: Module) -> bool:
     """Return whether a module was set not to train."""
     return not vars(module).get(_TRAINABLE, True)
-
-
-@contextmanager
-def keeping_calls(modules: Iterable[Module]) -> Iterator[None]:
-    """Let modules forget the calls of a block: for whoever runs them on inputs of his own.
-
-    Parameters
-    ----------
-    modules
-        The modules.
-
-    Yields
-    ------
-    None
-        Past calls and output shapes are those of before afterwards.
-    """
-    before = [(vars(x), dict(vars(x).get(_CALLS, {})), vars(x).get(_OUTPUT)) for x in modules]
-    try:
-        yield
-    finally:
-        for state, calls, shape in before:
-            for key, value in ((_CALLS, calls), (_OUTPUT, shape)):
-                if value or key in state:
-                    state[key] = value
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:

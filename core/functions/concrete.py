@@ -150,7 +150,8 @@ class ConcreteFunction(_Kept):
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
             raise TypeError(
-                f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}"
+                f"{self.name}: expected arguments {_told(*self.arguments)}, got "
+                f"{_told(args, kwargs)}"
             )
         tensors = []
         for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
@@ -336,7 +337,7 @@ class RestoredFunction(_Kept):
                 possible.append(concrete)
         if len(possible) > 1:
             raise TypeError(
-                f"{self.name}: several saved traces may take {args}, {kwargs}, of which this trace "
+                f"{self.name}: several saved traces may take {_told(args, kwargs)}, of which this trace "
                 f"does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
             )
         if possible:
@@ -346,7 +347,9 @@ class RestoredFunction(_Kept):
         if len(self.concrete_functions) == 1 and reason is not None:
             raise reason
         traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
-        raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
+        raise TypeError(
+            f"{self.name}: no saved trace takes {_told(args, kwargs)}; there are: {traces}"
+        )
 
     def _other_sizes(self, args: Any, kwargs: Any, misfits: Sequence[ConcreteFunction]) -> str:
         """Return the message for a call with sizes that the function was not saved for."""
@@ -367,6 +370,18 @@ def _dtype_beside(leaf: Any, spec: TensorSpec) -> str:
     """Return the dtype of a tensor among arguments; the declared one of Python's numbers."""
     weak = type(leaf) in SCALARS or is_open(leaf)
     return spec.dtype.name if weak else as_tensor(leaf).dtype.name
+
+
+def _told(args: Any, kwargs: Any) -> str:
+    """Return arguments as messages show them: of arrays what they are, not what is in them."""
+    args, kwargs = map_structure(_kind, (args, kwargs))
+    return ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])
+
+
+def _kind(leaf: Any) -> Any:
+    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
+        return TensorSpec(leaf.shape, leaf.dtype)
+    return leaf
 
 
 def as_inputs(inputs: Any) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from ...core.extend import Module, TensorSpec, Variable, default_dtype, flatten
+from ...core.extend import ConcreteFunction, Module, TensorSpec, default_dtype, flatten
 
 __all__ = ["double_precision", "left_out"]
 
@@ -20,16 +20,27 @@ def left_out(places: Sequence[str]) -> str:
     )
 
 
-def double_precision(module: Module) -> str:
-    """Say what is float64 though the default dtype is not, and how to cast it."""
+def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
+    """Say what is float64 though nobody asked for that, and how to cast it.
+
+    Parameters
+    ----------
+    module
+        What is saved.
+    traces
+        What it computes.
+    """
     if default_dtype() != "float32":
         return ""
     advice = (
-        'Cast it with x.astype("float32"); or say that it is meant: dtype="float64" of a layer, '
-        'gradtape.set_default_dtype("float64")'
+        'Cast it with x.astype("float32"); or say that it is meant: dtype="float64" of a layer or a '
+        'variable, gradtape.set_default_dtype("float64")'
     )
-    modules = (module, *module.submodules)
-    found = [place for item in modules for place in _doubles(item)]
+    found = [
+        f"{module.name}.{path.replace('/', '.')}"
+        for path, x in module.named_variables.items()
+        if x.unasked and x.trainable and x.dtype == "float64"
+    ]
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         return (
@@ -38,7 +49,8 @@ def double_precision(module: Module) -> str:
         )
     floats = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
     kinds = {x.dtype.name for x in floats if x.dtype.kind == "f"}
-    if kinds == {"float64"} and any(v.dtype == "float32" for v in module.trainable_variables):
+    held = {v.dtype.name for v in module.trainable_variables}
+    if kinds == {"float64"} and held == {"float32"} and any(map(_widens, traces)):
         return (
             f"{module.name} was called with float64 data alone, as NumPy makes it, and has "
             f"variables of float32: it computes in float64. {advice}"
@@ -46,9 +58,6 @@ def double_precision(module: Module) -> str:
     return ""
 
 
-def _doubles(module: Module) -> Iterator[str]:
-    if getattr(module, "dtype", None) == "float64":  # a layer was told so
-        return
-    for path, leaf in module.own_leaves():
-        if isinstance(leaf, Variable) and leaf.trainable and leaf.dtype == "float64":
-            yield f"{module.name}.{path.replace('/', '.')}"
+def _widens(trace: ConcreteFunction) -> bool:
+    """Return whether a step of a trace makes float64."""
+    return any(x.dtype == "float64" for node in trace.graph.nodes for x in node.outputs)

@@ -32,6 +32,7 @@ from ..proofs.samples import Shapes, sample_inputs
 from ..proofs.values import packed
 from ..proofs.work import is_light
 from ..records.loaded import (
+    MISSING,
     LoadedModule,
     absorbed,
     is_ordered,
@@ -53,7 +54,7 @@ from .dtypes import other_dtypes
 from .graphs import GraphWriter
 from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
-from .places import check_hidden, places_of
+from .places import at_in, check_hidden, places_of
 from .reads import reads_of
 from .rules import op_nodes
 from .traces import (
@@ -62,6 +63,7 @@ from .traces import (
     SavedFunction,
     functions_of,
     is_called,
+    lost_defaults,
     trace_call,
     trace_callable,
     with_traces,
@@ -132,6 +134,11 @@ class Everything:
                 "once, unrolled ones step by step"
             )
 
+    @property
+    def traces(self) -> list[ConcreteFunction]:
+        """All traces in the file."""
+        return [trace for function in self._saved for trace in function.concrete]
+
     def _manifest(
         self, records: list[dict[str, Any]], named: dict[str, int], rules: list[dict[str, Any]]
     ) -> dict[str, Any]:
@@ -198,6 +205,12 @@ class Everything:
         elif self._with_functions:
             saved, names = functions_of(module, where)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
+            lost = {name: getattr(x, "reason", "") for name, x in module.functions().items()}
+            untraced |= {name: MISSING + reason for name, reason in lost.items() if reason}
+            missing = [name for name, why in untraced.items() if why.startswith(MISSING)]
+            self._state.left_out += [
+                f"{module.name}.{name} ({untraced[name]})" for name in missing
+            ]
         else:
             names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
             untraced |= dict.fromkeys(names, "saved with functions=False")
@@ -233,7 +246,7 @@ class Everything:
         for i in unknown:
             module, record = self._modules[i], records[i]
             if i not in within:
-                self._check_callable(module)
+                self._check_callable(module, bool(callers) or len(unknown) < len(records))
             elif not self._blind:
                 known = absorbed(module)
                 record["absorbed"] = [
@@ -242,16 +255,20 @@ class Everything:
                     if name in known or (id(module), name) in reads
                 ]
 
-    def _check_callable(self, module: Module) -> None:
-        """Refuse a module that can be called here and, without a trace, could not when loaded."""
-        if module is not self._modules[0]:
-            held = module.variables
-            if held and not any(variable.trainable for variable in held):
-                return  # a metric, say, which is kept for its state
+    def _check_callable(self, module: Module, others: bool) -> None:
+        """Refuse a module that can be called here and, without a trace, could not when loaded.
+
+        A part that learns nothing, beside ``others`` that can be called, is kept for its state: a
+        metric, a loss, a schedule of the learning rate.
+        """
+        if module is not self._modules[0] and others:
+            unbuilt = any(getattr(x, "built", True) is False for x in (module, *module.submodules))
+            if not unbuilt and not any(variable.trainable for variable in module.variables):
+                return
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
-                f"{self._where(module)} was never called, and what is not called is not traced: it "
+                f"{self._where(module)}{at_in(self._modules[0], module)} was never called, and what is not called is not traced: it "
                 "could not be called when it is loaded. Call it once on data like those that it "
                 "is for, then save it; or keep its tree and variables alone: "
                 "gradtape.save(..., functions=False)"
@@ -373,6 +390,7 @@ class Everything:
             "parameters": encode_signature(function.signature),
             "traces": [],
         }
+        self._state.left_out += lost_defaults(function, record["parameters"])
         if function.sizes == "seen":
             record["sizes"] = "seen"
         if function.converts:
