@@ -268,7 +268,7 @@ class Optimizer(Module):
         self._gradtape_claims = claims
 
     def adopt(self, variables: Iterable[Variable]) -> None:
-        """Give the state from a file or a pickle to the variables beside it, if they are among these.
+        """Give the state from a file or a pickle to the variables beside it, if these are them.
 
         If not, variables of the same values stand for them: those of a model in another pickle.
         Others, of a model that was made anew, get it in their order.

@@ -337,8 +337,8 @@ class RestoredFunction(_Kept):
                 possible.append(concrete)
         if len(possible) > 1:
             raise TypeError(
-                f"{self.name}: several saved traces may take {_told(args, kwargs)}, of which this trace "
-                f"does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
+                f"{self.name}: several saved traces may take {_told(args, kwargs)}, of which this "
+                f"trace does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
             )
         if possible:
             return possible[0]

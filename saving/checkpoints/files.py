@@ -28,7 +28,6 @@ from .trackables import Trackables
 __all__ = ["Stored", "write_checkpoint"]
 
 
-
 class _Contents:
     """What goes into a file: a manifest, and datasets by path."""
 
@@ -182,7 +181,9 @@ class Stored:
                 f"{file.path}: no checkpoint; gradtape.load loads what gradtape.save wrote"
             )
         self.record: dict[str, Any] = {key: decode(value) for key, value in mark.items()}
-        self.attributes: dict[str, Any] = take(self._contents.modules[0], "attributes", dict, CHECKPOINT)
+        self.attributes: dict[str, Any] = take(
+            self._contents.modules[0], "attributes", dict, CHECKPOINT
+        )
 
     def leaves(self, names: list[str], whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON of what is in the file under these names, by path.

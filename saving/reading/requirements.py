@@ -66,8 +66,8 @@ def _missing(
     if here is not None:
         state = f" (not in use here: {here.problem})"
     return MissingPlugin(
-        f"the file needs plugin {name[:80]!r}{label and f' of {label}'} for {what}{install}{state}. "
-        "load(..., allow_missing=True) loads the rest"
+        f"the file needs plugin {name[:80]!r}{label and f' of {label}'} for {what}{install}"
+        f"{state}. load(..., allow_missing=True) loads the rest"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ...core.extend import ConcreteFunction, Module, TensorSpec, default_dtype, flatten
 
-__all__ = ["double_precision", "left_out"]
+__all__ = ["double_precision", "left_out", "replaced_rules"]
 
 
 def left_out(places: Sequence[str]) -> str:
@@ -18,6 +18,22 @@ def left_out(places: Sequence[str]) -> str:
         "strings, arrays, tensors, ops, variables, modules, and lists, tuples, sets and "
         "dictionaries of them"
     )
+
+
+def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
+    """Say which modules run ops with other rules, each with such an op, and what comes of it."""
+    if not found:
+        return ""
+    ops = ", ".join(map(repr, sorted({op for _, op in found})))
+    return (
+        f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this process (of op "
+        f"{ops}, or of one that its rule uses); so that they are the same elsewhere, these modules "
+        "are saved as their traces, and come back without the methods of their classes"
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
@@ -33,8 +49,8 @@ def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
     if default_dtype() != "float32":
         return ""
     advice = (
-        'Cast it with x.astype("float32"); or say that it is meant: dtype="float64" of a layer or a '
-        'variable, gradtape.set_default_dtype("float64")'
+        'Cast it with x.astype("float32"); or say that it is meant: dtype="float64" of a layer or '
+        'of a variable, gradtape.set_default_dtype("float64")'
     )
     found = [
         f"{module.name}.{path.replace('/', '.')}"
@@ -42,9 +58,8 @@ def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
         if x.unasked and x.trainable and x.dtype == "float64"
     ]
     if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         return (
-            f"{', '.join(found[:3])}{more}: trained in float64, as NumPy makes it, at twice the "
+            f"{_first(found)}: trained in float64, as NumPy makes it, at twice the "
             f"memory and time of float32. {advice}"
         )
     floats = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]

@@ -23,7 +23,6 @@ from ...core.extend import (
     is_frozen,
     registry,
     to_numpy,
-    warn_user,
 )
 from ...training.optimizer import Optimizer
 from ..errors import SaveError
@@ -106,6 +105,8 @@ class Everything:
         self._with_functions = functions
         self._root_is_called = False
         self._classless: set[int] = set()
+        # modules of known classes that run ops with other rules, each with the first such op
+        self.replaced: list[tuple[str, str]] = []
         # whether Python code of which a trace is saved was not run, so that nobody knows its reads
         self._blind = False
         self._known = {cls: name for name, cls in registry().modules.items()}
@@ -116,6 +117,9 @@ class Everything:
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
         given = {**signatures_of(module), **signatures}
+        lost = {name: getattr(function, "reason", "") for name, function in given.items()}
+        lost = {name: reason for name, reason in lost.items() if reason}
+        given = {name: function for name, function in given.items() if name not in lost}
         with reads_of(self._runs_python(given)) as reads:
             for i, item in enumerate(self._modules):
                 self._add_functions(i, item, records[i])
@@ -123,6 +127,7 @@ class Everything:
         rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         self._absorbed(records, reads, bool(named))
         self.left_out = self._state.left_out
+        self.left_out += [f"signatures[{x!r}] ({MISSING}{why_not})" for x, why_not in lost.items()]
         check_hidden(self._state.hidden, self._variable_numbers)
         manifest_text = dump(self._manifest(records, named, rules), "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
@@ -208,9 +213,7 @@ class Everything:
             lost = {name: getattr(x, "reason", "") for name, x in module.functions().items()}
             untraced |= {name: MISSING + reason for name, reason in lost.items() if reason}
             missing = [name for name, why in untraced.items() if why.startswith(MISSING)]
-            self._state.left_out += [
-                f"{module.name}.{name} ({untraced[name]})" for name in missing
-            ]
+            self._state.left_out += [f"{module.name}.{name} ({untraced[name]})" for name in missing]
         else:
             names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
             untraced |= dict.fromkeys(names, "saved with functions=False")
@@ -268,10 +271,10 @@ class Everything:
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
-                f"{self._where(module)}{at_in(self._modules[0], module)} was never called, and what is not called is not traced: it "
-                "could not be called when it is loaded. Call it once on data like those that it "
-                "is for, then save it; or keep its tree and variables alone: "
-                "gradtape.save(..., functions=False)"
+                f"{self._where(module)}{at_in(self._modules[0], module)} was never called, and "
+                "what is not called is not traced: it could not be called when it is loaded. Call "
+                "it once on data like those that it is for, then save it; or keep its tree and "
+                "variables alone: gradtape.save(..., functions=False)"
             )
 
     def _where(self, module: Module) -> str:
@@ -294,12 +297,7 @@ class Everything:
         name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
         if not name:
             return known
-        warn_user(
-            f"{where}: its gradients use a rule that was replaced in this process (of op {name!r}, "
-            "or of one that its rule uses); so that they are the same elsewhere, it is saved as "
-            "its traces, and comes back as a module without the methods of its class",
-            UserWarning,
-        )
+        self.replaced.append((f"{where}{at_in(self._modules[0], module)}", name))
         self._classless.add(id(module))
         return None
 

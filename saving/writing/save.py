@@ -11,7 +11,7 @@ from ..container.replace import resolved
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
 from ..records.schema import FORMAT, VERSION
-from .advice import double_precision, left_out
+from .advice import double_precision, left_out, replaced_rules
 from .contents import Everything
 from .keeping import keeping_state
 
@@ -120,7 +120,11 @@ def save(
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     with init_scope(), keeping_state((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
-    for text in (left_out(contents.left_out), double_precision(module, contents.traces)):
+    for text in (
+        replaced_rules(contents.replaced),
+        left_out(contents.left_out),
+        double_precision(module, contents.traces),
+    ):
         if text:
             warn_user(f"save: {text}", UserWarning)
     write(target, ATTRIBUTES, contents.texts, contents.datasets, compression)

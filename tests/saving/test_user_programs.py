@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from saved_modules import reloaded
 
 import gradtape as gt
 from gradtape.core.extend import hookimpl
 from gradtape.layers import Dense, Dropout, Sequential
 from gradtape.training import Adam, fit
-from saved_modules import reloaded
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 
@@ -65,7 +65,7 @@ def test_an_optimizer_from_a_pickle_goes_on_where_a_part_is_frozen() -> None:
 
 
 def test_an_optimizer_from_a_pickle_serves_a_model_made_anew_in_its_order() -> None:
-    model, optimizer = trained()
+    _, optimizer = trained()
     its = pickle.loads(pickle.dumps(optimizer))
     other = Sequential([Dense(3), Dense(3)])
     other(X)
@@ -154,9 +154,12 @@ def test_what_a_file_does_not_hold_is_told_of_gradtapes_own_too(
     np.testing.assert_array_equal(loaded.model(X), root.model(X))
 
 
+ONES, TWO = np.ones(3, "float32"), np.float32(2)
+
+
 def test_a_default_that_is_an_array_is_told_and_traced(tmp_path: Path) -> None:
     class Weighted(gt.Module):
-        def __call__(self, x: Any, w: Any = np.ones(3, "float32"), k: Any = np.float32(2)) -> Any:
+        def __call__(self, x: Any, w: Any = ONES, k: Any = TWO) -> Any:
             return x * w * k
 
     module = Weighted()
