@@ -26,9 +26,9 @@ def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
         return ""
     ops = ", ".join(map(repr, sorted({op for _, op in found})))
     return (
-        f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this process (of op "
-        f"{ops}, or of one that its rule uses); so that they are the same elsewhere, these modules "
-        "are saved as their traces, and come back without the methods of their classes"
+        f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this "
+        f"process (of op {ops}, or of one that its rule uses); so that they are the same elsewhere, "
+        "these modules are saved as their traces, and come back without the methods of their classes"
     )
 
 

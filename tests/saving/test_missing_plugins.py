@@ -177,7 +177,7 @@ def test_saving_what_was_loaded_in_part_says_what_is_lost(path: Path) -> None:
     assert [place for place in places if place in told] == list(places)
     again = gt.load(path.with_name("part.h5"))
     assert again.twice([1.0]).tolist() == [2.0]
-    with pytest.raises(TypeError, match="has no '__call__' .loaded with allow_missing: .*triple"):
+    with pytest.raises(TypeError, match=r"has no '__call__' .loaded with allow_missing: .*triple"):
         again(np.ones((1, 3), "float32"))
 
 

@@ -357,3 +357,29 @@ def test_a_class_in_a_configuration_is_named(tmp_path: Path) -> None:
             gt.save(layer, tmp_path / "m.h5")
     finally:
         gt.unregister_plugin("habits")
+
+
+# -- a resumed run ---------------------------------------------------------------------------------
+
+
+def test_a_resumed_run_has_the_rate_of_the_file_until_a_callback_sets_another(
+    tmp_path: Path,
+) -> None:
+    def rate_of(run: Any, epochs: int, callbacks: Any = ()) -> float:
+        optimizer = gt.training.SGD(run)
+        model = Sequential([Dense(3)])
+        for callback in callbacks:
+            callback.optimizer = optimizer
+        path = tmp_path / "run.h5"
+        settings = {"loss": "mse", "verbose": False, "checkpoint": path, "resume": True}
+        fit(model, (X, X), epochs=epochs, optimizer=optimizer, callbacks=callbacks, **settings)
+        return float(optimizer.learning_rate.item())
+
+    class Slower:
+        def on_epoch_begin(self, epoch: int) -> None:
+            self.optimizer.learning_rate = 0.02
+
+    assert rate_of(0.1, 1) == 0.1
+    assert rate_of(0.5, 2) == 0.1
+    assert rate_of(0.5, 3, [Slower()]) == 0.02
+    assert rate_of(0.5, 4) == 0.02
