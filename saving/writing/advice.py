@@ -28,7 +28,7 @@ def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
     return (
         f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this "
         f"process (of op {ops}, or of one that its rule uses); so that they are the same elsewhere, "
-        "these modules are saved as their traces, and come back without the methods of their classes"
+        "they are saved as their traces, and come back without the methods of their classes"
     )
 
 
