@@ -27,8 +27,8 @@ def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
     ops = ", ".join(map(repr, sorted({op for _, op in found})))
     return (
         f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this "
-        f"process (of op {ops}, or of one that its rule uses); so that they are the same elsewhere, "
-        "they are saved as their traces, and come back without the methods of their classes"
+        f"process (of op {ops}, or of one that its rule uses); to be the same elsewhere, they are "
+        "saved as their traces, and come back without the methods of their classes"
     )
 
 
