@@ -66,7 +66,7 @@ from .functions.branch import Branch, holding, joined, trace_branch
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
 from .functions.custom import custom_gradient
 from .functions.fitting import are_several, as_inputs, held_to
-from .functions.function import Function, function
+from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
 from .graphs.compiled import compiled
 from .graphs.executor import plain
@@ -75,7 +75,6 @@ from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol,
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
-from .module.calls import keeping_calls
 from .module.freezing import freeze, frozen_variables, is_frozen
 from .module.module import Module, saved_classes, snake_case
 from .ops.backend import (
@@ -106,6 +105,7 @@ from .transforms.vmap import vmap
 __all__ = [
     "NONDIFF",
     "SCALARS",
+    "STORE",
     "Backend",
     "BackendUnavailable",
     "Batched",
@@ -198,7 +198,6 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
-    "keeping_calls",
     "key_for_examples",
     "known_size",
     "largest",

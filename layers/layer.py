@@ -116,6 +116,11 @@ class Layer(Module):
         """The attributes that ``build`` sets to weights, in its order; ``None`` if not known."""
         return None
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The attributes that ``build`` sets to state that files may lack: of random numbers."""
+        return ()
+
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
         """Return an input shape for which ``build`` makes weights of these shapes.
 
@@ -218,7 +223,9 @@ class Layer(Module):
         """
         kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
         value = initializers.get(initializer)(tuple(shape), kind)
-        return Variable(value, trainable=trainable, name=name, dtype=kind)
+        variable = Variable(value, trainable=trainable, name=name, dtype=kind)
+        variable.unasked = not (dtype or self.dtype) and kind != default_dtype()
+        return variable
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments: JSON-able values and functions, never modules."""

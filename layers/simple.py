@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -109,6 +110,15 @@ class Dropout(Layer, saved_as="layers.Dropout"):
     @property
     def weight_names(self) -> tuple[str, ...]:
         """None: the random state is no weight."""
+        return ()
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The random state."""
+        return ("state",)
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return any shape: none makes a difference."""
         return ()
 
     def build(self, input_shape: Any) -> None:

@@ -26,6 +26,7 @@ from ..core.extend import (
     check_same_backend,
     exclusive,
     init_scope,
+    to_numpy,
     unsure,
 )
 from .clipping import CLIPPING, check_clipping, clipped
@@ -267,13 +268,24 @@ class Optimizer(Module):
         self._gradtape_claims = claims
 
     def adopt(self, variables: Iterable[Variable]) -> None:
-        """Give the state from a file to the variables beside it, if these are among them.
+        """Give the state from a file or a pickle to the variables beside it, if these are them.
 
+        If not, variables of the same values stand for them: those of a model in another pickle.
         Others, of a model that was made anew, get it in their order.
         """
-        claims = self._gradtape_claims
-        if claims and not self._gradtape_places and not set(claims).isdisjoint(variables):
-            self._gradtape_places = {variable: place for place, variable in enumerate(claims)}
+        claims, places = self._gradtape_claims, self._gradtape_places
+        fresh = [variable for variable in variables if variable not in places]
+        if not claims or not fresh:
+            return
+        if set(claims).isdisjoint(fresh):
+            owners = _twins(claims, fresh)
+        else:
+            owners = {claim: claim for claim in claims}
+        if owners:
+            known = places or {claim: place for place, claim in enumerate(claims)}
+            self._gradtape_places = {owners.get(x, x): place for x, place in known.items()}
+            # frozen ones come when they are thawed, and have their values until then
+            self._gradtape_claims = [claim for claim in claims if claim not in owners]
 
     def _places(self, variables: list[Variable]) -> list[int]:
         self.adopt(variables)
@@ -373,7 +385,10 @@ class Optimizer(Module):
         return Variable(value, trainable=False, name="learning_rate", dtype="float64")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_gradtape_groups": {}}  # a copy groups its own variables
+        # A copy groups its own variables. It claims those that came with it, which are those of
+        # the model's copy only if the two were copied together.
+        apart = {"_gradtape_groups": {}, "_gradtape_places": {}, "_gradtape_claims": self.trained}
+        return {**vars(self), **apart}
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, with the learning rate's current value."""
@@ -471,6 +486,26 @@ def _checked(gradient: Any, variable: Any) -> Any:
     if array.dtype is not variable.array.dtype and array.dtype != variable.array.dtype:
         array = gradient.astype(variable.dtype).array
     return array
+
+
+def _twins(claims: list[Variable], variables: list[Variable]) -> dict[Variable, Variable]:
+    """Return which of a copy's variables stands for which; nothing, if it is of another model.
+
+    A part of the variables will do, where the others are frozen.
+    """
+    known: dict[Any, list[Variable]] = {}
+    for claim in claims:
+        known.setdefault(_content(claim), []).append(claim)
+    owners = {}
+    for variable in variables:
+        twins = known.get(_content(variable))
+        if twins:
+            owners[twins.pop(0)] = variable
+    return owners if len(owners) == min(len(claims), len(variables)) else {}
+
+
+def _content(variable: Variable) -> Any:
+    return variable.shape, variable.dtype, to_numpy(variable.array).tobytes()
 
 
 def _zeros_for(variable: Variable, slot: str) -> Variable:

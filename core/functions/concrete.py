@@ -21,7 +21,17 @@ from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .fitting import as_declared, as_inputs, clash, dtype_beside, fit, fits_surely, held, same_value
+from .fitting import (
+    as_declared,
+    as_inputs,
+    clash,
+    dtype_beside,
+    fit,
+    fits_surely,
+    held,
+    same_value,
+    told,
+)
 
 __all__ = ["ConcreteFunction", "Output", "RestoredFunction"]
 
@@ -137,7 +147,7 @@ class ConcreteFunction(_Kept):
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
             raise TypeError(
-                f"{self.name}: expected arguments {self.arguments}, got {args}, {kwargs}"
+                f"{self.name}: expected arguments {told(*self.arguments)}, got {told(args, kwargs)}"
             )
         tensors = []
         for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
@@ -323,8 +333,8 @@ class RestoredFunction(_Kept):
                 possible.append(concrete)
         if len(possible) > 1:
             raise TypeError(
-                f"{self.name}: several saved traces may take {args}, {kwargs}, of which this trace "
-                f"does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
+                f"{self.name}: several saved traces may take {told(args, kwargs)}, of which this "
+                f"trace does not know all sizes: {'; '.join(str(x.arguments) for x in possible)}"
             )
         if possible:
             return possible[0]
@@ -333,7 +343,9 @@ class RestoredFunction(_Kept):
         if len(self.concrete_functions) == 1 and reason is not None:
             raise reason
         traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
-        raise TypeError(f"{self.name}: no saved trace takes {args}, {kwargs}; there are: {traces}")
+        raise TypeError(
+            f"{self.name}: no saved trace takes {told(args, kwargs)}; there are: {traces}"
+        )
 
     def _other_sizes(self, args: Any, kwargs: Any, misfits: Sequence[ConcreteFunction]) -> str:
         """Return the message for a call with sizes that the function was not saved for."""

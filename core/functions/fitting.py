@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..base.dtypes import SCALARS
 from ..base.sizes import Shape, is_open, same_size, sizes_differ
 from ..base.spec import TensorSpec, describe
@@ -12,6 +14,7 @@ from ..base.table import ops
 from ..base.tree import flatten, map_structure
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
 
 __all__ = [
     "are_several",
@@ -24,6 +27,7 @@ __all__ = [
     "held",
     "held_to",
     "same_value",
+    "told",
 ]
 
 
@@ -178,3 +182,15 @@ def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
             f"{what} must be {spec}, got Python numbers of kind {given.dtype.name}; round them, or "
             f"cast a tensor of them with .astype({spec.dtype.name!r})"
         )
+
+
+def told(args: Any, kwargs: Any) -> str:
+    """Return arguments as messages show them: of arrays what they are, not what is in them."""
+    args, kwargs = map_structure(_kind, (args, kwargs))
+    return ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])
+
+
+def _kind(leaf: Any) -> Any:
+    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
+        return TensorSpec(leaf.shape, leaf.dtype)
+    return leaf

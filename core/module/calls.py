@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,35 +20,11 @@ from ..tensors.variable import Variable
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["CALLS", "OUTPUT", "handing_on", "keeping_calls", "noting"]
+__all__ = ["CALLS", "OUTPUT", "handing_on", "noting"]
 
 #: Under what a module keeps the signatures of its calls, and the shape of its last output.
 CALLS = "_gradtape_calls"
 OUTPUT = "_gradtape_output"
-
-
-@contextmanager
-def keeping_calls(modules: Iterable[Module]) -> Iterator[None]:
-    """Forget the calls that modules record in a block, such as those on made-up inputs.
-
-    Parameters
-    ----------
-    modules
-        The modules.
-
-    Yields
-    ------
-    None
-        Past calls and output shapes are those of before afterwards.
-    """
-    before = [(vars(x), dict(vars(x).get(CALLS, {})), vars(x).get(OUTPUT)) for x in modules]
-    try:
-        yield
-    finally:
-        for state, calls, shape in before:
-            for key, value in ((CALLS, calls), (OUTPUT, shape)):
-                if value or key in state:
-                    state[key] = value
 
 
 def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:

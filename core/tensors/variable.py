@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.context import active_graph, active_tapes
-from ..base.dtypes import is_differentiable
+from ..base.dtypes import default_dtype, is_differentiable
 from ..base.handle import next_id
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
@@ -68,6 +68,8 @@ class Variable(Operators):
     ----------
     lock : threading.RLock
         Held by whoever changes the value, from reading the old one on if the new one depends on it.
+    unasked : bool
+        Whether its dtype is only that of data, and not the default one.
 
     Raises
     ------
@@ -87,7 +89,7 @@ class Variable(Operators):
     [0.0, 1.0]
     """
 
-    __slots__ = ("__weakref__", "_array", "_pending", "id", "lock", "name", "trainable")
+    __slots__ = ("__weakref__", "_array", "_pending", "id", "lock", "name", "trainable", "unasked")
 
     def __init__(
         self,
@@ -103,6 +105,8 @@ class Variable(Operators):
             raise not_known(array, "the initial value of a Variable")
         self._array = array
         self._begin(array.dtype, trainable, name, None)
+        given = dtype is None and isinstance(initial_value, (np.ndarray, np.generic))
+        self.unasked = given and array.dtype != default_dtype()
 
     def _begin(
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
@@ -110,6 +114,7 @@ class Variable(Operators):
         self._pending = pending
         self.trainable = bool(trainable) and is_differentiable(dtype)
         self.name = "Variable" if name is None else str(name)
+        self.unasked = False
         self.id = next_id()
         self.lock = RLock()
 

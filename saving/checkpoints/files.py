@@ -15,6 +15,7 @@ from ..container.write import write
 from ..errors import DamagedFile, LoadError, SaveError
 from ..reading.contents import open_contents
 from ..records.schema import (
+    CHECKPOINT,
     at,
     decode,
     dump,
@@ -26,9 +27,6 @@ from ..writing.save import ATTRIBUTES
 from .trackables import Trackables
 
 __all__ = ["Stored", "write_checkpoint"]
-
-#: The key of the manifest that says that a file is a checkpoint.
-_MARK = "checkpoint"
 
 
 class _Contents:
@@ -43,7 +41,7 @@ class _Contents:
         for path, held in tracked.objects.items():
             nodes[path] = self._tree(path, held.get())
         root = {
-            "name": _MARK,
+            "name": CHECKPOINT,
             "class": None,
             "class_name": "Checkpoint",
             "attributes": _nested(tracked.names, nodes),
@@ -55,7 +53,7 @@ class _Contents:
             "functions": [],
             "variables": self._variables,
             "requires": [],
-            _MARK: {key: encode(value, key) for key, value in record.items()},
+            CHECKPOINT: {key: encode(value, key) for key, value in record.items()},
         }
         self.texts = {"/manifest": dump(manifest, "the checkpoint")}
 
@@ -178,13 +176,15 @@ class Stored:
     def __init__(self, file: SafeFile) -> None:
         self.path = file.path
         self._contents = open_contents(file)
-        mark = self._contents.manifest.get(_MARK)
+        mark = self._contents.manifest.get(CHECKPOINT)
         if type(mark) is not dict:
             raise LoadError(
                 f"{file.path}: not a checkpoint; gradtape.load loads files of gradtape.save"
             )
         self.record: dict[str, Any] = {key: decode(value) for key, value in mark.items()}
-        self.attributes: dict[str, Any] = take(self._contents.modules[0], "attributes", dict, _MARK)
+        self.attributes: dict[str, Any] = take(
+            self._contents.modules[0], "attributes", dict, CHECKPOINT
+        )
 
     def leaves(self, names: list[str], whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON of what is in the file under these names, by path.

@@ -25,7 +25,7 @@ from ...training import Optimizer
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state
-from ..records.loaded import LoadedModule, absorb, check_name, reached
+from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
@@ -298,7 +298,7 @@ def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Modu
     except (MissingPlugin, MissingOp) as error:
         if not allow_missing:
             raise
-        return LoadedModule(name, shown, {"__call__": str(error)}, ordered=True)
+        return LoadedModule(name, shown, {"__call__": MISSING + str(error)}, ordered=True)
     module._name = name
     return module
 

@@ -18,7 +18,7 @@ from ...core.extend import (
     registry,
 )
 from ..errors import DamagedFile, MissingOp
-from ..records.loaded import LoadedModule, check_name, tracks
+from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
 
 __all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
@@ -182,7 +182,7 @@ class MissingFunction(RestoredFunction):
                 return super().select(args, kwargs)
         except TypeError:  # it would be one of those that are not here
             pass
-        raise MissingOp(f"{self.name} cannot run, and was loaded with allow_missing: {self.reason}")
+        raise MissingOp(f"{self.name} cannot run, and was {MISSING}{self.reason}")
 
 
 def restore_config(

@@ -51,11 +51,11 @@ def _missing(
 ) -> MissingOp | MissingPlugin:
     what = ", ".join(_shown(x, re.compile(r"[\w.:]{1,80}\Z")) for x in missing[:5])
     label = f"{_shown(distribution, _DISTRIBUTION)} {_shown(version, _VERSION)}".strip()
-    label = label or f"the plugin {name[:80]!r}"
     if here is not None and not here.problem:
+        version = here.version or "unknown"
         return MissingOp(
-            f"plugin {name[:80]!r} is installed in version {here.version or 'unknown'}, but does "
-            f"not provide {what}; the file was saved with {label}"
+            f"plugin {name[:80]!r} is installed in version {version}, but does not provide "
+            f"{what}; the file was saved with {label or 'one of no distribution'}"
         )
     install = state = ""
     if _DISTRIBUTION.match(distribution):
@@ -66,8 +66,8 @@ def _missing(
     if here is not None:
         state = f" (not in use here: {here.problem})"
     return MissingPlugin(
-        f"the file needs plugin {name[:80]!r} of {label} for {what}{install}{state}. "
-        "load(..., allow_missing=True) loads the rest"
+        f"the file needs plugin {name[:80]!r}{label and f' of {label}'} for {what}{install}"
+        f"{state}. load(..., allow_missing=True) loads the rest"
     )
 
 

@@ -11,6 +11,7 @@ from ..errors import UnsafeFile
 from .schema import is_attribute
 
 __all__ = [
+    "MISSING",
     "LoadedModule",
     "absorb",
     "absorbed",
@@ -22,6 +23,8 @@ __all__ = [
     "tracks",
 ]
 
+#: How a reason begins for which something was left out that could be had.
+MISSING = "loaded with allow_missing: "
 _CLASS = "_gradtape_class_name"
 _UNTRACED = "_gradtape_untraced"
 _ORDERED = "_gradtape_ordered"

@@ -26,6 +26,8 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 MAX_TOKENS = 2**20
 #: Of all inputs of all ops of a file together.
 MAX_AXES = 2**20
+#: The key of the manifest that says that a file is a checkpoint.
+CHECKPOINT = "checkpoint"
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
 
@@ -33,6 +35,11 @@ _MAX_INT = 2**64
 def variable_label(dataset: str) -> str:
     """Return what a variable is called in golden vectors and in what is printed."""
     return dataset.removeprefix("/variables").removeprefix("/")
+
+
+def is_small(value: int) -> bool:
+    """Return whether files hold an integer."""
+    return -_MAX_INT < value < _MAX_INT
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -49,7 +56,7 @@ def encode(value: Any, what: str) -> Any:
     if value is None or type(value) in (bool, str):
         return value
     if type(value) is int:
-        if not -_MAX_INT < value < _MAX_INT:
+        if not is_small(value):
             raise SaveError(f"{what}: an integer of more than 64 bits cannot be saved")
         return value
     if isinstance(value, (np.bool_, np.integer, np.floating, np.complexfloating)):

@@ -9,6 +9,9 @@ import numpy as np
 
 __all__ = ["Arrays", "Entry", "of_arrays"]
 
+# What is in front of the names of a model in a checkpoint, of fit for one.
+_MODEL = "model/"
+
 
 class Entry(NamedTuple):
     """An array that is not read yet.
@@ -39,6 +42,8 @@ class Arrays:
         Whose names and axes these are; ``""`` if names must tell.
     close
         To be called when all is read.
+    is_checkpoint
+        Whether a model is one of the objects in it, by a name.
     """
 
     def __init__(
@@ -50,6 +55,8 @@ class Arrays:
         layout: str = "",
         close: Callable[[], Any] = lambda: None,
         together: Callable[[list[str]], dict[str, np.ndarray[Any, Any]]] | None = None,
+        *,
+        is_checkpoint: bool = False,
     ) -> None:
         self.path = path
         self.entries = dict(entries)
@@ -57,6 +64,7 @@ class Arrays:
         self.left_out = dict(left_out or {})
         self.layout = layout
         self.close = close
+        self.is_checkpoint = is_checkpoint
         self._together = together
         self._kept: dict[str, np.ndarray[Any, Any]] = {}
 
@@ -75,6 +83,31 @@ class Arrays:
         if name not in self._kept:
             self._kept.update(self.read([name]))
         return self._kept[name]
+
+    def of_model(self) -> Arrays:
+        """Return what a checkpoint holds of what it calls ``model``; all if it calls nothing so."""
+        names = {x: x.removeprefix(_MODEL) for x in self.entries if x.startswith(_MODEL)}
+        if not names:
+            return self
+        origin = {new: old for old, new in names.items()}
+
+        def together(wanted: list[str]) -> dict[str, np.ndarray[Any, Any]]:
+            found = self.read([origin[name] for name in wanted])
+            return {name: found[origin[name]] for name in wanted}
+
+        return Arrays(
+            self.path,
+            {new: self.entries[old] for old, new in names.items()},
+            {
+                x.removeprefix(_MODEL): names[to]
+                for x, to in self.aliases.items()
+                if x.startswith(_MODEL) and to in names
+            },
+            {x: "of the run, not of its model" for x in self.entries if x not in names},
+            self.layout,
+            self.close,
+            together,
+        )
 
     def __enter__(self) -> Arrays:
         return self

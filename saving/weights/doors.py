@@ -15,7 +15,16 @@ from ..container.profile import SIGNATURE
 from ..container.source import Source
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
-from ..records.schema import at, check_dtype, check_shape, decode, tagged, take, variable_label
+from ..records.schema import (
+    CHECKPOINT,
+    at,
+    check_dtype,
+    check_shape,
+    decode,
+    tagged,
+    take,
+    variable_label,
+)
 from .archives import archive_kind
 from .arrays import Arrays, Entry
 from .keras import open_keras
@@ -120,7 +129,16 @@ def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
             found = contents.arrays([places[name] for name in names])
             return {name: found[places[name]] for name in names}
 
-        return Arrays(file.path, entries, aliases, {}, "gradtape", close, together)
+        return Arrays(
+            file.path,
+            entries,
+            aliases,
+            {},
+            "gradtape",
+            close,
+            together,
+            is_checkpoint=CHECKPOINT in contents.manifest,
+        )
     raise AssertionError  # the stack passes every error on
 
 

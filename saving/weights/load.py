@@ -116,6 +116,8 @@ def load_weights(
         raise RuntimeError("load_weights: call it outside of traced functions")
     with _opened(path, max_bytes) as arrays:
         layout = layout or arrays.layout or layout_of(list(arrays.entries))
+        if arrays.is_checkpoint and mapping is None:
+            arrays = arrays.of_model()
         plan = Plan(model, arrays, mapping, layout, strict)
         report = plan.carry_out()
     plan.warn()

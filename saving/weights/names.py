@@ -148,6 +148,8 @@ class Names:
         for i, name in enumerate(names or ()):
             further = {f"vars/{i}": 1} if self._layout == "keras" else {}
             self._note((id(layer), name), layer, None, (name, further), path, spellings)
+        for name in getattr(layer, "state_names", ()):
+            self._note((id(layer), name), layer, None, (name, {}), path, spellings)
 
     def _note(
         self,

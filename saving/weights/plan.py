@@ -277,7 +277,8 @@ class Plan:
         """Return the variable of a place if an array is there for it, of its shape and kind."""
         report, variable = self.report, slot.variable
         if slot not in self._chosen:
-            if not isinstance(variable, Stream):
+            unbuilt = getattr(slot.module, "state_names", ()) if variable is None else ()
+            if not isinstance(variable, Stream) and slot.attribute not in unbuilt:
                 report.missing.append(slot.path + (" (not built)" if variable is None else ""))
             return None
         if variable is None:

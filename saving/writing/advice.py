@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from ...core.extend import Module, TensorSpec, Variable, default_dtype, flatten
+from ...core.extend import ConcreteFunction, Module, TensorSpec, default_dtype, flatten
 
-__all__ = ["double_precision", "left_out"]
+__all__ = ["double_precision", "left_out", "replaced_rules"]
 
 
 def left_out(places: Sequence[str]) -> str:
@@ -19,25 +19,52 @@ def left_out(places: Sequence[str]) -> str:
     )
 
 
-def double_precision(module: Module) -> str:
-    """Say what is float64 though the default dtype is not, and how to cast it."""
+def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
+    """Say which modules run ops with other rules, each with such an op, and what comes of it."""
+    if not found:
+        return ""
+    ops = ", ".join(map(repr, sorted({op for _, op in found})))
+    return (
+        f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this "
+        f"process (of op {ops}, or of one that its rule uses); to be the same elsewhere, they are "
+        "saved as their traces, and come back without the methods of their classes"
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
+    """Say what is float64 though nobody asked for that, and how to cast it.
+
+    Parameters
+    ----------
+    module
+        What is saved.
+    traces
+        What it computes.
+    """
     if default_dtype() != "float32":
         return ""
     advice = (
         'Cast it with x.astype("float32"); if float64 is intended, say so: dtype="float64" of a '
-        'layer, gradtape.set_default_dtype("float64")'
+        'layer or of a variable, gradtape.set_default_dtype("float64")'
     )
-    modules = (module, *module.submodules)
-    found = [place for item in modules for place in _doubles(item)]
+    found = [
+        f"{module.name}.{path.replace('/', '.')}"
+        for path, x in module.named_variables.items()
+        if x.unasked and x.trainable and x.dtype == "float64"
+    ]
     if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         return (
-            f"{', '.join(found[:3])}{more}: float64, NumPy's default, takes twice the memory and "
-            f"time of float32. {advice}"
+            f"{_first(found)}: float64, NumPy's default, takes twice the memory and time of "
+            f"float32. {advice}"
         )
     floats = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
     kinds = {x.dtype.name for x in floats if x.dtype.kind == "f"}
-    if kinds == {"float64"} and any(v.dtype == "float32" for v in module.trainable_variables):
+    held = {v.dtype.name for v in module.trainable_variables}
+    if kinds == {"float64"} and held == {"float32"} and any(map(_widens, traces)):
         return (
             f"{module.name} has float32 variables, but was only called with float64 data, NumPy's "
             f"default: it computes in float64. {advice}"
@@ -45,9 +72,6 @@ def double_precision(module: Module) -> str:
     return ""
 
 
-def _doubles(module: Module) -> Iterator[str]:
-    if getattr(module, "dtype", None) == "float64":  # a layer was told so
-        return
-    for path, leaf in module.own_leaves():
-        if isinstance(leaf, Variable) and leaf.trainable and leaf.dtype == "float64":
-            yield f"{module.name}.{path.replace('/', '.')}"
+def _widens(trace: ConcreteFunction) -> bool:
+    """Return whether a step of a trace makes float64."""
+    return any(x.dtype == "float64" for node in trace.graph.nodes for x in node.outputs)

@@ -23,7 +23,6 @@ from ...core.extend import (
     is_frozen,
     registry,
     to_numpy,
-    warn_user,
 )
 from ...training import Optimizer
 from ..errors import SaveError
@@ -32,6 +31,7 @@ from ..proofs.samples import Shapes, sample_inputs
 from ..proofs.values import packed
 from ..proofs.work import is_light
 from ..records.loaded import (
+    MISSING,
     LoadedModule,
     absorbed,
     is_ordered,
@@ -54,7 +54,7 @@ from .dtypes import other_dtypes
 from .graphs import GraphWriter
 from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
-from .places import check_hidden, places_of
+from .places import at_in, check_hidden, places_of
 from .reads import reads_of
 from .requirements import requirements
 from .rules import op_nodes
@@ -64,6 +64,7 @@ from .traces import (
     SavedFunction,
     functions_of,
     is_called,
+    lost_defaults,
     trace_call,
     trace_callable,
     with_traces,
@@ -106,6 +107,8 @@ class Everything:
         self._with_functions = functions
         self._root_is_called = False
         self._classless: set[int] = set()
+        # modules of known classes that run ops with other rules, each with the first such op
+        self.replaced: list[tuple[str, str]] = []
         # whether Python code of which a trace is saved was not run, so that nobody knows its reads
         self._blind = False
         self._known = {cls: name for name, cls in registry().modules.items()}
@@ -116,6 +119,9 @@ class Everything:
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
         given = {**signatures_of(module), **signatures}
+        lost = {name: getattr(function, "reason", "") for name, function in given.items()}
+        lost = {name: reason for name, reason in lost.items() if reason}
+        given = {name: function for name, function in given.items() if name not in lost}
         with reads_of(self._runs_python(given)) as reads:
             for i, item in enumerate(self._modules):
                 self._add_functions(i, item, records[i])
@@ -123,6 +129,7 @@ class Everything:
         rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         self._absorbed(records, reads, bool(named))
         self.left_out = self._state.left_out
+        self.left_out += [f"signatures[{x!r}] ({MISSING}{why_not})" for x, why_not in lost.items()]
         check_hidden(self._state.hidden, self._variable_numbers)
         manifest_text = dump(self._manifest(records, named, rules), "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
@@ -133,6 +140,11 @@ class Everything:
                 f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
                 "once, unrolled ones step by step"
             )
+
+    @property
+    def traces(self) -> list[ConcreteFunction]:
+        """All traces in the file."""
+        return [trace for function in self._saved for trace in function.concrete]
 
     def _manifest(
         self, records: list[dict[str, Any]], named: dict[str, int], rules: list[dict[str, Any]]
@@ -206,6 +218,10 @@ class Everything:
         elif self._with_functions:
             saved, names = functions_of(module, where)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
+            lost = {name: getattr(x, "reason", "") for name, x in module.functions().items()}
+            untraced |= {name: MISSING + reason for name, reason in lost.items() if reason}
+            missing = [name for name, why in untraced.items() if why.startswith(MISSING)]
+            self._state.left_out += [f"{module.name}.{name} ({untraced[name]})" for name in missing]
         else:
             names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
             untraced |= dict.fromkeys(names, "saved with functions=False")
@@ -242,7 +258,7 @@ class Everything:
         for i in unknown:
             module, record = self._modules[i], records[i]
             if i not in within:
-                self._check_callable(module)
+                self._check_callable(module, bool(callers) or len(unknown) < len(records))
             elif not self._blind:
                 known = absorbed(module)
                 record["absorbed"] = [
@@ -251,19 +267,23 @@ class Everything:
                     if name in known or (id(module), name) in reads
                 ]
 
-    def _check_callable(self, module: Module) -> None:
-        """Refuse a module that can be called here, but has no trace and could not when loaded."""
-        if module is not self._modules[0]:
-            held = module.variables
-            if held and not any(variable.trainable for variable in held):
-                return  # a metric, say, which is kept for its state
+    def _check_callable(self, module: Module, others: bool) -> None:
+        """Refuse a module that can be called here, but has no trace and could not when loaded.
+
+        A part that learns nothing, beside ``others`` that can be called, is kept for its state: a
+        metric, a loss, a schedule of the learning rate.
+        """
+        if module is not self._modules[0] and others:
+            unbuilt = any(getattr(x, "built", True) is False for x in (module, *module.submodules))
+            if not unbuilt and not any(variable.trainable for variable in module.variables):
+                return
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
-                f"{self._where(module)} was never called. A module that was never called has no "
-                "trace, and could not be called after loading. Call it once on typical inputs and "
-                "save it then; or save its variables and structure only: "
-                "gradtape.save(..., functions=False)"
+                f"{self._where(module)}{at_in(self._modules[0], module)} was never called. A "
+                "module that was never called has no trace, and could not be called after loading. "
+                "Call it once on typical inputs and save it then; or save its variables and "
+                "structure only: gradtape.save(..., functions=False)"
             )
 
     def _where(self, module: Module) -> str:
@@ -286,12 +306,7 @@ class Everything:
         name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
         if not name:
             return known
-        warn_user(
-            f"{where}: its gradients use a rule that was replaced in this process (the rule of op "
-            f"{name!r}, or of an op in that rule). To keep these gradients, the module is saved as "
-            "traces: it loads as a module without the methods of its class",
-            UserWarning,
-        )
+        self.replaced.append((f"{where}{at_in(self._modules[0], module)}", name))
         self._classless.add(id(module))
         return None
 
@@ -382,6 +397,7 @@ class Everything:
             "parameters": encode_signature(function.signature),
             "traces": [],
         }
+        self._state.left_out += lost_defaults(function, record["parameters"])
         if function.sizes == "seen":
             record["sizes"] = "seen"
         if function.converts:

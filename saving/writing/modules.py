@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable
+from ...layers.initializers import Initializer
 from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
-from ..records.schema import dump, encode, is_attribute
+from ..records.schema import dump, encode, is_attribute, is_small
 from .untracked import is_code, untracked
 
 __all__ = ["StateWriter", "config_of", "twin_of"]
@@ -157,6 +158,10 @@ class StateWriter:
         if isinstance(value, Module):
             self._paths.setdefault(id(value), path)
             return self._number_of(value)
+        if type(value) is int and not is_small(value):
+            end = "; None is in its place" if path[-1] in "]}" else ""
+            self.left_out.append(f"{path} ({_described(value)}{end})")
+            return None
         if type(value) in _PLAIN:
             return {"value": encode(value, path)}
         if isinstance(value, (list, tuple, dict)):
@@ -265,8 +270,9 @@ class StateWriter:
         for place, item in untracked(value):
             self.hidden.append((path + place, type(value).__name__, item))
         in_container = path[-1] in "]}"
-        ours = type(value).__module__.startswith("gradtape.")  # an initializer, say
-        if in_container or not (is_code(value) or ours):
+        # what layers are made with, and have no use for once they have weights
+        spent = isinstance(value, Initializer)
+        if in_container or not (is_code(value) or spent):
             end = "; None is in its place" if in_container else ""
             self.left_out.append(f"{path} ({_described(value)}{end})")
 
@@ -278,6 +284,8 @@ def _described(value: Any) -> str:
             if type(value) is np.ndarray
             else (f"an array of class {type(value).__name__}")
         )
+    if type(value) is int:
+        return "an integer of more than 64 bits"
     if is_code(value):
         return f"the code of {getattr(value, '__name__', type(value).__name__)!r}"
     return f"an object of class {type(value).__name__}"
@@ -328,7 +336,7 @@ def config_of(
         if isinstance(value, Op):
             save_op(value)
             result[key] = {"op": value.name}
-        elif callable(value):
+        elif callable(value) and not isinstance(value, type):
             result[key] = {"function": save_callable(value, module, f"{where}: {key}")}
         else:
             result[key] = {"value": encode(value, f"{where}: configuration {key!r}")}

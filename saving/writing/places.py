@@ -9,7 +9,7 @@ from ...core.extend import Module, Variable
 from ..container.profile import SEGMENT
 from ..errors import SaveError
 
-__all__ = ["check_hidden", "places_of"]
+__all__ = ["at_in", "check_hidden", "places_of"]
 
 
 def places_of(module: Module) -> dict[int, str]:
@@ -68,3 +68,9 @@ def check_hidden(
                 "and no saved function reads it. Make that class a gradtape.Module, or keep the "
                 "variable in an attribute of a module as well"
             )
+
+
+def at_in(root: Module, module: Module) -> str:
+    """Return where a module is, for messages; nothing for the root."""
+    found = (path for path, leaf in root.named_leaves() if leaf is module)
+    return "".join(f" at {path.replace('/', '.')!r}" for path in found)

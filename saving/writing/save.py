@@ -6,13 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...core.extend import Module, init_scope, keeping_calls, warn_user
+from ...core.extend import Module, init_scope, warn_user
 from ..container.replace import resolved
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
 from ..records.schema import FORMAT, VERSION
-from .advice import double_precision, left_out
+from .advice import double_precision, left_out, replaced_rules
 from .contents import Everything
+from .keeping import keeping_state
 
 __all__ = ["ATTRIBUTES", "save"]
 
@@ -116,10 +117,14 @@ def save(
         known = ", ".join(map(repr, COMPRESSIONS))
         raise ValueError(f"save: compression is None or {known}, got {compression!r}")
     target = resolved(path)  # before the work, in which a program may go to another folder
-    # what a surrounding tape or trace has no business with; and calls made here are nobody's
-    with init_scope(), keeping_calls((module, *module.submodules)):
+    # what a surrounding tape or trace has no business with; and calls made here leave no trace
+    with init_scope(), keeping_state((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
-    for text in (left_out(contents.left_out), double_precision(module)):
+    for text in (
+        replaced_rules(contents.replaced),
+        left_out(contents.left_out),
+        double_precision(module, contents.traces),
+    ):
         if text:
             warn_user(f"save: {text}", UserWarning)
     write(target, ATTRIBUTES, contents.texts, contents.datasets, compression)

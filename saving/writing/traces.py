@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from ...core.extend import (
     Module,
     RestoredFunction,
     Shape,
+    Tensor,
     TensorSpec,
     flatten,
     line_of,
@@ -32,6 +33,7 @@ __all__ = [
     "SavedFunction",
     "functions_of",
     "is_called",
+    "lost_defaults",
     "trace_call",
     "trace_callable",
     "with_traces",
@@ -154,6 +156,14 @@ def _places(concrete: ConcreteFunction) -> Any:
     return structure(concrete.arguments), tensors
 
 
+def lost_defaults(function: SavedFunction, written: Sequence[Any]) -> Iterator[str]:
+    """Yield which defaults of parameters a file does not hold, that has them as ``written``."""
+    for parameter, record in zip(function.signature.parameters.values(), written, strict=True):
+        known = parameter.default is parameter.empty or parameter.default is None
+        if not known and record.get("default") is None:
+            yield f"{function.where}: the default of {parameter.name!r}, which has to be given"
+
+
 def is_called(module: Module) -> bool:
     """Return whether a module can be called: its class defines ``__call__``."""
     return any("__call__" in vars(cls) for cls in type(module).__mro__)
@@ -218,6 +228,9 @@ def _variants(
             kwargs = {name: x for name, x in kwargs.items() if name != "training"}
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if isinstance(value, (Tensor, np.ndarray, np.generic)):  # a default, which nobody gave
+                bound.arguments[name] = TensorSpec(value.shape, value.dtype)
         choices: list[Any] = [False, True] if takes_training else [None]
         if takes_training:  # None, say, which may mean either
             default = signature.parameters["training"].default

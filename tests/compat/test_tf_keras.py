@@ -566,3 +566,23 @@ def test_a_compiled_model_that_was_fitted_is_pickled_and_goes_on() -> None:
         model.fit(x, x[:, :1], shuffle=False, verbose=0)
         np.testing.assert_array_equal(twin.predict(x, verbose=0), model.predict(x, verbose=0))
     assert twin.evaluate(x, x[:, :1], verbose=0) == model.evaluate(x, x[:, :1], verbose=0)
+
+
+def test_callbacks_are_told_their_model_as_in_keras(tmp_path) -> None:
+    class Best:
+        """What a ``ModelCheckpoint`` does."""
+
+        def set_model(self, model):
+            self.model, self.best = model, np.inf
+
+        def on_epoch_end(self, epoch, logs):
+            if logs["loss"] < self.best:
+                self.best = logs["loss"]
+                self.model.save_weights(tmp_path / "best.weights.h5")
+
+    x = rng.standard_normal((8, 3)).astype("float32")
+    model, other = (keras.Sequential([keras.layers.Dense(3)]) for _ in range(2))
+    model.compile("sgd", "mse")
+    model.fit(x, x, epochs=2, verbose=0, callbacks=(callback for callback in [Best()]))
+    other.load_weights(tmp_path / "best.weights.h5")
+    same(other(x), model(x))

@@ -93,6 +93,10 @@ def test_submodules_are_imported_as_tensorflows_are() -> None:
         ("math.sinn", "nearest name is gradtape.sin"),
         ("nn.conv9d_transposed_twice", "gradtape has no tf.nn.conv9d_transposed_twice"),
         ("keras.layers.Dens", "the nearest name is tf.keras.layers.Dense"),
+        ("keras.models.load_model", "use gradtape.load"),
+        ("keras.models.save_model", "use Model.save"),
+        ("keras.callbacks", "use functions and objects that gradtape.training.fit is given"),
+        ("keras.optimizers.schedules", "use a function of the number of steps"),
         ("keras.optimizers.Nadam", "tf.keras.optimizers.Adam"),
     ],
 )

@@ -166,6 +166,21 @@ def test_what_does_not_need_the_plugin_is_loaded_without_it(path: Path) -> None:
             module(x[None])
 
 
+def test_saving_what_was_loaded_in_part_says_what_is_lost(path: Path) -> None:
+    gt.unregister_plugin("acme")
+    model = gt.load(path, allow_missing=True)
+    with pytest.warns(UserWarning, match=r"model\.__call__ \(loaded with allow_mis") as caught:
+        gt.save(model, path.with_name("part.h5"))
+    assert len(caught) == 1
+    told = str(caught[0].message)
+    places = ("model.either", "gate.__call__", "dense.__call__", "signatures['serve']")
+    assert [place for place in places if place in told] == list(places)
+    again = gt.load(path.with_name("part.h5"))
+    assert again.twice([1.0]).tolist() == [2.0]
+    with pytest.raises(TypeError, match=r"has no '__call__' .loaded with allow_missing: .*triple"):
+        again(np.ones((1, 3), "float32"))
+
+
 def test_what_is_loaded_in_part_can_be_looked_at_in_a_fresh_process(path: Path) -> None:
     printed = run_isolated(
         "model = gt.load(sys.argv[1], allow_missing=True)\n"

@@ -403,3 +403,12 @@ def test_processes_forked_after_loading_draw_different_numbers(tmp_path: Path) -
     first, second = (line.split(";") for line in printed.splitlines())
     assert first[0] != second[0]  # nobody asked for a seed
     assert first[1] == second[1]  # the generator has one
+
+
+def test_modules_that_run_ops_with_other_rules_are_told_in_one_warning(tmp_path: Path) -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(2, "tanh") for _ in range(4)])
+    model(np.ones((1, 2), "float32"))
+    told = pytest.warns(UserWarning, match="and 2 more: .*of op 'tanh'")
+    with with_rules({"tanh": lambda g, x: g * gt.cos(x)}), told as caught:
+        gt.save(model, tmp_path / "m.h5")
+    assert len(caught) == 1

@@ -306,10 +306,13 @@ def test_saving_leaves_classes_as_they_were(live: Cubes, tmp_path: Path) -> None
 def test_a_module_that_was_never_called_is_refused_when_saving(tmp_path: Path) -> None:
     root = gt.Module(name="root")
     root.net = gt.layers.Sequential([Cubes()])
-    for module, name in ((Cubes(), "cubes"), (root, "cubes"), (root.net, "cubes")):
-        with pytest.raises(
-            SaveError, match=rf"module '{name}' \(Cubes\) was never called.*Call it"
-        ):
+    for module, place in (
+        (Cubes(), ""),
+        (root, " at 'net.layers.0'"),
+        (root.net, " at 'layers.0'"),
+    ):
+        told = rf"module 'cubes' \(Cubes\){place} was never called.*Call it"
+        with pytest.raises(SaveError, match=told):
             gt.save(module, tmp_path / "m.h5")
     assert not (tmp_path / "m.h5").exists()
 

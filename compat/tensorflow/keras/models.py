@@ -323,6 +323,11 @@ class Model(Layer):
         """
         _refuse("fit", other)
         compiled = self._compiled("fit")
+        if not callable(callbacks):
+            callbacks = list(callbacks or ())
+            for callback in callbacks:
+                if hasattr(callback, "set_model"):  # as Keras' callbacks have it
+                    callback.set_model(self)
         settings: dict[str, Any] = {
             "epochs": epochs,
             "batch_size": 32 if batch_size is None else batch_size,
@@ -330,7 +335,7 @@ class Model(Layer):
             "validation_split": validation_split,
             "shuffle": shuffle,
             "verbose": verbose not in (0, False),
-            "callbacks": callbacks or (),
+            "callbacks": callbacks,
             "initial_epoch": initial_epoch,
             "checkpoint": checkpoint,
             "save_every": save_every,
