@@ -140,7 +140,7 @@ _TABLE = {
     ".plugins.ops.statistics.histograms": "bincount histogram histogram_bin_edges",
     ".plugins.ops.statistics.nan_quantiles": "nanmedian nanpercentile nanquantile",
     ".plugins.ops.statistics.quantiles": "median percentile quantile",
-    ".saving": "load save",
+    ".saving": "load load_weights save save_weights",
 }
 
 

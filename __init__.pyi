@@ -399,6 +399,8 @@ from .plugins.ops.statistics.quantiles import median as median
 from .plugins.ops.statistics.quantiles import percentile as percentile
 from .plugins.ops.statistics.quantiles import quantile as quantile
 from .saving import load as load
+from .saving import load_weights as load_weights
 from .saving import save as save
+from .saving import save_weights as save_weights
 
 __version__: str

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Container, Iterator, Mapping
 from importlib import import_module
 from threading import RLock
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, ForwardRef
 
 __all__ = ["HOMES", "IMPORTING", "MissingName", "publish", "publish_lazily"]
@@ -26,24 +26,42 @@ IMPORTING = RLock()
 _PUBLISHED: set[str] = set()
 
 
-def publish(module_name: str, path: str | None = None) -> None:
+def publish(
+    module_name: str, path: str | None = None, above: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Make the names in a module's ``__all__`` all that users see of it, and name them by it.
 
-    Modules in ``__all__`` are published too. ``path`` is the public module that has these names
-    as well, where that is not imported in time.
+    Modules in ``__all__`` are published too.
+
+    Parameters
+    ----------
+    module_name
+        The module.
+    path
+        The public module that has these names as well, where that is not imported in time.
+    above
+        By the module of the package that has it, names with spaces between them that the module
+        cannot import, since they stand above it: each is imported when it is first asked for.
     """
     module = sys.modules[module_name]
     names = tuple(module.__all__)
+    homes = {name: home for home, held in above.items() for name in held.split()}
+    here = [vars(module)[name] for name in names if name not in homes]
     _PUBLISHED.add(path or module_name)
-    for name in names:
-        _hand_out(vars(module)[name], path or module_name, names)
-    for name in names:
-        value = vars(module)[name]
+    for value in here:
+        _hand_out(value, path or module_name, names)
+    for value in here:
         if isinstance(value, ModuleType) and hasattr(value, "__all__"):
             publish(value.__name__)
 
     def __getattr__(name: str) -> Any:
-        raise MissingName(module_name, name)
+        if name not in homes:
+            raise MissingName(module_name, name)
+        with IMPORTING:
+            found = getattr(import_module(homes[name], _ROOT), name)
+        value = _hand_out(found, path or module_name, names)
+        setattr(module, name, value)  # not asked for again
+        return value
 
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 

@@ -45,6 +45,19 @@ def add_commands(commands: Any) -> None:
     )
     checked.add_argument("file", metavar="FILE")
     checked.add_argument("--backend", metavar="NAME", help="compute there, for instance on cupy")
+    checked.add_argument(
+        "--max-memory",
+        metavar="BYTES",
+        type=_limit,
+        help="what computing may take; inf for no limit (1 GiB, and 8 times the file's arrays)",
+    )
+    checked.add_argument(
+        "--max-seconds",
+        metavar="SECONDS",
+        type=_limit,
+        default=120.0,
+        help="how long all of it may take; inf for no limit (%(default)g)",
+    )
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_verify)
 
@@ -91,8 +104,20 @@ def _write(source: str, target: str, text: str) -> None:
     print(f"written: {target}")
 
 
+def _limit(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"must be above 0, got {text}")
+    return value
+
+
 def _verify(options: argparse.Namespace) -> int:
-    report = verify(options.file, backend=options.backend)
+    report = verify(
+        options.file,
+        backend=options.backend,
+        max_memory=options.max_memory,
+        max_seconds=options.max_seconds,
+    )
     print(report.json() if options.json else report.table())
     return 0 if report.ok else 1
 

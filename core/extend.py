@@ -48,7 +48,7 @@ from .base.sizes import (
     unsure,
 )
 from .base.spec import TensorSpec, describe
-from .base.table import F, ops, public
+from .base.table import F, late, ops, public
 from .base.tree import flatten, map_structure, pack_like, structure
 from .base.unknown import line_of, user_line, warn_user
 from .batches.batched import (
@@ -63,7 +63,14 @@ from .batches.batched import (
 from .batches.boundary import check_randomness, key_for_examples
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
-from .functions.concrete import ConcreteFunction, Output, RestoredFunction, held_to
+from .functions.concrete import (
+    ConcreteFunction,
+    Output,
+    RestoredFunction,
+    are_several,
+    as_inputs,
+    held_to,
+)
 from .functions.custom import custom_gradient
 from .functions.function import Function, function
 from .functions.program import Program, batched_graph
@@ -98,7 +105,7 @@ from .ops.host import registry
 from .ops.registry import PluginInfo, Registry
 from .ops.rule import NONDIFF, Composed
 from .tape.tape import GradientTape
-from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array
+from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
 from .tensors.indexing import decode_index
 from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
@@ -158,8 +165,10 @@ __all__ = [
     "agreed",
     "among",
     "apart",
+    "are_several",
     "as_batched",
     "as_dtype",
+    "as_inputs",
     "as_shape",
     "as_size",
     "as_tensor",
@@ -205,11 +214,13 @@ __all__ = [
     "key_for_examples",
     "known_size",
     "largest",
+    "late",
     "line_of",
     "loop_limit",
     "lowered",
     "map_structure",
     "ops",
+    "own_array",
     "pack_like",
     "plain",
     "public",

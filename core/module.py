@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import inspect
+import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
+from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +19,11 @@ from .base.context import Mode, training_mode
 from .base.dtypes import is_differentiable
 from .base.sizes import blunt, unsure
 from .base.spec import TensorSpec
+from .base.table import public
 from .base.tree import map_structure
 from .functions.concrete import RestoredFunction
-from .functions.function import Function
+from .functions.function import STORE, Function, found_by_name, pickled_as_code
+from .tensors.convert import as_tensor
 from .tensors.recording import transfer
 from .tensors.tensor import Tensor
 from .tensors.variable import Variable, exclusive
@@ -38,6 +43,8 @@ _TRAINABLE = "_gradtape_trainable"
 _FROZEN = "_gradtape_frozen"
 # Types of attributes that hold nothing to track.
 _PLAIN = frozenset({bool, int, float, str, type(None)})
+# Types of what may hold a function.
+_HOLDING = (FunctionType, Function, list, tuple, dict)
 
 
 class Module:
@@ -253,6 +260,94 @@ class Module:
                 variable.set_array(array)
         return self
 
+    def load_weights(
+        self,
+        path: Any,
+        *,
+        mapping: Any = None,
+        layout: str | None = None,
+        strict: bool = True,
+        max_bytes: int | None = None,
+    ) -> Any:
+        """Load weights from a file into the variables; see :func:`gradtape.load_weights`.
+
+        Parameters
+        ----------
+        path, mapping, layout, strict, max_bytes
+            As there.
+
+        Returns
+        -------
+        WeightsReport
+            What became of each array and variable.
+        """
+        return public("load_weights")(
+            path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
+        )
+
+    def save_weights(self, path: Any, *, layout: str = "gradtape") -> None:
+        """Save the variables, without functions; see :func:`gradtape.save_weights`.
+
+        Parameters
+        ----------
+        path, layout
+            As there.
+        """
+        public("save_weights")(self, path, layout=layout)
+
+    def set_trainable(self, value: bool, *patterns: str) -> tuple[str, ...]:
+        """Freeze parts of the module, or let them train again, chosen by their names.
+
+        Parameters
+        ----------
+        value
+            As for :attr:`trainable`: ``False`` freezes a part with all that is in it.
+        patterns
+            Paths of modules inside, as :meth:`named_leaves` gives them, in which ``*`` stands for
+            any text, ``?`` for a character and ``[0-3]`` for one of some.
+
+        Returns
+        -------
+        tuple of str
+            The paths that matched.
+
+        Raises
+        ------
+        ValueError
+            If a pattern matches no module, or there is none; nothing changes then.
+        TypeError
+            If ``value`` is not True or False.
+
+        Examples
+        --------
+        >>> model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(1)])
+        >>> model.set_trainable(False, "layers/0")
+        ('layers/0',)
+        >>> model.layers[0].trainable, model.trainable
+        (False, True)
+        """
+        parts = {path: leaf for path, leaf in self.named_leaves() if isinstance(leaf, Module)}
+        matched: dict[str, Module] = {}
+        for pattern in patterns:
+            found = {path: x for path, x in parts.items() if fnmatch.fnmatchcase(path, pattern)}
+            if not found:
+                variables = fnmatch.filter(self.named_variables, pattern)
+                instead = (
+                    f"; {variables[0]!r} is a variable: set its trainable" if variables else ""
+                )
+                raise ValueError(
+                    f"module {self.name!r}: {pattern!r} matches none of the modules in it: "
+                    f"{', '.join(parts) or 'there are none'}{instead}"
+                )
+            matched |= found
+        if not patterns:
+            raise ValueError(
+                "set_trainable: say which parts; for all of them, set the module's trainable"
+            )
+        for module in matched.values():
+            module.trainable = value
+        return tuple(matched)
+
     def summary(self) -> str:
         """Return a table of the layers: name, output shape, number of parameters.
 
@@ -288,6 +383,16 @@ class Module:
         lines += [rule, f"Parameters: {total:,} ({trainable:,} trainable)"]
         frozen = ", frozen" if is_frozen(self) else ""
         return "\n".join([f"{type(self).__name__} {self.name!r}{frozen}", *lines])
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return what pickle and copy make it of: its attributes, without the traces it made."""
+        reduced = super().__reduce_ex__(protocol)
+        if not isinstance(reduced, tuple) or len(reduced) < 3 or type(reduced[2]) is not dict:
+            return reduced  # the class has a way of its own
+        state = {name: value for name, value in reduced[2].items() if name != STORE}
+        for name, value in state.items():
+            _check_named(f"{type(self).__name__}.{name}", value)
+        return (*reduced[:2], state, *reduced[3:])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
@@ -411,6 +516,26 @@ def _leaves(
                 yield from _leaves(f"{path}/{key}", item, inside)
 
 
+def _check_named(where: str, value: Any) -> None:
+    """Say which attribute holds a function that pickle would not find; pickle does not."""
+    if isinstance(value, (list, tuple, dict)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            if type(item) in _HOLDING:
+                _check_named(f"{where}[{key!r}]", item)
+        return
+    function = value.python_function if isinstance(value, Function) else value
+    if not isinstance(function, FunctionType) or found_by_name(value) or found_by_name(function):
+        return
+    if pickled_as_code():
+        return
+    raise pickle.PicklingError(
+        f"{where} is {function.__qualname__}, which pickle would not find by its name: define it "
+        "with def at the top of a module, or save the module with gradtape.save, whose files keep "
+        "what functions compute"
+    )
+
+
 def _handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a ``__call__`` that takes ``training``, so that calls inside it hear of it.
 
@@ -449,8 +574,12 @@ def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
     That is what a module without decorated methods is traced from when it is saved.
     """
 
+    converts = getattr(call, "converts", None)
+
     @functools.wraps(call)
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if converts is not None and args and type(args[0]) is not Tensor:
+            args = (converts(args[0]), *args[1:])  # what a layer does with its input
         result = call(self, *args, **kwargs)
         state = vars(self)
         state[_OUTPUT] = _lasting(getattr(result, "shape", None))
@@ -471,7 +600,7 @@ def _lasting(shape: Any) -> Any:
 
 
 def _signature_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray)):
+    if isinstance(x, (Tensor, np.ndarray, np.generic)):
         return (_lasting(x.shape), x.dtype)
     if isinstance(x, (list, tuple)):
         return tuple(_signature_of(item) for item in x)
@@ -481,6 +610,12 @@ def _signature_of(x: Any) -> Any:
 
 
 def _spec_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray, Variable)):
+    if isinstance(x, (Tensor, np.ndarray, np.generic, Variable)):
         return TensorSpec(_lasting(x.shape), x.dtype)
+    if hasattr(x, "__array__") and not isinstance(x, type):  # a table, say: ops take it for one
+        try:
+            array = as_tensor(x)
+        except (TypeError, ValueError):
+            return x
+        return TensorSpec(array.shape, array.dtype)
     return x

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ..core.extend import Tensor, Variable, known_size, ops, same_size, sizes_differ, unsure
-from .layer import Layer
+from .layer import Elsewhere, Layer
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 
@@ -72,6 +73,17 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     0.02
     """
 
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {
+            "gamma": ("weight", None),
+            "beta": ("bias", None),
+            "moving_mean": ("running_mean", None),
+            "moving_variance": ("running_var", None),
+        },
+        "keras": {"": ("batch_normalization", None)},
+    }
+    defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {"pytorch": {"epsilon": 1e-5}}
+
     gamma: Variable | None = None
     beta: Variable | None = None
     moving_mean: Variable
@@ -123,6 +135,22 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             self.beta = self.add_weight(shape, "zeros", "beta")
         self.moving_mean = self.add_weight(shape, "zeros", "moving_mean", trainable=False)
         self.moving_variance = self.add_weight(shape, "ones", "moving_variance", trainable=False)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """What ``scale`` and ``center`` ask for, and the moving statistics."""
+        own = ("gamma",) * self.scale + ("beta",) * self.center
+        return (*own, "moving_mean", "moving_variance")
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return an input shape with as many channels as one of the weights has."""
+        channels = next((shape for shape in shapes.values() if len(shape) == 1), None)
+        if channels is None:
+            return None
+        rank = max(self.axis + 1, -self.axis)
+        sizes: list[int | None] = [None] * rank
+        sizes[self.axis] = channels[0]
+        return tuple(sizes)
 
     def call(self, x: Any, training: bool = False) -> Any:
         """Normalise ``x``: by its own statistics if ``training``, else by the moving ones.

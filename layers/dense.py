@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ..core.extend import Variable, known_size, ops, sizes_differ
 from . import activations, initializers
-from .layer import Layer
+from .layer import Elsewhere, Layer
 
 __all__ = ["Dense"]
 
@@ -55,6 +56,10 @@ class Dense(Layer, saved_as="layers.Dense"):
     (2, 3)
     """
 
+    names_elsewhere: ClassVar[Elsewhere] = {
+        "pytorch": {"kernel": ("weight", (1, 0)), "bias": ("bias", None)}
+    }
+
     kernel: Variable
     bias: Variable | None = None
 
@@ -95,6 +100,16 @@ class Dense(Layer, saved_as="layers.Dense"):
         )
         if self.use_bias:
             self.bias = self.add_weight((self.units,), self.bias_initializer, "bias")
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """The kernel, and the bias if there is one."""
+        return ("kernel", "bias") if self.use_bias else ("kernel",)
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return the input shape that a kernel belongs to."""
+        kernel = shapes.get("kernel", ())
+        return (None, kernel[0]) if len(kernel) == 2 else None
 
     def call(self, x: Any) -> Any:
         """Apply the layer to ``x`` of shape ``(..., inputs)``."""

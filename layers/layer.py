@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from ..core.extend import (
     Tensor,
     Variable,
     as_dtype,
-    as_tensor,
+    as_inputs,
     backend,
     backend_of,
     blunt,
@@ -33,6 +33,12 @@ from . import initializers
 __all__ = ["Layer"]
 
 _BUILT = "_gradtape_built"
+#: Weights of a file that wait for the layer to be built; put there by ``load_weights``.
+_WAITING = "_gradtape_waiting"
+
+
+#: By framework: by attribute, its name there and the order of axes.
+Elsewhere = Mapping[str, Mapping[str, tuple[str, tuple[int, ...] | None]]]
 
 
 class Layer(Module):
@@ -68,6 +74,13 @@ class Layer(Module):
     ...         return x * self.factor
     """
 
+    #: What other frameworks call an attribute, and the order in which its axes there give ours:
+    #: ``{"pytorch": {"kernel": ("weight", (1, 0))}}``. For :func:`gradtape.load_weights`. To Keras,
+    #: which numbers weights, only the class has a name: ``{"keras": {"": ("layer", None)}}``.
+    names_elsewhere: ClassVar[Elsewhere] = {}
+    #: Settings that files of weights do not hold and whose defaults differ there.
+    defaults_elsewhere: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
 
@@ -98,12 +111,55 @@ class Layer(Module):
         own = any(isinstance(leaf, Variable) for _, leaf in self.own_leaves())
         return own or type(self).build is Layer.build
 
+    @property
+    def weight_names(self) -> tuple[str, ...] | None:
+        """The attributes that ``build`` sets to weights, in its order; ``None`` if not known."""
+        return None
+
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return an input shape for which ``build`` makes weights of these shapes.
+
+        With it and :attr:`weight_names`, weights can be loaded before the first call.
+
+        Parameters
+        ----------
+        shapes
+            Shapes by attribute; some may be missing.
+
+        Returns
+        -------
+        tuple or None
+            The shape; ``None`` if these weights do not tell, as for layers that do not override it.
+        """
+        return None
+
+    def build_for_weights(self, shapes: Mapping[str, tuple[int, ...]], dtype: Any) -> bool:
+        """Build the layer on the current backend for weights of these shapes, if they tell how.
+
+        Parameters
+        ----------
+        shapes
+            Shapes by attribute.
+        dtype
+            The dtype of the weights, unless the layer has its own.
+
+        Returns
+        -------
+        bool
+            Whether the layer is built now.
+        """
+        shape = self.shape_for_weights(shapes)
+        if shape is None:
+            return False
+        self._build_with(shape, as_dtype(dtype).name, [])
+        return True
+
     def mark_built(self, built: bool = True) -> None:
         """Say that the weights are there, so that ``build`` is not called; or take that back."""
-        if built:
-            vars(self)[_BUILT] = True
-        else:
+        if not built:
             vars(self).pop(_BUILT, None)
+        elif _WAITING not in vars(self):  # else the next call takes them, and marks it
+            vars(self)[_BUILT] = True
 
     def get_weights(self) -> list[NDArray[Any]]:
         """Return the variables' values as NumPy arrays, copies."""
@@ -175,19 +231,31 @@ class Layer(Module):
 
     def _build_for(self, inputs: Any) -> None:
         """Build for these inputs, unless that is done; leave no trace of a build that failed."""
+        if self.built:
+            self._build_with(None, None, [])
+            return
+        leaves = flatten(inputs)
+        floats = [x.dtype.name for x in leaves if x.dtype.kind == "f"]
+        shapes = map_structure(lambda x: blunt(x.shape), inputs)
+        self._build_with(shapes, floats[0] if floats else None, leaves)
+
+    def _build_with(self, shapes: Any, dtype: str | None, leaves: list[Any]) -> None:
         state = vars(self)
-        if not self.built:
-            leaves = flatten(inputs)
-            before = set(state)
-            try:
-                floats = [x.dtype for x in leaves if x.dtype.kind == "f"]
-                state["_gradtape_dtype"] = floats[0].name if floats else None
+        before = dict(state)
+        try:
+            if not self.built:
+                state["_gradtape_dtype"] = dtype
                 with init_scope(), backend(_place(leaves)):
-                    self.build(map_structure(lambda x: blunt(x.shape), inputs))
-            except BaseException:
-                for attribute in set(state) - before:
-                    del state[attribute]
-                raise
+                    self.build(shapes)
+            waiting = state.pop(_WAITING, None)
+            if waiting is not None:
+                with init_scope():
+                    waiting(self)
+        except BaseException:
+            for attribute in set(state) - set(before):
+                del state[attribute]
+            state.update(before)
+            raise
         state[_BUILT] = True
         if not self.trainable:
             self.trainable = False  # now that there are weights
@@ -209,7 +277,7 @@ def _building(call: Any) -> Callable[..., Any]:
         if inputs is None and first in kwargs:
             inputs = kwargs.pop(first)
         if type(inputs) is not Tensor:
-            inputs = _as_inputs(inputs)
+            inputs = as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
@@ -219,19 +287,8 @@ def _building(call: Any) -> Callable[..., Any]:
             return call.__get__(self)(inputs, *args, **kwargs)
         return call(self, inputs, *args, **kwargs)
 
+    wrapper.converts = as_inputs  # type: ignore[attr-defined]
     return wrapper
-
-
-def are_several(inputs: Any) -> bool:
-    """Return whether these are containers of arrays, and not one array in lists of numbers."""
-    if isinstance(inputs, dict):
-        return True
-    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
-
-
-def _as_inputs(inputs: Any) -> Any:
-    """Return inputs as a tensor; containers of tensors or arrays become containers of tensors."""
-    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
 
 
 def _place(leaves: list[Any]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..core.extend import Module
-from .layer import Layer
+from .layer import Elsewhere, Layer
 from .simple import Activation
 
 __all__ = ["Sequential"]
@@ -60,6 +60,9 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     (5, 2)
     """
 
+    # the layers of PyTorch's have no name but their number
+    names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
+
     layers: list[Any]
 
     def __init__(self, layers: Iterable[Any] = (), name: str | None = None) -> None:
@@ -83,6 +86,11 @@ class Sequential(Layer, saved_as="layers.Sequential"):
     def built(self) -> bool:
         """Whether every layer is built."""
         return all(getattr(layer, "built", True) for layer in self.layers)
+
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None of its own."""
+        return ()
 
     def build(self, input_shape: Any) -> None:
         """Do nothing: each layer is built when its input reaches it."""

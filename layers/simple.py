@@ -106,6 +106,11 @@ class Dropout(Layer, saved_as="layers.Dropout"):
         """Whether the random state is there."""
         return "state" in vars(self)
 
+    @property
+    def weight_names(self) -> tuple[str, ...]:
+        """None: the random state is no weight."""
+        return ()
+
     def build(self, input_shape: Any) -> None:
         """Seed the layer."""
         seed = draw_seed() if self.seed is None else self.seed

@@ -17,7 +17,11 @@ from .reading.build import load
 from .reports.diff import diff
 from .reports.difference import Difference
 from .reports.inspection import Inspection, inspect, inspect_text
-from .reports.verify import Report, verify
+from .reports.results import Report
+from .reports.verify import verify
+from .weights.load import load_weights, read_weights
+from .weights.report import WeightsMismatch, WeightsReport
+from .weights.save import save_weights
 from .writing.save import save
 
 __all__ = [
@@ -34,11 +38,16 @@ __all__ = [
     "SaveError",
     "UnsafeFile",
     "UntraceableGradient",
+    "WeightsMismatch",
+    "WeightsReport",
     "diff",
     "inspect",
     "inspect_text",
     "load",
+    "load_weights",
+    "read_weights",
     "save",
+    "save_weights",
     "verify",
 ]
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ..core.errors import GradtapeError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import fspath
+from typing import Any
+
+from ..core.errors import BackendUnavailable, GradtapeError, PluginError
 
 __all__ = [
     "DamagedFile",
@@ -74,3 +79,21 @@ class MissingPlugin(LoadError):
 
 class MissingOp(LoadError):
     """The file needs an op that no installed plugin provides."""
+
+
+@contextmanager
+def guarded(origin: Any) -> Iterator[None]:
+    """Turn whatever goes wrong with a file in a block into one of these errors, with its path."""
+    path = "<bytes>" if isinstance(origin, (bytes, bytearray, memoryview)) else fspath(origin)
+    try:
+        yield
+    except LoadError as error:
+        if str(error).startswith((path, _shown(path), repr(path))):
+            raise
+        raise type(error)(f"{path}: {error}") from None
+    except (BackendUnavailable, PluginError, Warning):  # of what is here, not of the file
+        raise
+    except (MemoryError, RecursionError) as error:
+        raise UnsafeFile(f"{path}: reading it takes too much ({type(error).__name__})") from error
+    except Exception as error:
+        raise DamagedFile(f"{path}: it cannot be read ({type(error).__name__}: {error})") from error

@@ -33,6 +33,9 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupy
         plugins.ops.elementwise.special: (by name)
     """,
+    "it belongs to another process": """
+        saving.weights.keras: saving.weights.hdf5
+    """,
     "it is for help alone": """
         core.ops.primitive: core.ops.docstrings
     """,

@@ -44,7 +44,9 @@ CANNOT_RAISE = frozenset(
         "saving.Difference",
         "saving.Inspection",
         "saving.Report",
+        "saving.WeightsReport",
         "testing.Sample",
+        "training.RestoreReport",
     }
 )
 

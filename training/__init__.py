@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..public import publish
 from . import losses, metrics, optimizers
 from .clipping import clip_by_global_norm, global_norm
-from .epochs import History
 from .fitting import fit
 from .loop import evaluate, predict
 from .losses import (
@@ -16,10 +17,17 @@ from .losses import (
 from .metrics import accuracy
 from .optimizer import Optimizer
 from .optimizers import *
+from .session import History
+
+if TYPE_CHECKING:
+    from ..saving.checkpoints import Checkpoint, CheckpointManager, RestoreReport
 
 __all__ = [
+    "Checkpoint",
+    "CheckpointManager",
     "History",
     "Optimizer",
+    "RestoreReport",
     "accuracy",
     "clip_by_global_norm",
     "evaluate",
@@ -35,4 +43,5 @@ __all__ = [
 ]
 __all__ += optimizers.__all__
 
-publish(__name__)
+# checkpoints are files, and those who write them stand above
+publish(__name__, above={".saving.checkpoints": "Checkpoint CheckpointManager RestoreReport"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,16 @@ class Examples:
     ----------
     length : int
         The number of batches.
+    rewinds : bool
+        Whether one can go through the batches again: yes.
 
     Raises
     ------
     ValueError
         If the lengths differ, there are no examples, or the batch size is not positive.
     """
+
+    rewinds = True
 
     def __init__(self, x: Any, y: Any, batch_size: int, what: str = "data") -> None:
         self.x, self.y, self.what = x, y, what
@@ -56,14 +61,30 @@ class Examples:
         self.count: int = shapes[0][0]
         self.length: int | None = -(-self.count // self.batch_size)
 
-    def batches(self, generator: np.random.Generator | None = None) -> Iterator[Any]:
-        """Yield ``(x, y)``, or ``x``, in an order drawn from ``generator`` if there is one."""
+    def batches(
+        self, generator: np.random.Generator | None = None, first: int = 0
+    ) -> Iterator[Any]:
+        """Yield ``(x, y)``, or ``x``, in an order drawn from ``generator`` if there is one.
+
+        The first batch is that of number ``first``.
+        """
         size = self.batch_size
         order = None if generator is None else generator.permutation(self.count)
-        for start in range(0, self.count, size):
+        for start in range(first * size, self.count, size):
             chosen = slice(start, start + size) if order is None else order[start : start + size]
             x = _rows_of(self.x, chosen)
             yield x if self.y is None else (x, _rows_of(self.y, chosen))
+
+    def signature(self) -> list[int | None]:
+        """Return the numbers of examples, of those in a batch, and of batches."""
+        return [self.count, self.batch_size, self.length]
+
+    def state(self) -> None:
+        """Return the state of the data: none."""
+
+    def load(self, state: Any) -> None:
+        """Raise: the state is that of data of another kind."""
+        raise ValueError(f"{self.what}: arrays have no state, and the run's data had one")
 
     def split(self, fraction: float) -> tuple[Examples, Examples]:
         """Return all but the last ``fraction`` of the examples, and that last part."""
@@ -95,6 +116,8 @@ class Batches:
     ----------
     length : int or None
         The number of batches, if it is known.
+    rewinds : bool
+        Whether one can go through the batches again, which an iterator does not allow.
 
     Raises
     ------
@@ -117,15 +140,29 @@ class Batches:
             )
         self.source = batches
         self.what = what
+        self.rewinds = not hasattr(batches, "__next__")
         length = getattr(batches, "__len__", None)
         self.length: int | None = None if length is None else length()
         if self.length == 0:
             raise ValueError(f"{what} has no batches")
 
-    def batches(self, generator: Any = None) -> Iterator[Any]:
-        """Yield the batches in their own order, their leaves as tensors."""
-        for batch in self.source:
+    def batches(self, generator: Any = None, first: int = 0) -> Iterator[Any]:
+        """Yield the batches in their own order from number ``first`` on, leaves as tensors."""
+        for batch in islice(self.source, first, None):
             yield map_structure(as_tensor, batch)
+
+    def signature(self) -> list[int | None]:
+        """Return the numbers of examples and of those in a batch, not known; and of batches."""
+        return [None, None, self.length]
+
+    def state(self) -> Any:
+        """Return the state of what makes the batches, None if it has no ``state_dict``."""
+        found = getattr(self.source, "state_dict", None)
+        return None if found is None else found()
+
+    def load(self, state: Any) -> None:
+        """Set the state of what makes the batches."""
+        self.source.load_state_dict(state)  # type: ignore[attr-defined]
 
 
 class Pairs(Batches):
@@ -149,9 +186,9 @@ class Pairs(Batches):
         super().__init__(batches, passes, what)
         self.check = check
 
-    def batches(self, generator: Any = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the batches in their own order."""
-        for i, batch in enumerate(self.source):
+    def batches(self, generator: Any = None, first: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the batches in their own order from number ``first`` on."""
+        for i, batch in enumerate(islice(self.source, first, None), first):
             what = f"{self.what}: batch {i}"
             if not isinstance(batch, (tuple, list)) or len(batch) != 2:
                 raise ValueError(f"{what} is not a pair (x, y) but {_described(batch)}")

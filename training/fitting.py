@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import Module
-from .data import Batches, Examples, as_count, as_dataset
-from .epochs import History, run_epochs
+from .data import Batches, Examples, as_dataset
+from .epochs import run_epochs
 from .loop import Trainer
 from .optimizer import Optimizer
+from .resuming import Run, as_epochs
+from .session import History
 
 __all__ = ["fit"]
 
@@ -31,6 +33,10 @@ def fit(
     seed: int | None = None,
     verbose: bool = True,
     callbacks: Iterable[Any] = (),
+    initial_epoch: int = 0,
+    checkpoint: Any = None,
+    save_every: int | None = None,
+    resume: bool = False,
 ) -> History:
     """Train a model.
 
@@ -42,7 +48,7 @@ def fit(
     data
         A tuple of two arrays ``(x, y)``, or a list or another iterable of such batches.
     epochs
-        How often to go through the data.
+        How often to go through the data, those epochs that went before included.
     batch_size
         The size of the batches that arrays are cut into.
     optimizer
@@ -64,7 +70,8 @@ def fit(
     shuffle
         Whether to take the examples of arrays in a new random order in each epoch.
     seed
-        The seed of these orders; by default a new one each time.
+        The seed of these orders; by default a new one each time. An epoch's order comes from the
+        seed and the epoch's number.
     verbose
         Whether to show a progress bar.
     callbacks
@@ -72,6 +79,18 @@ def fit(
         training. Or objects with any of the methods ``on_train_begin()``,
         ``on_epoch_begin(epoch)``, ``on_train_batch_end(batch, logs)``, ``on_epoch_end(epoch,
         logs)``, ``on_train_end()``.
+    initial_epoch
+        The number of the first epoch: ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
+        same seed are six epochs.
+    checkpoint
+        Where to keep the run: a :class:`CheckpointManager`, or the path of a file that is replaced
+        at each save. It is saved after each epoch, and when Ctrl-C ends the run.
+    save_every
+        After how many batches of an epoch to save too.
+    resume
+        Whether to go on from the checkpoint, if there is one: within the epoch, bit for bit as if
+        the run had not ended. A run that has done its epochs, or that a callback ended, does
+        nothing.
 
     Returns
     -------
@@ -87,10 +106,22 @@ def fit(
         outside what a cross-entropy can mean.
     FloatingPointError
         If the loss is not finite.
+    LoadError
+        If the checkpoint is damaged, or is not that of this model and run; nothing has changed.
+    SaveError
+        If a checkpoint cannot be written.
 
     Notes
     -----
-    If an exception ends an epoch, model and optimizer are as they were when that epoch began.
+    If an exception ends an epoch, model and optimizer are as they were when that epoch began, or
+    when the run was resumed in it.
+
+    A checkpoint keeps the model, the optimizer, ``gt.random``, the order of examples, what the
+    epoch measured so far and the history; of a callback that is an object what its
+    ``state_dict()`` returns, or else its attributes that are plain values and that the run changed;
+    and of data with ``state_dict()`` that of the beginning of the epoch. Batches of an iterable
+    that were trained on are gone through again without training, so they have to come in the same
+    order; an iterator cannot be resumed.
 
     Examples
     --------
@@ -100,8 +131,8 @@ def fit(
     >>> len(run.history["loss"])
     2
     """
-    epochs = as_count("fit: epochs", epochs, least=0)
-    for option, value in (("shuffle", shuffle), ("verbose", verbose)):
+    epochs, initial_epoch = as_epochs(epochs, initial_epoch)
+    for option, value in (("shuffle", shuffle), ("verbose", verbose), ("resume", resume)):
         if not isinstance(value, (bool, int, np.bool_)) or value not in (0, 1):
             raise TypeError(f"fit: {option} is True or False, got {value!r}")
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
@@ -110,17 +141,22 @@ def fit(
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
     trainer = Trainer(model, loss, metrics, optimizer)
     dataset, held_out = _datasets(
-        data, validation_data, validation_split, batch_size, epochs, trainer.check
+        data, validation_data, validation_split, batch_size, epochs - initial_epoch, trainer.check
     )
-    return run_epochs(
+    run = Run(
         trainer,
         dataset,
-        held_out,
+        callbacks or (),
         epochs=epochs,
-        generator=np.random.default_rng(seed) if shuffle else None,
-        verbose=verbose,
-        callbacks=callbacks or (),
+        initial_epoch=initial_epoch,
+        shuffle=bool(shuffle),
+        seed=seed,
+        checkpoint=checkpoint,
+        save_every=save_every,
+        resume=bool(resume),
     )
+    run.check_best([*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)])
+    return run_epochs(run, held_out, verbose)
 
 
 def _datasets(

@@ -25,8 +25,8 @@ from . import losses, optimizers
 from . import metrics as known_metrics
 from .checks import FirstLook, check_labels, check_restored, whats_not_finite
 from .data import Examples, as_dataset, as_part
-from .epochs import Session
 from .losses.kinds import kind_of
+from .session import Session
 
 __all__ = ["Trainer", "evaluate", "predict"]
 
@@ -69,9 +69,10 @@ class Trainer(Session):
         self.variables: list[Variable] = []
         self.method = method
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were looked at
-        self._totals: dict[str, float] = {}
+        self._totals = dict.fromkeys(self.names, 0.0)
         self._count = 0
         self._snapshot: list[tuple[Variable, Any]] | None = None
+        self._begun = False
 
     def call(self, x: Tensor, training: bool) -> Tensor:
         """Return the model's predictions, the mode handed on if it does not take it."""
@@ -82,15 +83,40 @@ class Trainer(Session):
         """Raise if labels are outside what the loss can mean."""
         check_labels(self.kind, y, what)
 
+    def prepare(self, batch: tuple[Tensor, Tensor]) -> None:
+        """Make the model's variables and the optimizer's, with a call at inference."""
+        self._remember(batch[0])
+
+    def trackables(self) -> dict[str, Any]:
+        """Return the model and the optimizer."""
+        return {"model": self.model, "optimizer": self.optimizer}
+
+    def state(self) -> dict[str, Any]:
+        """Return what the epoch measured so far, and of what batches a close look was taken."""
+        looked = [[list(alike), size] for alike, size in self._looked.items()]
+        return {"totals": self._totals, "count": self._count, "looked": looked}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on within an epoch that measured this."""
+        if set(state["totals"]) != set(self.names):
+            raise ValueError(
+                f"the run measured {', '.join(state['totals'])}; this one {', '.join(self.names)}"
+            )
+        self._totals = {name: float(state["totals"][name]) for name in self.names}
+        self._count = int(state["count"])
+        self._looked = {tuple(alike): size for alike, size in state["looked"]}
+
     def begin_epoch(self) -> None:
         """Forget what the epoch before measured."""
         self._totals, self._count = dict.fromkeys(self.names, 0.0), 0
+        self._begun = False
 
     def train(self, batch: tuple[Tensor, Tensor]) -> dict[str, float]:
         """Do one training step; return the means over the epoch's examples so far."""
         x, y = batch
-        if not self._count:
+        if not self._begun:
             self._remember(x)
+            self._begun = True
         for name, value in self.step(x, y).items():
             self._totals[name] += value * len(x)
         self._count += len(x)
@@ -114,6 +140,7 @@ class Trainer(Session):
 
         Of a model that was frozen since, in part, these are more than train.
         """
+        self.optimizer.adopt(self.variables)
         held = self.optimizer.unclaimed
         if held in (0, len(self.variables)):
             return self.variables

@@ -8,7 +8,7 @@ after another, so that the graph has an assignment for each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 from threading import RLock
 from typing import Any, Self
@@ -103,6 +103,7 @@ class Optimizer(Module):
             setattr(self, slot, [])
         # the names say that these are no part of the module tree
         self._gradtape_places: dict[Variable, int] = {}
+        self._gradtape_claims: list[Variable] = []
         self._gradtape_groups: dict[tuple[int, ...], tuple[list[_Group], exclusive]] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
@@ -249,7 +250,33 @@ class Optimizer(Module):
         with _GROUPING:
             return self._places(variables)
 
+    def claim(self, variables: Iterable[Variable]) -> None:
+        """Say which variables the state from a file is for: those beside it in the file.
+
+        Raises
+        ------
+        ValueError
+            If the state is not that of these variables.
+        """
+        claims = list(variables)
+        shapes = [variable.shape for variable in claims]
+        for slot in self.slots:
+            held = getattr(self, slot)
+            if type(held) is not list or [getattr(x, "shape", None) for x in held] != shapes:
+                raise ValueError(f"{slot} is not the state of variables of shapes {shapes}")
+        self._gradtape_claims = claims
+
+    def adopt(self, variables: Iterable[Variable]) -> None:
+        """Give the state from a file to the variables beside it, if these are among them.
+
+        Others, of a model that was made anew, get it in their order.
+        """
+        claims = self._gradtape_claims
+        if claims and not self._gradtape_places and not set(claims).isdisjoint(variables):
+            self._gradtape_places = {variable: place for place, variable in enumerate(claims)}
+
     def _places(self, variables: list[Variable]) -> list[int]:
+        self.adopt(variables)
         places: list[int] = []
         fresh: list[tuple[Variable, int]] = []
         for variable in variables:
@@ -265,6 +292,28 @@ class Optimizer(Module):
                 if len(getattr(self, slot)) == place:
                     getattr(self, slot).append(_zeros_for(variable, slot))
         return places
+
+    @property
+    def trained(self) -> list[Variable]:
+        """The variables that it trained so far, as far as they are known, in the slots' order."""
+        return list(self._gradtape_places) or self._gradtape_claims
+
+    def states(self) -> Iterator[tuple[str, Variable | None, Variable]]:
+        """Yield what is kept for the variables that are trained.
+
+        Yields
+        ------
+        slot : str
+            The name of the slot.
+        variable : Variable or None
+            The variable; None if a file brought the state, and nobody has claimed it.
+        state : Variable
+            What is kept for it.
+        """
+        trained = self.trained
+        for slot in self.slots:
+            for place, state in enumerate(getattr(self, slot)):
+                yield slot, trained[place] if place < len(trained) else None, state
 
     @property
     def unclaimed(self) -> int:

@@ -139,7 +139,7 @@ INSTEAD = {
     "to_float": "tf.cast(x, tf.float32)",
     "to_int32": "tf.cast(x, tf.int32)",
     "to_int64": "tf.cast(x, tf.int64)",
-    "train": "gradtape.save and gradtape.load",
+    "train": "gradtape.training.Checkpoint and CheckpointManager",
     "utils": "gradtape.random.set_seed, gradtape.one_hot",
 }
 

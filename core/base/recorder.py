@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -42,6 +42,12 @@ class Recorder:
     wants_ops = True
     asks_where = False
     reads: dict[int, tuple[Any, int]] | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} is neither copied nor pickled, since what it holds is of the "
+            "code that ran under it here; send gradients, or run that code where they are needed"
+        )
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]

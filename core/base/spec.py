@@ -86,6 +86,9 @@ class TensorSpec:
             n if name is None else name for n, name in zip(self.shape, self.names, strict=True)
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorSpec, (self.dims, self.dtype, self.name)
+
     def admits(self, shape: Sequence[int | Size | None] | None) -> bool:
         """Return whether a tensor of ``shape`` fits, as far as a trace knows the shape.
 

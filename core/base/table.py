@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..ops.registry import Registry
     from ..tensors.op import Op
 
-__all__ = ["F", "face", "late", "ops", "public", "registry"]
+__all__ = ["F", "face", "late", "op_named", "ops", "public", "registry"]
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -37,6 +37,12 @@ def late(name: str) -> Any:
 def registry() -> Registry:
     """Return the registry; plugins are discovered on the first call."""
     found: Registry = late("core.ops.host").registry()
+    return found
+
+
+def op_named(name: str) -> Op:
+    """Return an op by its name, which is what pickles have of it."""
+    found: Op = ops[name]
     return found
 
 

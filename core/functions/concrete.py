@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..base.context import active_graph, active_tapes
+from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.dtypes import SCALARS
 from ..base.sizes import Shape, is_open, same_size, sizes_differ
 from ..base.spec import TensorSpec, describe
-from ..base.table import ops
-from ..base.tree import flatten, map_structure, structure
+from ..base.table import late, ops
+from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
+from ..graphs.optimize import prune
 from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
@@ -26,7 +29,9 @@ __all__ = [
     "ConcreteFunction",
     "Output",
     "RestoredFunction",
+    "are_several",
     "as_declared",
+    "as_inputs",
     "clash",
     "fit",
     "held_to",
@@ -34,7 +39,29 @@ __all__ = [
 ]
 
 
-class ConcreteFunction:
+class _Kept:
+    """What pickle keeps as the bytes of a file, and what is copied part by part."""
+
+    #: What keeps it.
+    _kept_by: ClassVar[str]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        keep = getattr(late("saving.pickling.reduced"), self._kept_by)
+        reduced: tuple[Any, ...] = keep(self, protocol)
+        return reduced
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = memo[id(self)] = type(self).__new__(type(self))
+        vars(twin).update(copy.deepcopy(vars(self), memo))
+        return twin
+
+
+class ConcreteFunction(_Kept):
     """One trace of a function: a graph with the structure of its arguments and results.
 
     Parameters
@@ -62,6 +89,8 @@ class ConcreteFunction:
     (2,)
     """
 
+    _kept_by = "concrete_function"
+
     #: Whether a function called it again since it last looked for a trace to drop.
     called_again = False
     #: Whether a module in it was called without ``training``, and what it was told then.
@@ -71,6 +100,8 @@ class ConcreteFunction:
     met: tuple[Any, ...] | None = None
     #: Whether its sizes could not be left open, as ``reduce_retracing`` asks.
     closed = False
+    #: Dtypes of the tensors among its arguments for which its Python code makes the same steps.
+    also: tuple[tuple[str, ...], ...] = ()
     #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.
     trained: tuple[tuple[Variable, bool], ...] = ()
 
@@ -80,6 +111,7 @@ class ConcreteFunction:
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
+        self._retyped: dict[tuple[str, ...], ConcreteFunction] = {}
         self._named = [
             (i, f"argument {symbol.name or i!r}", spec.names)
             for i, (symbol, spec) in enumerate(zip(graph.inputs, self.specs, strict=False))
@@ -113,7 +145,7 @@ class ConcreteFunction:
         ValueError
             If a shape does not fit, or sizes of one name differ.
         """
-        args = as_declared(tuple(args), self.arguments[0])
+        args, kwargs = as_declared((tuple(args), kwargs), self.arguments)
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
@@ -130,6 +162,44 @@ class ConcreteFunction:
         if apart is not None:
             raise ValueError(f"{self.name}: {apart}")
         return tensors
+
+    def of_dtypes(self, args: Any, kwargs: Any) -> ConcreteFunction | None:
+        """Return the same steps for the dtypes of these arguments, if they are among ``also``.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of a call: a tuple and a dict.
+        """
+        given = as_declared((tuple(args), kwargs), self.arguments)
+        if not self.also or structure(given) != structure(self.arguments):
+            return None
+        pairs = zip(flatten(given), flatten(self.arguments), strict=True)
+        tensors = [(x, spec) for x, spec in pairs if isinstance(spec, TensorSpec)]
+        try:
+            dtypes = tuple([_dtype_beside(x, spec) for x, spec in tensors])
+        except (TypeError, ValueError):  # no tensor
+            return None
+        if dtypes not in self.also:
+            return None
+        if dtypes not in self._retyped:
+            self._retyped[dtypes] = self._steps_on(dtypes)
+        return self._retyped[dtypes]
+
+    def _steps_on(self, dtypes: Sequence[str]) -> ConcreteFunction:
+        """Trace the steps of this trace for arguments of other dtypes."""
+        graph = Graph(self.name)
+        places = zip(self.specs, dtypes, strict=True)
+        specs = [TensorSpec(spec.dims, dtype, spec.name) for spec, dtype in places]
+        with tracing_into(graph):
+            inputs = [Tensor(graph.input(spec)) for spec in specs]
+            graph.outputs = [graph.adopt(x.array) for x in replay(self.graph, inputs)]
+        rest = iter(specs)
+        leaves = [
+            next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in flatten(self.arguments)
+        ]
+        arguments = pack_like(self.arguments, leaves)
+        return ConcreteFunction(self.name, prune(graph), arguments, self.results)
 
     def takes(self, tensors: Sequence[Tensor]) -> bool:
         """Return whether tensors of the right dtypes, as many as there are specs, fit by shape.
@@ -193,7 +263,7 @@ class Output:
         self.index = index
 
 
-class RestoredFunction:
+class RestoredFunction(_Kept):
     """A function whose Python code is gone: it runs the trace that fits its arguments.
 
     Parameters
@@ -206,7 +276,11 @@ class RestoredFunction:
         Its traces.
     sizes
         ``"seen"`` if it was saved so, for the sizes that it had been called with alone.
+    converts
+        Whether what is given first becomes a tensor (or a container of them), as in a layer.
     """
+
+    _kept_by = "function"
 
     def __init__(
         self,
@@ -214,7 +288,9 @@ class RestoredFunction:
         signature: inspect.Signature,
         concrete_functions: Sequence[ConcreteFunction],
         sizes: str = "",
+        converts: bool = False,
     ) -> None:
+        self.converts = converts
         self.name = self.__name__ = name
         self.signature = self.__signature__ = signature
         self.concrete_functions = list(concrete_functions)
@@ -226,6 +302,9 @@ class RestoredFunction:
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
         bound.apply_defaults()
+        if self.converts and bound.args:
+            first = next(iter(bound.arguments))
+            bound.arguments[first] = as_inputs(bound.arguments[first])
         chosen = self.select(bound.args, bound.kwargs)
         return chosen(*bound.args, **bound.kwargs)
 
@@ -243,7 +322,8 @@ class RestoredFunction:
         reason: Exception | None = None
         misfits: list[ConcreteFunction] = []
         possible: list[ConcreteFunction] = []
-        for concrete in self.concrete_functions:
+        wider = (concrete.of_dtypes(args, kwargs) for concrete in self.concrete_functions)
+        for concrete in chain(self.concrete_functions, filter(None, wider)):
             try:
                 tensors = concrete.fitted(args, kwargs)
             except (TypeError, ValueError) as error:
@@ -283,6 +363,36 @@ class RestoredFunction:
         return f"<restored function {self.name}{self.signature}>"
 
 
+def _dtype_beside(leaf: Any, spec: TensorSpec) -> str:
+    """Return the dtype of a tensor among arguments; the declared one of Python's numbers."""
+    weak = type(leaf) in SCALARS or is_open(leaf)
+    return spec.dtype.name if weak else as_tensor(leaf).dtype.name
+
+
+def as_inputs(inputs: Any) -> Any:
+    """Return a layer's inputs as a tensor; containers of tensors or arrays as containers of them.
+
+    Parameters
+    ----------
+    inputs
+        What a layer was called with first.
+    """
+    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
+
+
+def are_several(inputs: Any) -> bool:
+    """Return whether these are containers of arrays, and not one array in lists of numbers.
+
+    Parameters
+    ----------
+    inputs
+        What a layer was called with first.
+    """
+    if isinstance(inputs, dict):
+        return True
+    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
+
+
 def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
     """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
     tensor = as_tensor(leaf)
@@ -293,6 +403,7 @@ def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
                 f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "
                 f"cast it with .astype({spec.dtype.name!r})"
             )
+        _check_whole(tensor, spec, f"{name}: argument {position}")
         tensor = as_tensor(leaf, spec.dtype)
     if not spec.admits(tensor.shape):
         raise ValueError(
@@ -383,7 +494,23 @@ def same_value(a: Any, b: Any) -> bool:
 def as_declared(args: Any, signature: Any) -> Any:
     """Turn a list of numbers that stands where a tensor is declared into a tensor."""
     if isinstance(signature, TensorSpec):
-        return as_tensor(args, signature.dtype) if isinstance(args, (list, tuple)) else args
-    if isinstance(signature, tuple) and isinstance(args, tuple) and len(args) == len(signature):
-        return tuple(as_declared(a, s) for a, s in zip(args, signature, strict=True))
+        if not isinstance(args, (list, tuple)):
+            return args
+        _check_whole(as_tensor(args), signature, "an argument")
+        return as_tensor(args, signature.dtype)
+    alike = type(args) is type(signature)
+    if alike and type(args) in (tuple, list) and len(args) == len(signature):
+        return type(args)(as_declared(a, s) for a, s in zip(args, signature, strict=True))
+    if alike and type(args) is dict:
+        return {key: as_declared(x, signature.get(key)) for key, x in args.items()}
     return args
+
+
+def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
+    """Refuse Python's floats where integers are declared: they would be cut off."""
+    fraction = spec.dtype.kind in "biu" and given.dtype.kind in "fc"
+    if fraction and sizes_differ(given.size, 0):  # an empty list is of floats
+        raise TypeError(
+            f"{what} must be {spec}, got Python numbers of kind {given.dtype.name}; round them, or "
+            f"cast a tensor of them with .astype({spec.dtype.name!r})"
+        )

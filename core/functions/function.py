@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType, MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -29,9 +32,12 @@ from ..tensors.variable import Variable
 from .concrete import ConcreteFunction, Output, as_declared, clash, fit, held
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
-__all__ = ["Function", "function"]
+__all__ = ["STORE", "Function", "found_by_name", "function", "pickled_as_code"]
 
-_STORE = "_gradtape_functions"
+#: The attribute in which an object keeps the traces of its methods.
+STORE = "_gradtape_functions"
+# Modules that take functions which have no name: Python's own, and picklers of code.
+_TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
 
 P = ParamSpec("P")
 Rest = ParamSpec("Rest")
@@ -137,9 +143,9 @@ class Function(Generic[P, R]):
             # nowhere to keep traces of its own: the instance is one more Python argument
             return functools.partial(self, instance)
         # by descriptor, not by name: a method and the one that it overrides are two functions
-        store: tuple[int, dict[Any, Any]] = vars(instance).get(_STORE, (0, {}))
+        store: tuple[int, dict[Any, Any]] = vars(instance).get(STORE, (0, {}))
         if store[0] != id(instance):  # none yet, or what copy.copy took along from another
-            store = vars(instance)[_STORE] = (id(instance), {})
+            store = vars(instance)[STORE] = (id(instance), {})
         bound = store[1]
         if self not in bound:
             method = self.python_function.__get__(instance)
@@ -182,6 +188,29 @@ class Function(Generic[P, R]):
         if quick is not None and len(quick) == len(tensors) and not concrete.while_training:
             self._traces.remember(quick, concrete)
         return concrete.call_flat(tensors)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return what makes it: a name, as for any function; a method; or what it was made of."""
+        method: Any = self.python_function
+        if isinstance(method, MethodType):
+            whole = getattr(type(method.__self__), method.__name__, None)
+            if isinstance(whole, Function) and whole.python_function is method.__func__:
+                return getattr, (method.__self__, method.__name__)
+        if found_by_name(self) and not (self.__module__ == "__main__" and pickled_as_code()):
+            return vars(self)["__qualname__"]
+        kept = self._traces
+        return Function, (method, self.input_signature, self.name, kept.limit, kept.reduce)
+
+    def __copy__(self) -> Function[P, R]:
+        return self  # as any function
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Function[P, R]:
+        if found_by_name(self):
+            return self
+        twin: Function[P, R] = Function.__new__(Function)
+        memo[id(self)] = twin
+        vars(twin).update(copy.deepcopy(vars(self), memo))
+        return twin
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """Trace for these arguments (tensors, or TensorSpecs in their place) without running.
@@ -441,3 +470,25 @@ def function(
     if fn is None:
         return lambda f: Function(f, input_signature, None, max_traces, reduce_retracing)
     return Function(fn, input_signature, None, max_traces, reduce_retracing)
+
+
+def found_by_name(value: Any) -> bool:
+    """Return whether pickle finds a function by its name."""
+    found: Any = sys.modules.get(str(value.__module__))
+    for part in getattr(value, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def pickled_as_code() -> bool:
+    """Return whether somebody is at work who copies functions, or pickles them as code.
+
+    Such picklers take functions without a name, and those of the main module, which is another in
+    each process.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).rpartition(".")[2] in _TAKE_ANY:
+            return True
+        frame = frame.f_back
+    return False

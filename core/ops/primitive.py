@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ..base.dtypes import SCALARS
 from ..base.sizes import Open, as_symbol
-from ..base.table import ops, registry
+from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
@@ -310,7 +310,7 @@ class Primitive:
                 f"op {self.name!r} has a gradient rule of a saved file, which is kept by saving "
                 "the module that it is in"
             )
-        return (ops.__getitem__, (self.name,))
+        return op_named, (self.name,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self.stored is None:

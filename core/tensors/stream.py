@@ -81,8 +81,7 @@ class Stream(Variable):
         """
         stream = cls.holding(array, trainable=False, name=name)
         assert isinstance(stream, Stream)
-        stream._drawn = drawn
-        _streams[stream.id] = stream
+        stream.__setstate__((drawn,))
         return stream
 
     @property
@@ -90,13 +89,22 @@ class Stream(Variable):
         """The seed that the operating system gave it; None if somebody asked for one."""
         return None if self.asked else self._drawn
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Stream:
-        if self is Stream.shared:  # a copy of what draws from it draws from it
-            return self
-        twin = super().__deepcopy__(memo)
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if self is Stream.shared:  # what draws from it draws from that of its process
+            return Stream.of_process, ()
+        return (*super().__reduce_ex__(protocol)[:2], (self._drawn,))
+
+    def __setstate__(self, state: tuple[int | None]) -> None:
+        (self._drawn,) = state
+        _streams[self.id] = self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
+        return self if self is Stream.shared else super().__deepcopy__(memo)
+
+    def _twin(self) -> Variable:
+        twin = super()._twin()
         assert isinstance(twin, Stream)
-        twin._drawn = self._drawn
-        _streams[twin.id] = twin
+        twin.__setstate__((self._drawn,))
         return twin
 
     def fork(self, change: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from ..base.context import active_tapes
 from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
 from ..base.sizes import is_open
-from ..base.table import ops
+from ..base.table import late, ops
 from ..base.unknown import is_users_call, not_known
 from ..ops.backend import backend_of, to_numpy
 from .methods import Methods, named_for_users
@@ -376,8 +376,9 @@ class Tensor(Handle, Operators):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return self  # immutable; a copy would only lose its place on the tapes
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Tensor is not pickled; save a module that holds it with gradtape.save")
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        reduced: tuple[Any, ...] = late("saving.pickling.reduced").tensor(self, protocol)
+        return reduced
 
     def __repr__(self) -> str:
         shape, dtype = self.array.shape, self.array.dtype

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from math import prod
 from operator import attrgetter
 from threading import RLock
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
+from ..base.table import late
 from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backend import check_same_backend
@@ -493,15 +495,27 @@ class Variable(Operators):
     def __format__(self, spec: str) -> str:
         return format(self.handle(), spec)
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Variable is not pickled; save a module that holds it with gradtape.save")
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        reduced: tuple[Any, ...] = late("saving.pickling.reduced").variable(self, protocol)
+        return reduced
+
+    def __copy__(self) -> Variable:
+        twin = self._twin()
+        if hasattr(self, "__dict__"):  # a subclass's
+            vars(twin).update(vars(self))
+        return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Variable:
-        # arrays are replaced on assignment, never written, so the copy may share this one
+        twin = memo[id(self)] = self._twin()
+        if hasattr(self, "__dict__"):
+            vars(twin).update(copy.deepcopy(vars(self), memo))
+        return twin
+
+    def _twin(self) -> Variable:
+        """Return a variable with an identity of its own, and so far with the same value."""
         twin = type(self).__new__(type(self))
-        twin._array, twin.trainable, twin.name = self._array, self.trainable, self.name
-        twin.id, twin.lock = next_id(), RLock()
-        memo[id(self)] = twin
+        twin._array = self._array  # arrays are replaced on assignment, never written
+        twin._begin(self.dtype, self.trainable, self.name, None)
         return twin
 
     def __repr__(self) -> str:

@@ -8,8 +8,9 @@ plugins for filters, references, compound types) is refused by name.
 from __future__ import annotations
 
 import os
+import re
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 import h5py
 import numpy as np
@@ -60,6 +61,9 @@ class Hdf5File:
     texts
         The paths of those that are texts.
     """
+
+    #: What links may be called.
+    segment: ClassVar[re.Pattern[str]] = SEGMENT
 
     def __init__(self, path: str, max_bytes: int) -> None:
         self.path = path
@@ -113,9 +117,9 @@ class Hdf5File:
             if len(seen) + group.get_num_objs() > MAX_OBJECTS:
                 raise UnsafeFile(f"more than {MAX_OBJECTS} objects")
             for name in group:
-                text = name.decode("ascii", "replace")
-                if not SEGMENT.match(text):
-                    raise UnsafeFile(f"{prefix or '/'}: a link is called {text[:60]!r}")
+                text = name.decode("utf-8", "replace")
+                if not self.segment.match(text):
+                    raise UnsafeFile(f"{prefix or '/'}: a link is called {text[:60]!a}")
                 path = f"{prefix}/{text}"
                 if group.links.get_info(name).type != h5l.TYPE_HARD:
                     raise UnsafeFile(f"{path} is a soft, external or user-defined link")
@@ -127,7 +131,7 @@ class Hdf5File:
                 if isinstance(item, h5g.GroupID):
                     queue.append((path, item, depth + 1))
                 elif isinstance(item, h5d.DatasetID):
-                    self.sizes[path] = _checked_size(item, path)
+                    self.sizes[path] = _checked_size(item, path, self.checked_dtype(item, path))
                     self._datasets[path] = item
                     if item.dtype.kind == "S":
                         self.texts.add(path)
@@ -144,6 +148,24 @@ class Hdf5File:
                         raise UnsafeFile(f"the datasets at and before {path} share their storage")
                 else:
                     raise UnsafeFile(f"{path} is neither a group nor a dataset")
+
+    def checked_dtype(self, dataset: h5d.DatasetID, path: str) -> np.dtype[Any]:
+        """Return the dtype if it is one that files hold.
+
+        HDF5 has neither booleans nor complex numbers: an enumeration of FALSE and TRUE and a
+        compound of two equal floats, r and i, stand for them. No other enumeration or compound is
+        read.
+        """
+        kind = dataset.get_type().get_class()
+        if kind in _CLASSES:
+            raise UnsafeFile(f"{path} has an HDF5 type of class {_CLASSES[kind]}")
+        dtype: np.dtype[Any] = dataset.dtype
+        wanted = {h5t.ENUM: "b", h5t.COMPOUND: "c", h5t.STRING: "S", h5t.FLOAT: "f"}.get(kind, "iu")
+        if dtype.kind not in wanted or (dtype.kind != "S" and dtype.name not in DTYPES):
+            raise UnsafeFile(
+                f"{path} has dtype {dtype}; files hold plain numbers and fixed-length text"
+            )
+        return dtype
 
     def attribute(self, name: str) -> str:
         """Return a text attribute of the root."""
@@ -166,7 +188,7 @@ class Hdf5File:
         """Return a dataset of numbers."""
 
         def read() -> np.ndarray[Any, Any]:
-            dataset = self._dataset(path)
+            dataset = self.dataset(path)
             if dataset.dtype.name not in DTYPES:
                 raise DamagedFile("not an array of numbers")
             # NumPy's own dtype object, which fast paths tell by identity; HDF5 converts byte orders
@@ -184,7 +206,7 @@ class Hdf5File:
         """Return a dataset of text."""
 
         def read() -> str:
-            dataset = self._dataset(path)
+            dataset = self.dataset(path)
             if dataset.dtype.kind != "S":
                 raise DamagedFile("not a text")
             value = np.empty((), dataset.dtype)
@@ -194,7 +216,8 @@ class Hdf5File:
         result: str = self._guarded(path, read)
         return result
 
-    def _dataset(self, path: str) -> h5d.DatasetID:
+    def dataset(self, path: str) -> h5d.DatasetID:
+        """Return a dataset that was checked."""
         if path not in self._datasets:
             raise DamagedFile("this dataset is missing")
         return self._datasets[path]
@@ -204,7 +227,7 @@ def _identity(info: Any) -> tuple[int, int]:
     return (info.fileno, info.addr)
 
 
-def _checked_size(dataset: h5d.DatasetID, path: str) -> int:
+def _checked_size(dataset: h5d.DatasetID, path: str, dtype: np.dtype[Any]) -> int:
     """Return the size in memory of a dataset after checking how it is stored."""
     properties = dataset.get_create_plist()
     if properties.get_external_count():
@@ -218,7 +241,6 @@ def _checked_size(dataset: h5d.DatasetID, path: str) -> int:
             raise UnsafeFile(
                 f"{path} needs the filter {code}; only {', '.join(_FILTERS.values())} are read"
             )
-    dtype = _checked_dtype(dataset, path)
     shape = dataset.shape
     if shape is None or len(shape) > MAX_RANK:
         raise UnsafeFile(f"{path} has the shape {shape}")
@@ -239,21 +261,3 @@ def _checked_size(dataset: h5d.DatasetID, path: str) -> int:
     if size > stored * limit:
         raise UnsafeFile(f"{path} claims {size:,} bytes but stores {stored:,}")
     return size
-
-
-def _checked_dtype(dataset: h5d.DatasetID, path: str) -> np.dtype[Any]:
-    """Return the dtype if it is one that files hold.
-
-    HDF5 has neither booleans nor complex numbers: an enumeration of FALSE and TRUE and a compound
-    of two equal floats, r and i, stand for them. No other enumeration or compound is read.
-    """
-    kind = dataset.get_type().get_class()
-    if kind in _CLASSES:
-        raise UnsafeFile(f"{path} has an HDF5 type of class {_CLASSES[kind]}")
-    dtype: np.dtype[Any] = dataset.dtype
-    wanted = {h5t.ENUM: "b", h5t.COMPOUND: "c", h5t.STRING: "S", h5t.FLOAT: "f"}.get(kind, "iu")
-    if dtype.kind not in wanted or (dtype.kind != "S" and dtype.name not in DTYPES):
-        raise UnsafeFile(
-            f"{path} has dtype {dtype}; files hold plain numbers and fixed-length text"
-        )
-    return dtype

@@ -8,20 +8,17 @@ format 2. This process reads that one as strictly as any other.
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
-from .. import errors
-from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
 from . import profile as p
+from .child import ChildEnded, fail, limit_self, run_child
 from .source import Source
 
-__all__ = ["convert", "converted"]
+__all__ = ["convert", "converted", "within_limits"]
 
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
@@ -29,21 +26,25 @@ _STARTING = 60
 _SECONDS, _BYTES_PER_SECOND = 0.5, 20 * 2**20
 # Beside what the process has when it begins to read.
 _MEMORY = 160 * 2**20
-_FAILED = 3
-_ENDLESS = "reading it takes too long; it may be made to"
-_TIME_IS_UP = getattr(signal, "SIGPROF", 0)
 # NumPy's threads are not used, and would take memory on machines of many cores.
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _CODE = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
-from gradtape.saving.container.legacy import convert
-convert(*sys.argv[2:])
+import importlib
+importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
 """
 
 
-def converted(source: Source, max_bytes: int) -> Source:
+def converted(source: Source, max_bytes: int, converter: str = __name__) -> Source:
     """Return a file of format 1 as one in the container of format 2.
+
+    Parameters
+    ----------
+    source
+        The file.
+    max_bytes
+        The most that its datasets may claim together.
+    converter
+        The module whose ``convert`` the other process runs; another one reads other files.
 
     Raises
     ------
@@ -57,50 +58,19 @@ def converted(source: Source, max_bytes: int) -> Source:
         source.copy_to(original)
         size = min(max_bytes, p.most_claimed(source.size))
         seconds = _SECONDS + size / _BYTES_PER_SECOND
-        command = [sys.executable, "-I", "-c", _CODE, json.dumps(sys.path)]
-        command += [original, target, str(max_bytes), str(_MEMORY + 3 * size), str(seconds)]
+        arguments = [converter, original, target, str(max_bytes)]
+        arguments += [str(_MEMORY + 3 * size), str(seconds)]
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_STARTING + 10 * seconds,
-                check=False,
-                env={**os.environ, **_ALONE},
-            )
-        except subprocess.TimeoutExpired:
-            raise UnsafeFile(_ENDLESS) from None
-        if done.returncode == -_TIME_IS_UP:
-            raise UnsafeFile(_ENDLESS)
-        if done.returncode == _FAILED:
-            raise _told(done.stdout)
-        if done.returncode:
-            raise DamagedFile(f"the HDF5 library fails on it ({_end_of(done)})")
+            run_child(_CODE, arguments, _STARTING + 10 * seconds, _ALONE)
+        except ChildEnded as ended:
+            if ended.late:
+                raise UnsafeFile("reading it takes too long; it may be made to") from None
+            raise DamagedFile(f"the HDF5 library fails on it ({ended})") from None
         found = Source(target)
         found.path = source.path
         if os.name == "nt":  # an open file cannot be removed there
             found = Source(found.read(0, found.size))
         return found
-
-
-def _told(output: bytes) -> LoadError:
-    """Return the error that the other process has raised."""
-    try:
-        name, message = json.loads(output)
-        kind: Any = getattr(errors, name) if name in errors.__all__ else LoadError
-        return kind(str(message)) if issubclass(kind, LoadError) else LoadError(str(message))
-    except (ValueError, TypeError):
-        return DamagedFile("it cannot be read")
-
-
-def _end_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    if done.returncode < 0:
-        try:
-            return signal.Signals(-done.returncode).name
-        except ValueError:
-            return f"signal {-done.returncode}"
-    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:200] if lines else f"exit code {done.returncode}"
 
 
 def convert(original: str, target: str, max_bytes: str, memory: str, seconds: str) -> None:
@@ -118,9 +88,8 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
     from .hdf5 import Hdf5File
     from .write import to_bytes
 
-    _limit(int(memory), float(seconds))
-    try:
-        with Hdf5File(original, int(max_bytes)) as file:
+    def action(original: str, target: str, max_bytes: int) -> None:
+        with Hdf5File(original, max_bytes) as file:
             if file.attribute("format") != "gradtape":
                 raise NotAGradtapeFile(f"its format is {file.attribute('format')[:40]!r}")
             attributes = {name: file.attribute(name) for name in ("format", "format_version")}
@@ -134,37 +103,27 @@ def convert(original: str, target: str, max_bytes: str, memory: str, seconds: st
                 arrays = {path: file.array(path) for path in file.sizes if path not in texts}
             with open(target, "xb") as stream:  # nobody needs it on disk
                 stream.write(to_bytes(attributes, texts, arrays))
+
+    within_limits(action, original, target, max_bytes, memory, seconds)
+
+
+def within_limits(
+    action: Callable[[str, str, int], None], original: str, target: str, *limits: str
+) -> None:
+    """Run a conversion in the other process, and tell the first one what went wrong.
+
+    Parameters
+    ----------
+    action
+        What reads ``original`` and writes ``target``, for arrays of so many bytes at most. What it
+        needs is imported before.
+    original, target, limits
+        The arguments of :func:`convert`.
+    """
+    max_bytes, memory, seconds = limits
+    limit_self(int(memory), float(seconds))
+    try:
+        action(original, target, int(max_bytes))
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
-        print(json.dumps([type(error).__name__, message]))
-        sys.exit(_FAILED)
-
-
-def _limit(memory: int, seconds: float) -> None:
-    """End this process when it has taken so much more than it has by now."""
-    if _TIME_IS_UP:
-        signal.signal(_TIME_IS_UP, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    # where the system refuses, the other limits stand
-    limits = [(resource.RLIMIT_CORE, 0)]
-    if (held := _held()) is not None:
-        limits += [(resource.RLIMIT_DATA, held + memory)]
-    for kind, most in limits:
-        try:
-            resource.setrlimit(kind, (most, most))
-        except (ValueError, OSError):
-            continue
-
-
-def _held() -> int | None:
-    """Return how many bytes of memory this process may write to, where the system says that."""
-    try:
-        with open("/proc/self/status") as stream:
-            line = next(line for line in stream if line.startswith("VmData"))
-        return 1024 * int(line.split()[1])
-    except (OSError, StopIteration, ValueError):
-        return None
+        fail(error, message)

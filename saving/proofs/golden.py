@@ -7,9 +7,8 @@ computed then, gradients of gradients included.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ from ...core.extend import (
     GradientTape,
     Output,
     Tensor,
-    TensorSpec,
     Variable,
     backend_of,
     constant,
@@ -29,28 +27,20 @@ from ...core.extend import (
     init_scope,
     is_differentiable,
     loop_limit,
-    ops,
+    to_numpy,
 )
 from ...core.extend import (
     backend as select_backend,
 )
 from .samples import filled_in
+from .values import every_mth, weights
 
-__all__ = [
-    "Evaluation",
-    "evaluate",
-    "frozen_state",
-    "packed",
-    "unpacked",
-    "why",
-]
+__all__ = ["Evaluation", "evaluate", "frozen_state", "why"]
 
 # The folders in front of the name of a Python file.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
 # Random inputs may never meet the condition that ends a loop.
 _MOST_STEPS = 10_000
-# Of a larger array, only some elements are stored.
-_MOST_ELEMENTS = 2**14
 
 
 @contextmanager
@@ -96,6 +86,7 @@ def evaluate(
     names: dict[int, str],
     order: int = 2,
     among: Container[str] | None = None,
+    thinned: Callable[[Any], Any] = every_mth,
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
@@ -103,7 +94,7 @@ def evaluate(
     weighted sum of the first; weights are fixed by position, so that nothing cancels. There are
     gradients up to ``order``; the second one is of those that are ``among`` these names, if names
     are given: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in
-    Python. Variables are as they were afterwards.
+    Python. Of large arrays there is what ``thinned`` leaves. Variables are as they were afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
@@ -114,10 +105,10 @@ def evaluate(
             np.errstate(all="ignore"),
         ):
             values, plain, problem = _evaluated(
-                run, concrete, inputs, variables, names, order, among
+                run, concrete, inputs, _sources(concrete, variables, names), order, among, thinned
             )
             changed = {
-                f"variable {names[id(v)]} afterwards": _thinned(v)
+                f"variable {names[id(v)]} afterwards": _part(v, thinned)
                 for v, array in before
                 if v.array is not array
             }
@@ -146,103 +137,85 @@ def _outputs(returned: Any, results: Any) -> tuple[list[Any], list[Any]]:
     return outputs, plain
 
 
+def _sources(
+    concrete: ConcreteFunction, variables: Sequence[Variable], names: dict[int, str]
+) -> dict[str, Variable]:
+    """Return the variables that gradients are taken by, by name."""
+    used = {id(variable) for variable in concrete.graph.variables}
+    return {
+        f"variable {names[id(variable)]}": variable
+        for variable in variables
+        if variable.trainable and is_differentiable(variable.dtype) and id(variable) in used
+    }
+
+
 def _evaluated(
     run: Any,
     concrete: ConcreteFunction,
     inputs: Sequence[np.ndarray[Any, Any]],
-    variables: Sequence[Variable],
-    names: dict[int, str],
+    trained: Mapping[str, Variable],
     order: int,
     among: Container[str] | None,
+    thinned: Callable[[Any], Any],
 ) -> tuple[dict[str, np.ndarray[Any, Any]], list[Any], Exception | None]:
     tensors = [constant(array) for array in inputs]
     args, kwargs = filled_in(concrete, tensors)
     sources: dict[str, Any] = {
         f"input {i}": x for i, x in enumerate(tensors) if is_differentiable(x.dtype)
     }
-    used = {id(variable) for variable in concrete.graph.variables}
-    for variable in variables:
-        if variable.trainable and is_differentiable(variable.dtype) and id(variable) in used:
-            sources[f"variable {names[id(variable)]}"] = variable
+    sources |= trained
     outer = GradientTape() if order > 1 else None
-    with nullcontext() if outer is None else outer:
-        if outer is not None:
-            outer.watch(list(sources.values()))
-        with GradientTape() as inner:
-            inner.watch(list(sources.values()))
+    inner = GradientTape() if order > 0 else None
+    with outer or nullcontext():
+        with inner or nullcontext():
+            for tape in (outer, inner):
+                if tape is not None:
+                    tape.watch(list(sources.values()))
             returned = run(*args, **kwargs)
-            outputs, plain = _outputs(returned, concrete.results)
-            target = _weighted_sum(outputs)
-        result = {f"output {i}": _thinned(x) for i, x in enumerate(outputs)}
+        outputs, plain = _outputs(returned, concrete.results)
+        result = {f"output {i}": _part(x, thinned) for i, x in enumerate(outputs)}
+        if inner is None:
+            return result, plain, None
         try:
-            first = {} if target is None else inner.gradient(target, sources)
+            first = _gradients(inner, outputs, sources)
         except Exception as error:  # a function need not have gradients
             return result, plain, error
-        present = {k: g for k, g in first.items() if g is not None}
-        result |= {f"gradient of {k}": _thinned(g) for k, g in present.items()}
-        weighed = [g for k, g in present.items() if among is None or f"gradient of {k}" in among]
-        target = _weighted_sum(weighed)
-    if outer is None or target is None:
+        result |= {f"gradient of {k}": _part(g, thinned) for k, g in first.items()}
+        weighed = [g for k, g in first.items() if among is None or f"gradient of {k}" in among]
+    if outer is None:
         return result, plain, None
     try:
-        second = outer.gradient(target, sources)
+        second = _gradients(outer, weighed, sources)
     except Exception as error:
         return result, plain, error
-    result |= {f"second gradient of {k}": _thinned(g) for k, g in second.items() if g is not None}
+    result |= {f"second gradient of {k}": _part(g, thinned) for k, g in second.items()}
     return result, plain, None
 
 
-def packed(arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """Return arrays as one flat array per dtype: thousands of small datasets are slow to open."""
-    flat: dict[str, list[np.ndarray[Any, Any]]] = {}
-    for array in arrays:
-        flat.setdefault(array.dtype.name, []).append(array.reshape(-1))
-    return {dtype: np.concatenate(parts) for dtype, parts in flat.items()}
+def _gradients(
+    tape: GradientTape, tensors: Sequence[Any], sources: Mapping[str, Any]
+) -> dict[str, Tensor]:
+    """Return the gradients of a weighted sum of tensors that exist.
 
-
-def unpacked(
-    specs: Sequence[TensorSpec], flat: Mapping[str, np.ndarray[Any, Any]]
-) -> list[np.ndarray[Any, Any]]:
-    """Return the arrays that :func:`packed` was given.
-
-    Raises
-    ------
-    ValueError
-        If the elements are not as many as the shapes ask for.
+    The sum itself is not made: its weights are what comes from upstream.
     """
-    position = dict.fromkeys(flat, 0)
-    arrays = []
-    for spec in specs:
-        dtype, shape = spec.dtype.name, spec.shape or ()
-        start = position.get(dtype, 0)
-        position[dtype] = start + math.prod(n or 0 for n in shape)
-        held = flat.get(dtype, np.empty(0, spec.dtype))
-        arrays.append(held[start : position[dtype]].reshape(tuple(n or 0 for n in shape)))
-    if position != {dtype: held.size for dtype, held in flat.items()}:
-        raise ValueError("the elements are not as many as the shapes ask for")
-    return arrays
+    weighed = [(i, x) for i, x in enumerate(tensors) if is_differentiable(x.dtype)]
+    if not weighed:
+        return {}
+    seeds = [_weights_of(x, i) for i, x in weighed]
+    found = tape.gradient([x for _, x in weighed], dict(sources), seeds)
+    return {k: g for k, g in found.items() if g is not None}
 
 
-def _thinned(x: Tensor | Variable) -> np.ndarray[Any, Any]:
-    array = np.asarray(x.numpy())
-    if array.size <= _MOST_ELEMENTS:
-        return array
-    return array.reshape(-1)[:: -(-array.size // _MOST_ELEMENTS)].copy()
+def _weights_of(x: Tensor | Variable, i: int) -> Tensor:
+    """Return the weights of a tensor's elements beside it; of a complex one, of both parts."""
+    held = weights(x.dtype.name, x.shape, i)
+    owner = backend_of(x.array)
+    return Tensor(owner.asarray(held, device=owner.device(x.array)))
 
 
-def _weighted_sum(tensors: Sequence[Any]) -> Tensor | None:
-    total: Tensor | None = None
-    for i, x in enumerate(tensors):
-        if not is_differentiable(x.dtype):
-            continue
-        size = int(np.prod(x.shape))
-        weights = np.cos(np.arange(size) + 1.0 + i).reshape(x.shape)
-        real = x
-        if x.dtype.kind == "c":
-            real = ops["real"](x) + ops["imag"](x)
-        term = ops["sum"](real * Tensor(_like(real, weights)), axis=None, keepdims=False)
-        total = term if total is None else total + term
-    return total
+def _part(x: Tensor | Variable, thinned: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(thinned(np.asarray(to_numpy(x.array))))
 
 
 def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
@@ -252,11 +225,6 @@ def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
     array = variables[0].array
     owner = backend_of(array)
     return select_backend(f"{owner.name}:{owner.device(array)}")
-
-
-def _like(x: Tensor | Variable, weights: np.ndarray[Any, Any]) -> Any:
-    owner = backend_of(x.array)
-    return owner.asarray(weights.astype(x.dtype), device=owner.device(x.array))
 
 
 def why(error: Exception) -> str:

@@ -12,12 +12,12 @@ from ...core.extend import ConcreteFunction, TensorSpec, flatten, pack_like
 
 __all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
 
-# Sizes that stand for unknown ones, those whose samples are stored first.
-_STORED_SIZES, _OTHER_SIZE = (3, 2), 1
+# Sizes that stand for unknown ones. Of the first there are gradients whatever they cost.
+_SIZES = (3, 2, 1)
 # Shapes that stand for unknown rank, and the sizes that stand for unknown ones beside them.
 _STORED_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((), 3), ((3,), 3), ((2, 3), 3))
 _OTHER_RANKS: tuple[tuple[tuple[int, ...], int], ...] = (((1,), 1), ((1, 2), 2))
-# Larger inputs, of a size that a model was called with, are not stored.
+# Of inputs that are larger, one sample is stored at most, and of a size that was seen, none.
 _MOST_STORED = 2**16
 
 # Of the tensors among a function's arguments, in order.
@@ -42,7 +42,7 @@ class Sample(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether a file may hold it where no other sample fits the function."""
+        """Whether a file has room for it beside another one, or of sizes that were seen."""
         return sum(x.size for x in self.inputs) <= _MOST_STORED
 
 
@@ -81,8 +81,8 @@ def _shapes_for(
         found = {filled(size, rank): (True, False) for rank, size in _STORED_RANKS}
         return found | {filled(size, rank): (False, False) for rank, size in _OTHER_RANKS}
     like = seen[0] if seen else ()
-    found = {filled(size, like=like): (True, True) for size in _STORED_SIZES}
-    for shapes in (filled(_OTHER_SIZE, like=like), *seen):
+    found = {filled(size, like=like): (True, True) for size in _SIZES}
+    for shapes in seen:
         found.setdefault(shapes, (False, True))
     if not seen:  # axes of several lengths
         found.setdefault(filled(2, like=[range(2, 100)] * len(specs)), (False, False))

@@ -21,8 +21,9 @@ from ...core.extend import (
     registry,
     warn_user,
 )
+from ...training.optimizer import Optimizer
 from ..container.file import SafeFile
-from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
+from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
@@ -91,7 +92,7 @@ def load(
     >>> rate
     0.5
     """
-    with SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+    with guarded(path), SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
         return build(open_contents(file), lazy, allow_missing).modules[0]
 
 
@@ -113,7 +114,8 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
     reader.read_rules(
-        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules]
+        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules],
+        allow_missing,
     )
     functions = [
         _function(contents, reader, record, i, allow_missing)
@@ -136,7 +138,12 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
         if type(module) is LoadedModule:
             _set_functions(module, take(record, "functions", dict, where), function, where)
         if "frozen" in record:
-            _freeze(module, take(record, "frozen", list, where), variables, where)
+            freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
+        if "trained" in record and isinstance(module, Optimizer):
+            try:
+                module.claim(_chosen(take(record, "trained", list, where), variables, where))
+            except ValueError as error:
+                raise DamagedFile(f"{where}: {error}") from None
     if not allow_missing:  # what is missing has not used its constants
         contents.check_uses()
     root = modules[0]
@@ -250,14 +257,29 @@ def _function(
         path = take(trace, "dataset", str, where)
         try:
             concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
+            if "dtypes" in trace:
+                concrete[-1].also = _dtypes(take(trace, "dtypes", list, where), concrete[-1], where)
         except MissingOp as error:
             if not allow_missing:
                 raise
             missing = str(error)
     sizes = take(record, "sizes", str, where) if "sizes" in record else ""
-    if missing and not concrete:
-        return MissingFunction(name, signature, missing)
-    return RestoredFunction(name, signature, concrete, sizes)
+    converts = "converts" in record and take(record, "converts", bool, where)
+    kind = MissingFunction if missing else RestoredFunction
+    function = kind(name, signature, concrete, sizes, converts)
+    if isinstance(function, MissingFunction):
+        function.reason = missing
+    return function
+
+
+def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[Any, ...]:
+    """Return the other dtypes of arguments that a trace is for."""
+    if len(listed) > 64:
+        raise DamagedFile(f"{where}: {len(listed)} kinds of dtypes for one trace")
+    for names in listed:
+        if type(names) is not list or len(names) != len(concrete.specs):
+            raise DamagedFile(f"{where}: not the dtypes of its arguments: {str(names)[:80]}")
+    return tuple(tuple(check_dtype(name, where).name for name in names) for names in listed)
 
 
 def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Module:
@@ -283,12 +305,14 @@ def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Modu
     return module
 
 
-def _freeze(module: Module, numbers: list[Any], variables: Sequence[Variable], where: str) -> None:
-    """Freeze a module as it was when it was saved."""
+def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> list[Variable]:
+    """Return variables by their numbers, each once."""
     for number in numbers:
         if type(number) is not int or not 0 <= number < len(variables):
             raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-    freeze(module, [variables[number] for number in numbers])
+    if len(set(numbers)) < len(numbers):
+        raise DamagedFile(f"{where}: a variable comes twice")
+    return [variables[number] for number in numbers]
 
 
 def _identifier(name: str, where: str) -> str:

@@ -11,12 +11,19 @@ import numpy as np
 
 from ..container.file import SafeFile
 from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile, UnsafeFile
-from ..proofs.golden import unpacked
+from ..proofs.values import every_mth, spread, unpacked
 from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
 from ..records.specs import read_spec
 from .old import OldDigests, array_digest, text_digest
 
-__all__ = ["Contents", "cases_of", "open_contents", "read_case"]
+__all__ = [
+    "Contents",
+    "cases_of",
+    "check_format",
+    "open_contents",
+    "read_case",
+    "thinning_of",
+]
 
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
@@ -95,8 +102,8 @@ class Contents:
         return found
 
 
-def open_contents(file: SafeFile) -> Contents:
-    """Check everything in an open file, and read its manifest."""
+def check_format(file: SafeFile) -> None:
+    """Refuse what is not of a format that is read here."""
     if file.attribute("format") != FORMAT:
         raise NotAGradtapeFile(f"{file.path}: its format is {file.attribute('format')[:40]!r}")
     # before anything else is looked at: a newer format may hold what this one forbids
@@ -111,6 +118,11 @@ def open_contents(file: SafeFile) -> Contents:
         )
     if major != (1 if file.is_old else 2):
         raise DamagedFile(f"{file.path}: a file of its kind is not of format {version}")
+
+
+def open_contents(file: SafeFile) -> Contents:
+    """Check everything in an open file, and read its manifest."""
+    check_format(file)
     file.check()
     text = file.text("/manifest")
     if file.is_old and text_digest(text) != file.attribute("manifest_sha256"):
@@ -125,6 +137,15 @@ def cases_of(record: Any) -> list[Any]:
         if type(trace) is dict and "golden" in trace:
             found += take(trace, "golden", list, "golden")
     return found
+
+
+def thinning_of(case: Any) -> Callable[[Any], Any]:
+    """Return what a golden case keeps of a large array."""
+    if "elements" not in case:
+        return every_mth
+    if take(case, "elements", str, "golden") != "spread":
+        raise DamagedFile(f"golden: unknown choice of elements {case['elements'][:40]!r}")
+    return spread
 
 
 def read_case(

@@ -58,21 +58,33 @@ class GraphReader:
         self._number = {variable: i for i, variable in enumerate(variables)}
         self._constant = constant
         self._axes = 0
-        self._rules: list[tuple[StoredRule, dict[str, Any]]] = []
+        self._rules: dict[int, tuple[StoredRule, dict[str, Any]]] = {}
         #: Ops that have the rule of this process in a graph, which is not their owner's: by whom.
         self.replaced: dict[str, str] = {}
 
-    def read_rules(self, records: Sequence[Any]) -> None:
+    def read_rules(self, records: Sequence[Any], allow_missing: bool = False) -> None:
         """Read the gradient rules that nodes refer to by number; rules may refer to each other."""
         if len(records) > MAX_RULES:
             raise UnsafeFile(f"{len(records):,} gradient rules are more than a file may hold")
         for i, record in enumerate(records):
-            self._rules.append((stored_rule(self._registry, record, f"rule {i}"), record))
-        for i, (stored, record) in enumerate(self._rules):
+            try:
+                stored = stored_rule(self._registry, record, f"rule {i}")
+            except MissingOp:  # nor is there a node that could have the rule
+                if not allow_missing:
+                    raise
+            else:
+                self._rules[i] = stored, record
+        for i, (stored, record) in self._rules.items():
             where = f"rule {i}"
-            graph = self.graph(take(record, "graph", dict, where), where, None)
-            attach_rule(stored, graph, record, where)
-        for stored, _ in self._rules:
+            try:
+                graph = self.graph(take(record, "graph", dict, where), where, None)
+            except MissingOp as error:
+                if not allow_missing:
+                    raise
+                stored.attach(None, (), str(error))
+            else:
+                attach_rule(stored, graph, record, where)
+        for stored, _ in self._rules.values():
             stored.settle_batches()
 
     def _with_rule(self, op: Op, item: Any, inputs: Sequence[Any], where: str) -> Op:
@@ -85,7 +97,7 @@ class GraphReader:
         number = take(item, "rule", (int, type(None)), where)
         if number is None:
             return without_rule(op)
-        if not 0 <= number < len(self._rules):
+        if number not in self._rules:
             raise DamagedFile(f"{where}: no rule {number}")
         stored, record = self._rules[number]
         if not rule_fits(stored, record, op, inputs, item):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from ...core.extend import (
     SCALARS,
+    ConcreteFunction,
     Module,
     RestoredFunction,
     Tensor,
@@ -25,8 +25,8 @@ __all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
 
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.
-_DATA = (type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)
-_DATA = (*_DATA, range, slice, np.ndarray, np.generic, np.dtype, Tensor)
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice)
+_DATA = (*_PLAIN, list, tuple, dict, set, frozenset, np.ndarray, np.generic, np.dtype, Tensor)
 
 
 class StateReader:
@@ -177,13 +177,17 @@ def _at(pool: Sequence[Any], number: Any, kind: str, where: str) -> Any:
 
 
 class MissingFunction(RestoredFunction):
-    """A function that needs an op that no plugin provides here."""
+    """A function some of whose traces, or all, need an op that no plugin provides here."""
 
-    def __init__(self, name: str, signature: inspect.Signature, reason: str) -> None:
-        super().__init__(name, signature, ())
-        self.reason = reason
+    reason = ""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def select(self, args: Any, kwargs: Any) -> ConcreteFunction:
+        """Return the first trace that fits, or raise what is missing."""
+        try:
+            if self.concrete_functions:
+                return super().select(args, kwargs)
+        except TypeError:  # it would be one of those that are not here
+            pass
         raise MissingOp(f"{self.name} cannot run, and was loaded with allow_missing: {self.reason}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,18 @@ def spec_record(shape: Sequence[Any] | None, dtype: Any, name: str | None = None
     sizes = [None if type(n) is str else n for n in shape or ()]
     result: dict[str, Any] = {
         "shape": None if shape is None else list(blunt(sizes)),
-        "dtype": np.dtype(dtype).name,
+        "dtype": _dtype_name(dtype),
     }
     if any(names):
         result["names"] = names
     if name is not None:
         result["name"] = name
     return result
+
+
+@lru_cache
+def _dtype_name(dtype: Any) -> str:
+    return np.dtype(dtype).name  # which takes NumPy long to say
 
 
 def encode_signature(signature: inspect.Signature) -> list[dict[str, Any]]:

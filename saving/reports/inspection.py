@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.extend import registry
 from ..container.file import SafeFile
+from ..errors import guarded
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import take
 from .drawing.svg import svg
@@ -22,7 +23,7 @@ from .tree import MOST_ROWS, Tree, VariableRecord, tree_of
 from .words import printable, strict_json
 
 if TYPE_CHECKING:
-    from .verify import Report
+    from .results import Report
 
 __all__ = ["Inspection", "Requirement", "array_text", "inspect", "inspect_text", "inspection_of"]
 
@@ -251,7 +252,7 @@ def inspect(
       return %2
       results: output 0
     """
-    with SafeFile(path, max_bytes) as file:
+    with guarded(path), SafeFile(path, max_bytes) as file:
         return inspection_of(open_contents(file), statistics)
 
 

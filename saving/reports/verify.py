@@ -2,143 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
+import json
+import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import sys
+import warnings
+from dataclasses import asdict
 
-import numpy as np
+from ...core.extend import backend as select_backend
+from ...core.extend import current_backend, current_device, registry
+from ..container.child import ChildEnded, fail, limit_self, run_child
+from ..errors import UnsafeFile, guarded
+from .checks import checked, too_long
+from .results import Check, Report
 
-from ...core.extend import (
-    ConcreteFunction,
-    Variable,
-    current_backend,
-    init_scope,
-)
-from ...core.extend import (
-    backend as select_backend,
-)
-from ..container.file import SafeFile
-from ..proofs.golden import evaluate, why
-from ..proofs.samples import described
-from ..reading.build import Built, build, streams_as_saved
-from ..reading.contents import Contents, open_contents, read_case
-from ..records.schema import take, variable_label
-from .words import strict_json
+__all__ = ["Check", "Report", "answer", "verify"]
 
-__all__ = ["Check", "Report", "verify"]
-
-# Relative to the largest value of its order; rounding differs between machines and backends.
-TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
-
-
-@dataclass
-class Check:
-    """One golden case: the largest relative error of the outputs and of each order of gradients.
-
-    Attributes
-    ----------
-    function, case
-        The function's name, and what its sample inputs are.
-    errors
-        The largest errors by name: ``"output"``, ``"gradient"``, ``"second gradient"``.
-    exact
-        Whether everything is equal bit for bit.
-    problem
-        What is wrong, in words; empty if nothing is.
-    """
-
-    function: str
-    case: str
-    errors: dict[str, float] = field(default_factory=dict)
-    exact: bool = True
-    problem: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything is within tolerance."""
-        return not self.problem
-
-
-@dataclass
-class Report:
-    """The result of :func:`verify`.
-
-    Attributes
-    ----------
-    path, backend
-        The file, and the backend that its functions ran on.
-    checks
-        One per golden case.
-    skipped
-        Functions without golden vectors, with the reason.
-
-    Examples
-    --------
-    >>> gt.saving.Report("model.h5", "numpy").ok  # nothing was checked
-    False
-    """
-
-    path: str
-    backend: str
-    checks: list[Check] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether there was something to check, and all of it passed."""
-        return bool(self.checks) and all(check.ok for check in self.checks)
-
-    def json(self) -> str:
-        """Return the report as JSON text.
-
-        Returns
-        -------
-        str
-            An object with the keys ``path``, ``backend``, ``ok``, ``checks`` (``function``,
-            ``case``, ``ok``, ``exact``, ``errors`` and ``problem`` of each) and ``skipped``.
-        """
-        record = asdict(self)
-        record["checks"] = [{**asdict(check), "ok": check.ok} for check in self.checks]
-        record["skipped"] = [{"function": f, "reason": reason} for f, reason in self.skipped]
-        return strict_json({**record, "ok": self.ok})
-
-    def table(self) -> str:
-        """Return the report as text.
-
-        Returns
-        -------
-        str
-            A table with a line per golden case, then what was not checked.
-        """
-        columns = ("output", "gradient", "second gradient")
-        rows: list[tuple[str, ...]] = [
-            ("Function", "Sample", "Outputs", "Gradients", "2nd order", "Result")
-        ]
-        for check in self.checks:
-            cells = [_number(check.errors.get(column)) for column in columns]
-            result = "equal bit for bit" if check.exact else "equal within tolerance"
-            rows.append((check.function, check.case, *cells, result if check.ok else "MISMATCH"))
-        widths = [max(len(row[i]) for row in rows) for i in range(6)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        lines.insert(1, "-" * (sum(widths) + 10))
-        lines += [f"{check.function}: {check.problem}" for check in self.checks if check.problem]
-        lines += [f"{name}: not checked ({reason})" for name, reason in self.skipped]
-        if not self.checks:
-            lines.append("The file holds no golden vectors, so it proves nothing.")
-        passed = sum(check.ok for check in self.checks)
-        lines.append(f"{passed} of {len(self.checks)} samples verified on {self.backend}.")
-        return "\n".join(lines)
+_CODE = """
+from gradtape.saving.reports.verify import answer
+answer(sys.argv[2])
+"""
 
 
 def verify(
-    path: str | os.PathLike[str], backend: str | None = None, *, max_bytes: int | None = None
+    path: str | os.PathLike[str],
+    backend: str | None = None,
+    *,
+    max_bytes: int | None = None,
+    max_memory: float | None = None,
+    max_seconds: float = 120.0,
 ) -> Report:
     """Load a file, run its functions on its golden vectors, and compare.
+
+    It computes what the file says, whoever wrote that: in a process of its own, which is ended when
+    it takes too much. That process has the plugins that are installed. Where a plugin or a gradient
+    rule was registered by hand (:func:`gradtape.register_plugin`,
+    :func:`gradtape.register_gradient`), this process computes: memory is then estimated from
+    shapes before each sample, time is looked at after each, and loops end after 10,000 steps.
 
     Parameters
     ----------
@@ -148,6 +48,13 @@ def verify(
         The backend to run on; the current one by default.
     max_bytes
         As in :func:`gradtape.load`.
+    max_memory
+        The most bytes that computing may take, beside what was loaded: by default 1 GiB, and 8
+        times the size of the file's arrays. On a GPU, and on systems that cannot limit a
+        process, it is only compared with the estimate.
+    max_seconds
+        How long all of it may take. With ``math.inf`` for this and ``max_memory``, this process
+        computes, without limits.
 
     Returns
     -------
@@ -157,9 +64,12 @@ def verify(
     Raises
     ------
     LoadError
-        If the file cannot be loaded.
+        If the file cannot be loaded; :class:`gradtape.saving.UnsafeFile` if it takes more memory or
+        time than it may.
     LookupError
         If no plugin provides the backend.
+    ValueError
+        If a limit is not above 0.
 
     Examples
     --------
@@ -173,118 +83,71 @@ def verify(
     >>> report.ok
     True
     """
-    selected = select_backend(backend) if backend else contextlib.nullcontext()
-    with init_scope(), SafeFile(path, max_bytes) as file, selected:
-        contents = open_contents(file)
-        built = build(contents)
-        report = Report(file.path, backend or current_backend().name)
-        names = {
-            id(variable): variable_label(record["dataset"])
-            for variable, record in zip(built.variables, contents.variables, strict=True)
+    for name, limit in (("max_memory", max_memory), ("max_seconds", max_seconds)):
+        if limit is not None and not limit > 0:
+            raise ValueError(f"verify: {name} is above 0, got {limit!r}")
+    place = os.fsdecode(path)
+    if backend:
+        with select_backend(backend):  # says here what there is, if it is not there
+            pass
+    with guarded(place):
+        if not _is_apart(max_memory, max_seconds):
+            return checked(place, backend, max_bytes, max_memory, max_seconds)
+        arguments = {
+            "path": place,
+            "backend": backend or _current(),
+            "max_bytes": max_bytes,
+            "max_memory": max_memory,
         }
-        for label, number, run in _functions(contents, built):
-            record = contents.functions[number]
-            for trace, concrete in zip(
-                record["traces"], built.functions[number].concrete_functions, strict=True
-            ):
-                if not trace.get("golden"):
-                    reason = str(trace.get("not_sampled", "saved without golden vectors"))
-                    report.skipped.append((label, reason))
-                for case in trace.get("golden", []):
-                    inputs, expected = read_case(contents, case, again=True)
-                    signature = built.functions[number].signature
-                    check = Check(label, described(signature, concrete, inputs))
-                    with streams_as_saved(contents, built):
-                        _run(check, inputs, expected, run, concrete, built.variables, names)
-                    report.checks.append(check)
-    return report
+        late = None if math.isinf(max_seconds) else max_seconds
+        try:
+            found = json.loads(run_child(_CODE, [json.dumps(arguments)], late))
+        except ChildEnded as ended:
+            if ended.late:
+                raise too_long(max_seconds) from None
+            raise UnsafeFile(f"what it computes has ended its process ({ended})") from None
+    for text in found["warnings"]:
+        warnings.warn(text, stacklevel=2)
+    name = backend or current_backend().name
+    checks = [Check(**check) for check in found["checks"]]
+    return Report(place, name, checks, [(label, reason) for label, reason in found["skipped"]])
 
 
-def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
-    """Return every function of the file once: what to call it, its number, and what runs it."""
-    found: dict[int, tuple[str, int, Any]] = {}
-    for module, record in zip(built.modules, contents.modules, strict=True):
-        for name, number in take(record, "functions", dict, "module").items():
-            # a class that is known here runs its own code, and must agree with the saved trace
-            own = record["class"] is not None and name == "__call__"
-            run = module if own else built.functions[number]
-            found.setdefault(number, (f"{record['name']}.{name}", number, run))
-        for key, encoded in record.get("config", {}).items():
-            if "function" in encoded:
-                number = encoded["function"]
-                label = f"{record['name']}.{key}"
-                found.setdefault(number, (label, number, built.functions[number]))
-    for name, number in contents.signatures.items():
-        found.setdefault(number, (f"signatures.{name}", number, built.functions[number]))
-    return [found[number] for number in sorted(found)]
+def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
+    """Return whether another process is to compute, and can."""
+    if max_memory == max_seconds == math.inf or not sys.executable:
+        return False
+    known = registry()
+    by_hand = any(type(op.rules_provider) is str for op in known.ops.values())
+    return not by_hand and all(plugin.distribution for plugin in known.plugins)
 
 
-def _run(
-    check: Check,
-    inputs: Sequence[np.ndarray[Any, Any]],
-    expected: Mapping[str, np.ndarray[Any, Any]],
-    run: Any,
-    concrete: ConcreteFunction,
-    variables: Sequence[Variable],
-    names: dict[int, str],
-) -> None:
-    """Run a function on a golden case and note in ``check`` how far it is off."""
-    order = 2 if any(_order(name) == "second gradient" for name in expected) else 1
-    try:
-        found = evaluate(run, concrete, inputs, variables, names, order, expected)
-        if found.problem is not None:
-            raise found.problem
-        values = found.values
-    except Exception as error:  # whatever it is, the file does not do what it did
-        check.exact, check.problem = False, why(error)
-        return
-    problems = []
-    scales: dict[str, float] = {}
-    for name, want in expected.items():
-        scales[_order(name)] = max(scales.get(_order(name), 0.0), _largest(want))
-    for name, want in expected.items():
-        got = values.get(name)
-        if got is None or got.shape != want.shape or got.dtype != want.dtype:
-            problems.append(f"{name} is missing or has another shape or dtype")
-            continue
-        kind = _order(name)
-        off = _relative_error(got, want, scales[kind])
-        check.errors[kind] = max(check.errors.get(kind, 0.0), off)
-        check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
-        real_size = want.dtype.itemsize // (2 if want.dtype.kind == "c" else 1)
-        tolerance = TOLERANCE.get(real_size, 0.0) if want.dtype.kind in "fc" else 0.0
-        if not off <= tolerance:
-            problems.append(f"{name} differs by {off:.1e}")
-    check.problem = "; ".join(problems)
-    check.exact = check.exact and not problems
+def _current() -> str:
+    device = current_device()
+    return current_backend().name + (f":{device}" if device else "")
 
 
-def _order(name: str) -> str:
-    """Return ``output``, ``gradient`` or ``second gradient`` for the name of a golden value."""
-    return name.partition(" of ")[0].rstrip("0123456789 ")
+def answer(request: str) -> None:
+    """Verify a file and print the report as JSON: the other process.
 
-
-def _largest(array: np.ndarray[Any, Any]) -> float:
-    size = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
-    return float(np.max(size, initial=0.0, where=np.isfinite(size)))
-
-
-def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], scale: float) -> float:
-    """Return the largest difference, relative to the largest value of its order in the sample.
-
-    A gradient that cancels (a bias before BatchNorm) is nothing but rounding: its own size is no
-    measure of it.
+    Parameters
+    ----------
+    request
+        Arguments of :func:`verify`, as JSON.
     """
-    if got.size == 0 or np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"):
-        return 0.0
-    wide = np.complex128 if want.dtype.kind == "c" else np.float64
-    a, b = got.astype(wide), want.astype(wide)
-    if not np.array_equal(np.isnan(a), np.isnan(b)):
-        return float("inf")
-    with np.errstate(invalid="ignore"):
-        difference = np.where(a == b, 0.0, np.abs(a - b))
-    return float(np.nanmax(difference, initial=0.0)) / (scale or 1.0)
-
-
-def _number(error: float | None) -> str:
-    return "-" if error is None else "0" if error == 0 else f"{error:.1e}"
+    asked = json.loads(request)
+    output, sys.stdout = sys.stdout, sys.stderr  # plugins may print
+    is_numpy = asked["backend"].partition(":")[0] == "numpy"
+    try:
+        with warnings.catch_warnings(record=True) as noted:
+            bound = limit_self if is_numpy else lambda size: None
+            report = checked(**asked, max_seconds=math.inf, bound=bound)
+    except Exception as error:
+        sys.stdout = output
+        fail(error, str(error))
+    found = {
+        "checks": [asdict(check) for check in report.checks],
+        "skipped": report.skipped,
+        "warnings": [str(item.message) for item in noted],
+    }
+    print(json.dumps(found), file=output)

@@ -23,6 +23,8 @@ from ...core.extend import (
 from ..errors import SaveError
 from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in
+from ..proofs.values import spread
+from ..proofs.work import is_light
 from .traces import SavedFunction
 
 __all__ = ["compared", "differs"]
@@ -43,10 +45,11 @@ def compared(
 ) -> Evaluation:
     """Return what the Python code of a function gives, after comparing its trace with that.
 
-    Outputs, gradients up to ``order`` and what becomes of variables are compared. Where the Python
-    code raises, or the inputs are not for the trace, so does this: nothing is promised of such
-    inputs. Where only a gradient of it raises, what there is up to then is compared. A trace that
-    raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
+    Outputs, gradients up to ``order`` and what becomes of variables are compared; gradients of
+    large variables only where the trace does not take the very steps of the Python code. Where the
+    Python code raises, or the inputs are not for the trace, so does this: nothing is promised of
+    such inputs. Where only a gradient of it raises, what there is up to then is compared. A trace
+    that raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
 
     Raises
     ------
@@ -55,11 +58,13 @@ def compared(
     """
     python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
-        return evaluate(concrete, concrete, inputs, variables, names, order)
+        return evaluate(concrete, concrete, inputs, variables, names, order, thinned=spread)
     concrete.fitted(*filled_in(concrete, inputs))
-    found = evaluate(python, concrete, inputs, variables, names, order)
+    steps = None if is_light(concrete, inputs) else (_Course(), _Course())
+    run = _watched(python, steps[0]) if steps and order else python
+    found = evaluate(run, concrete, inputs, variables, names, order, thinned=spread)
     try:
-        replayed = evaluate(concrete, concrete, inputs, variables, names, order, found.values)
+        replayed = _replayed(concrete, inputs, variables, names, order, found, steps)
         if replayed.problem is not None and found.problem is None:
             raise replayed.problem
     except Exception as error:
@@ -75,6 +80,24 @@ def compared(
     return found
 
 
+def _replayed(
+    concrete: ConcreteFunction,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    variables: Sequence[Variable],
+    names: dict[int, str],
+    order: int,
+    found: Evaluation,
+    steps: tuple[_Course, _Course] | None,
+) -> Evaluation:
+    """Return what a trace gives, without gradients that are those of the Python code anyway."""
+    if steps is not None and order and steps[0].is_plain:
+        run = _watched(concrete, steps[1])
+        outputs = evaluate(run, concrete, inputs, variables, names, 0, thinned=spread)
+        if steps[0].steps == steps[1].steps:
+            return outputs._replace(values={**found.values, **outputs.values})
+    return evaluate(concrete, concrete, inputs, variables, names, order, found.values, spread)
+
+
 def _difference(found: Evaluation, replayed: Evaluation) -> str:
     """Say what a trace gives that the Python code does not; nothing if there is nothing."""
     values, others = ({**x.values, **x.changed} for x in (found, replayed))
@@ -82,6 +105,8 @@ def _difference(found: Evaluation, replayed: Evaluation) -> str:
     # a variable that is made where it is used is another one whenever Python makes it
     own = [key for key in replayed.changed if not key.startswith("variable captured/")]
     wrong += [key for key in own if key not in found.changed]
+    if found.problem is None:  # a branch that Python did not take has zeros in a trace
+        wrong += [k for k, x in replayed.values.items() if k not in values and np.any(x)]
     if wrong:
         return (
             f"does not give the {', '.join(wrong[:5])} of the Python code: "
@@ -97,7 +122,7 @@ def differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> 
     """Return whether two results are further apart than rounding of their dtype explains."""
     if other is None or value.shape != other.shape or value.dtype != other.dtype:
         return True
-    if value.dtype.kind not in "fc":
+    if value.dtype.kind not in "fc" or np.array_equal(value, other):
         return not np.array_equal(value, other)
     real_size = value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1)
     tolerance = _TOLERANCE.get(real_size, 1e-6)
@@ -158,7 +183,51 @@ def _defined(function: Any) -> str:
     return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
-# -- the op at which two runs part -----------------------------------------------------------------
+# -- the steps of a run, and the op at which two runs part -----------------------------------------
+
+
+class _Course(Recorder):
+    """Notes every op of a run: what it was given, by the step that made that, and its parameters.
+
+    Two runs of one course have the same gradients, since ops have the same rules wherever they run.
+
+    Attributes
+    ----------
+    is_plain
+        Whether nothing but ops ran: no custom gradient, which has rules of its own.
+    """
+
+    def __init__(self) -> None:
+        self.records = Everything()
+        self.is_plain = True
+        self.steps: list[Any] = []
+        self._known: dict[int, Any] = {}
+
+    def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
+        self._note(op.name, inputs, [output], params)
+
+    def record_joint(
+        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
+    ) -> None:
+        self._note(op.name, inputs, outputs, params)
+
+    def record_call(self, name: str, inputs: Any, outputs: Any, backward: Any) -> None:
+        self.is_plain = False
+
+    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
+        self._note(why, inputs, outputs, {})
+
+    def accessed(self, variable: Variable, read: Tensor) -> None:
+        self._known[read.id] = id(variable)
+
+    def _note(self, name: str, inputs: Any, outputs: Sequence[Tensor], params: Any) -> None:
+        number = len(self.steps)
+        given = [
+            self._known.setdefault(x.id, (x.shape, x.dtype)) if isinstance(x, Tensor) else repr(x)
+            for x in inputs
+        ]
+        self._known.update({y.id: (number, i) for i, y in enumerate(outputs)})
+        self.steps.append((name, given, repr(params)))
 
 
 class _Steps(Recorder):
@@ -193,7 +262,7 @@ def _parting(
     runs = []
     for run in (python, concrete):
         steps = _Steps()
-        evaluate(_watched(run, steps), concrete, inputs, variables, names, order=1)
+        evaluate(_watched(run, steps), concrete, inputs, variables, names, order=0)
         runs.append(steps.steps)
     held = [to_numpy(array) for array in concrete.graph.constants.values()]
     for name, where, value in runs[0]:

@@ -25,9 +25,12 @@ from ...core.extend import (
     to_numpy,
     warn_user,
 )
+from ...training.optimizer import Optimizer
 from ..errors import SaveError
-from ..proofs.golden import packed, why
+from ..proofs.golden import why
 from ..proofs.samples import Shapes, sample_inputs
+from ..proofs.values import packed
+from ..proofs.work import is_light
 from ..records.loaded import (
     LoadedModule,
     absorbed,
@@ -46,6 +49,7 @@ from ..records.schema import (
 )
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
+from .dtypes import other_dtypes
 from .graphs import GraphWriter
 from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
@@ -63,7 +67,7 @@ from .traces import (
     with_traces,
 )
 
-__all__ = ["Everything"]
+__all__ = ["Everything", "plain_signature"]
 
 
 class Everything:
@@ -99,35 +103,26 @@ class Everything:
         self._sizes = sizes
         self._with_functions = functions
         self._root_is_called = False
+        self._classless: set[int] = set()
         # whether Python code of which a trace is saved was not run, so that nobody knows its reads
         self._blind = False
-        self._classless: set[int] = set()
         self._known = {cls: name for name, cls in registry().modules.items()}
         self._state = StateWriter(module, self._number_of, self._add_array, self._op)
         records = [self._module(item) for item in self._modules]
-        with reads_of() as reads:
-            for i, item in enumerate(self._modules):
-                self._add_functions(i, item, records[i])
         if signatures and "signatures" in records[0]["attributes"]:
             raise SaveError(
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
         given = {**signatures_of(module), **signatures}
-        with reads_of() as also:
+        with reads_of(self._runs_python(given)) as reads:
+            for i, item in enumerate(self._modules):
+                self._add_functions(i, item, records[i])
             named = {name: self._signature(name, function) for name, function in given.items()}
-        self._absorbed(records, reads | also, bool(named))
+        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
+        self._absorbed(records, reads, bool(named))
         self.left_out = self._state.left_out
         check_hidden(self._state.hidden, self._variable_numbers)
-        rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
-        manifest = {
-            "modules": records,
-            "signatures": named,
-            **({"rules": rules} if rules else {}),
-            "functions": self._functions,
-            "variables": [self._variable(v) for v in self._variables],
-            "requires": self._requirements(),
-        }
-        manifest_text = dump(manifest, "the module tree")
+        manifest_text = dump(self._manifest(records, named, rules), "the module tree")
         self.texts = {"/manifest": manifest_text, **self.texts}
         total = sum(map(tokens, self.texts.values()))
         if total > MAX_TOKENS:
@@ -136,6 +131,25 @@ class Everything:
                 f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
                 "once, unrolled ones step by step"
             )
+
+    def _manifest(
+        self, records: list[dict[str, Any]], named: dict[str, int], rules: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        return {
+            "modules": records,
+            "signatures": named,
+            **({"rules": rules} if rules else {}),
+            "functions": self._functions,
+            "variables": [self._variable(v) for v in self._variables],
+            "requires": self._requirements(),
+        }
+
+    def _runs_python(self, given: Mapping[str, Any]) -> bool:
+        """Return whether code may run whose reads matter: that of classes that readers lack."""
+        unknown = [item for item in self._modules if type(item) not in self._known]
+        return bool(given) or (
+            self._with_functions and any(is_called(item) or item.functions() for item in unknown)
+        )
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -169,6 +183,10 @@ class Everything:
             numbers = self._variable_numbers
             held = (numbers.get(id(v)) for v in frozen_variables(module))
             record["frozen"] = [number for number in held if number is not None]
+        if isinstance(module, Optimizer):
+            trained = [self._variable_numbers.get(id(v)) for v in module.trained]
+            if trained and None not in trained:  # else its file is without the model
+                record["trained"] = trained
         return record
 
     def _add_functions(self, index: int, module: Module, record: dict[str, Any]) -> None:
@@ -180,8 +198,9 @@ class Everything:
         elif self._with_functions:
             saved, names = functions_of(module, where)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
-        elif is_called(module):
-            untraced["__call__"] = "saved with functions=False"
+        else:
+            names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
+            untraced |= dict.fromkeys(names, "saved with functions=False")
         if self._with_functions and (known is None or index == 0):
             try:
                 call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
@@ -200,7 +219,7 @@ class Everything:
                     f"{where}: a function cannot be called {name!r} in a file, since "
                     "every module has that, or it is not made of ASCII letters, digits and '_'"
                 )
-            record["functions"][name] = self._function(function)
+            record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
             del record["untraced"]
 
@@ -225,6 +244,10 @@ class Everything:
 
     def _check_callable(self, module: Module) -> None:
         """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        if module is not self._modules[0]:
+            held = module.variables
+            if held and not any(variable.trainable for variable in held):
+                return  # a metric, say, which is kept for its state
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
@@ -244,9 +267,12 @@ class Everything:
         runs ops with other rules goes into the file as its traces.
         """
         known = self._known.get(type(module))
-        if known is None or not self._graphs.rules.active:
+        if known is None or not (self._graphs.rules.active and self._with_functions):
             return known
-        call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        try:
+            call = trace_call(module, self._met[id(module)], f"{where}.__call__", self._sizes)
+        except NeedsSizes:  # to look at the ops that it runs
+            call = trace_call(module, self._met[id(module)], f"{where}.__call__", "seen")
         nodes = (node for x in call.concrete for node in op_nodes(x.graph)) if call else ()
         name = next((node.op.name for node in nodes if self._graphs.rules.differs(node, where)), "")
         if not name:
@@ -324,7 +350,7 @@ class Everything:
             raise SaveError(f"signatures: {name!r} is not an identifier")
         if isinstance(function, ConcreteFunction):
             self._blind = True
-            function = RestoredFunction(name, _plain_signature(function), [function])
+            function = RestoredFunction(name, plain_signature(function), [function])
         saved = None
         if isinstance(function, (Function, RestoredFunction)):
             saved = with_traces(name, f"signatures: {name!r}", function)
@@ -335,7 +361,7 @@ class Everything:
             )
         return self._function(saved)
 
-    def _function(self, function: SavedFunction) -> int:
+    def _function(self, function: SavedFunction, of_module: bool = False) -> int:
         key = (id(function.original), *(repr(x.arguments) for x in function.concrete))
         number = self._function_numbers.get(key)
         if number is not None:
@@ -349,18 +375,27 @@ class Everything:
         }
         if function.sizes == "seen":
             record["sizes"] = "seen"
+        if function.converts:
+            record["converts"] = True
         self._functions.append(record)
+        weighed: list[Any] = []  # graphs whose gradients were compared
         for i, concrete in enumerate(function.concrete):
             n = len(self.texts)
             path = f"/functions/{n}"
             where = f"function {function.name!r}"
             self._kernels.check(concrete.graph, where)
-            self.texts[path] = dump(self._graphs.function(concrete), where)
+            traced = self._graphs.function(concrete)
+            self.texts[path] = dump(traced, where)
             trace: dict[str, Any] = {"dataset": path}
             if self._golden:
-                self._compare(trace, n, function, concrete, function.seen_by(i))
+                again = traced["graph"] in weighed
+                self._compare(trace, n, function, concrete, function.seen_by(i), again)
+                weighed += [traced["graph"]] if trace.get("golden") else []
             unrun = not self._golden or "not_sampled" in trace
             self._blind |= unrun and isinstance(function.original, Function)
+            dtypes = other_dtypes(function, concrete) if of_module else []
+            if dtypes:
+                trace["dtypes"] = dtypes
             record["traces"].append(trace)
         return number
 
@@ -371,12 +406,21 @@ class Everything:
         function: SavedFunction,
         concrete: ConcreteFunction,
         seen: Sequence[Shapes],
+        again: bool,
     ) -> None:
-        """Compare a trace with the Python code, and keep samples of what that gives."""
+        """Compare a trace with the Python code, and keep samples of what that gives.
+
+        Gradients of gradients are taken once, those of large variables too, and neither
+        ``again`` for a trace of one graph. Large variables are not run at a larger batch alone.
+        """
         cases: list[dict[str, Any]] = []
+        inner: list[Any] = []  # sizes beside the batch
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
-            # the gradient of the gradient once, where it is
-            order = 1 if cases else 2
+            light = is_light(concrete, sample.inputs)
+            if not light and not sample.stored and inner == [x.shape[1:] for x in sample.inputs]:
+                continue
+            order = max((2 if light else 1) - bool(cases) - again, 0)
+            inner = [x.shape[1:] for x in sample.inputs]
             try:
                 found = compared(function, concrete, sample, self._variables, self._labels, order)
                 if found.problem is not None:
@@ -388,7 +432,7 @@ class Everything:
                 if isinstance(error, EndlessLoop):  # it takes long, and others would do the same
                     break
                 continue
-            if self._graphs.left_out or not (sample.stored or (not cases and sample.is_small)):
+            if self._graphs.left_out or sum((sample.stored, sample.is_small, not cases)) < 2:
                 continue
             base = f"/golden/{number}/{i}"
             for dtype, flat in packed([*sample.inputs, *found.values.values()]).items():
@@ -396,6 +440,7 @@ class Everything:
             cases.append(
                 {
                     "case": base,
+                    "elements": "spread",
                     "inputs": [spec_record(x.shape, x.dtype) for x in sample.inputs],
                     "values": [spec_record(x.shape, x.dtype, k) for k, x in found.values.items()],
                 }
@@ -448,7 +493,8 @@ def _provider(op: Op) -> Any:
     return info
 
 
-def _plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
+def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
+    """Return the parameters of a trace of which nobody knows how they were called."""
     args, kwargs = concrete.arguments
     positional, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(

@@ -17,8 +17,13 @@ _LOCK = RLock()
 
 
 @contextmanager
-def reads_of() -> Iterator[set[tuple[int, str]]]:
+def reads_of(listens: bool) -> Iterator[set[tuple[int, str]]]:
     """Note which attributes of modules are read in this block, by any code and in any thread.
+
+    Parameters
+    ----------
+    listens
+        Whether to; a class that changes too often is looked up slowly from then on.
 
     Yields
     ------
@@ -26,9 +31,12 @@ def reads_of() -> Iterator[set[tuple[int, str]]]:
         Pairs of a module's ``id`` and the name of an attribute of the instance.
     """
     found: set[tuple[int, str]] = set()
+    if not listens:
+        yield found
+        return
     with _LOCK:
         _listening.append(found)
-        Module.__getattribute__ = _noting  # type: ignore[method-assign]
+        Module.__getattribute__ = _noting  # type: ignore[method-assign, assignment]
     try:
         yield found
     finally:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.extend import Module, init_scope, keeping_calls, warn_user
+from ..container.replace import resolved
 from ..container.write import COMPRESSIONS, write
 from ..errors import SaveError
 from ..records.schema import FORMAT, VERSION
@@ -50,7 +51,8 @@ def save(
     module
         What to save.
     path
-        The file. It is replaced at once: there is the old file or the new one, never a part.
+        The file. It is replaced at once: there is the old file or the new one, never a part. A
+        link stays a link, and permissions stay; another name of the same file keeps the old one.
     signatures
         Further functions by name, decorated with :func:`gradtape.function`; they come back in the
         ``signatures`` of the loaded module.
@@ -113,10 +115,11 @@ def save(
     if compression is not None and compression not in COMPRESSIONS:
         known = ", ".join(map(repr, COMPRESSIONS))
         raise ValueError(f"save: compression is None or {known}, got {compression!r}")
+    target = resolved(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here are nobody's
     with init_scope(), keeping_calls((module, *module.submodules)):
         contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
     for text in (left_out(contents.left_out), double_precision(module)):
         if text:
             warn_user(f"save: {text}", UserWarning)
-    write(path, ATTRIBUTES, contents.texts, contents.datasets, compression)
+    write(target, ATTRIBUTES, contents.texts, contents.datasets, compression)

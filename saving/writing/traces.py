@@ -71,6 +71,8 @@ class SavedFunction(NamedTuple):
         its calls say so.
     seen
         Per trace, the shapes of the tensors of past calls, the smallest first.
+    converts
+        Whether numbers and lists given first become tensors before anything else, as in layers.
     """
 
     name: str
@@ -80,6 +82,7 @@ class SavedFunction(NamedTuple):
     original: Any
     sizes: str = ""
     seen: Sequence[Sequence[Shapes]] = ()
+    converts: bool = False
 
     def seen_by(self, i: int) -> Sequence[Shapes]:
         """Return the shapes of the tensors of past calls that trace ``i`` is for."""
@@ -116,9 +119,11 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
     concrete = [x for x in function.concrete_functions if not x.while_training]
     if not concrete:
         return None
-    sizes = function.sizes if isinstance(function, RestoredFunction) else ""
+    restored = function if isinstance(function, RestoredFunction) else None
+    sizes = "" if restored is None else restored.sizes
     seen = _called_with(concrete)
-    return SavedFunction(name, where, function.signature, concrete, function, sizes, seen)
+    converts = restored is not None and restored.converts
+    return SavedFunction(name, where, function.signature, concrete, function, sizes, seen, converts)
 
 
 def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
@@ -196,7 +201,8 @@ def trace_call(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
             traced = found
         concrete.append(traced)
         seen.append(shapes)
-    return SavedFunction("__call__", where, signature, concrete, original, sizes, seen)
+    converts = hasattr(call, "converts")
+    return SavedFunction("__call__", where, signature, concrete, original, sizes, seen, converts)
 
 
 def _variants(

@@ -29,7 +29,7 @@ def test_it_trains_saves_verifies_and_draws(tmp_path: Path) -> None:
     accuracy = re.search(r"accuracy on the test images: ([\d.]+)%", run.stdout)
     assert accuracy is not None
     assert float(accuracy[1]) >= 97.0
-    assert "4 of 4 samples verified" in run.stdout
+    assert "6 of 6 samples verified" in run.stdout
     assert (tmp_path / "out" / "training.png").read_bytes().startswith(b"\x89PNG")
     assert "custom gradient clip_gradient" in gt.saving.inspect_text(tmp_path / "out" / "digits.h5")
 

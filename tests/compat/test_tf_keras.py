@@ -551,3 +551,18 @@ def test_labels_are_not_broadcast_where_keras_would_normalise_or_smooth_them_bef
     # a vector beside a column is no broadcasting: as in Keras it becomes a column
     same(keras.losses.cosine_similarity([2.0, -1.0], [[3.0], [4.0]]), [-1.0, 1.0])
     same(keras.losses.CosineSimilarity()(three, three), -1.0)
+
+
+def test_a_compiled_model_that_was_fitted_is_pickled_and_goes_on() -> None:
+    x = np.linspace(-1.0, 1.0, 12, dtype="float32").reshape(3, 4)
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Dense(3, activation="relu"), tf.keras.layers.Dense(1)]
+    )
+    model.compile(optimizer="adam", loss="mse", metrics=["mae"])
+    model.fit(x, x[:, :1], verbose=0)
+    twin = pickle.loads(pickle.dumps(model))
+    for _ in range(2):
+        twin.fit(x, x[:, :1], shuffle=False, verbose=0)
+        model.fit(x, x[:, :1], shuffle=False, verbose=0)
+        np.testing.assert_array_equal(twin.predict(x, verbose=0), model.predict(x, verbose=0))
+    assert twin.evaluate(x, x[:, :1], verbose=0) == model.evaluate(x, x[:, :1], verbose=0)

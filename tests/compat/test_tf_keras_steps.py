@@ -208,7 +208,6 @@ def test_several_outputs_need_a_step_of_ones_own() -> None:
     [
         ("fit", {"class_weight": {0: 1.0}}),
         ("fit", {"steps_per_epoch": 3}),
-        ("fit", {"initial_epoch": 2}),
         ("fit", {"sample_weight": Y}),
         ("evaluate", {"steps": 1}),
         ("evaluate", {"sample_weight": Y}),

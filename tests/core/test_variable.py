@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 
 import numpy as np
 import pytest
@@ -150,9 +149,29 @@ def test_a_deep_copy_is_a_variable_of_its_own() -> None:
     assert tape.gradient(y, v) is None
 
 
-def test_pickling_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"gradtape\.save"):
-        pickle.dumps(gt.Variable(1.0))
+def test_a_shallow_copy_is_a_variable_of_its_own() -> None:
+    v = gt.Variable([1.0], name="v", trainable=False)
+    twin = copy.copy(v)
+    twin.assign([5.0])
+    assert (v.item(), twin.item(), twin.name, twin.trainable) == (1.0, 5.0, "v", False)
+    assert (twin.shape, twin.dtype) == (v.shape, v.dtype)
+    assert len({v, twin}) == 2
+    with gt.GradientTape() as tape:
+        tape.watch(twin)
+        y = twin * 2.0
+    assert tape.gradient(y, v) is None
+
+
+def test_a_copied_variable_of_a_subclass_keeps_its_attributes() -> None:
+    class Tagged(gt.Variable):
+        pass
+
+    v = Tagged(1.0)
+    v.tags = ["a"]
+    shallow, deep = copy.copy(v), copy.deepcopy(v)
+    v.tags.append("b")
+    assert (type(shallow), shallow.tags) == (Tagged, ["a", "b"])
+    assert (type(deep), deep.tags) == (Tagged, ["a"])
 
 
 def test_init_scope_creates_real_state_inside_a_trace() -> None:

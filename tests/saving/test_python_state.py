@@ -304,7 +304,7 @@ def test_one_warning_names_every_path(tmp_path: Path) -> None:
     model.blocks[3].cache = Helper(1)
     model.blocks[0].table = {"by": [Helper(2)]}
     model.log = Helper(3)
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="does not hold all that Python does") as caught:
         gt.save(model, tmp_path / "m.h5")
     (warning,) = caught
     assert warning.filename == __file__

@@ -156,9 +156,27 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_folder_in_the_files_place_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a.h5").mkdir()
-    with pytest.raises(SaveError, match="cannot be written"):
+    with pytest.raises(SaveError, match="cannot be written: it is a folder"):
         gt.save(simple(), tmp_path / "a.h5")
     assert os.listdir(tmp_path) == ["a.h5"]
+
+
+def test_a_target_is_looked_at_before_anything_is_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Long(gt.Module):
+        @gt.function(input_signature=[gt.TensorSpec([])])
+        def f(self, x: Any) -> Any:
+            os.chdir(tmp_path / "elsewhere")
+            return x * 1.0
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SaveError, match="it is a folder"):
+        gt.save(Long(), "elsewhere")
+    assert os.getcwd() == str(tmp_path)
+    gt.save(Long(), "a.h5")  # where it was when the save began
+    assert sorted(os.listdir(tmp_path)) == ["a.h5", "elsewhere"]
 
 
 class Crash(BaseException):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 from rewriting import Draft
 
 import gradtape as gt
+
+# In this process: with what a test has patched.
+HERE = {"max_memory": math.inf, "max_seconds": math.inf}
 
 
 class Model(gt.Module):
@@ -149,7 +153,7 @@ def test_a_function_that_fails_is_a_mismatch_with_its_error(
     gt.save(net, path)
     monkeypatch.setattr(gt.layers.Dense, "call", fail)
     monkeypatch.setattr(gt.layers.Dense, "__call__", fail)
-    report = gt.saving.verify(path)
+    report = gt.saving.verify(path, **HERE)
     assert not report.ok
     assert "RuntimeError: no such luck" in report.table()
 
@@ -162,7 +166,7 @@ def test_the_code_of_a_known_class_must_agree_with_the_trace_in_the_file(
     gt.save(net, path)
     plain = gt.layers.Dense.__call__
     monkeypatch.setattr(gt.layers.Dense, "__call__", lambda self, x: plain(self, x) + 1.0)
-    assert not gt.saving.verify(path).ok
+    assert not gt.saving.verify(path, **HERE).ok
 
 
 def test_an_output_that_is_missing_is_a_mismatch(
@@ -172,7 +176,7 @@ def test_an_output_that_is_missing_is_a_mismatch(
     net(np.ones((1, 2), "float32"))
     gt.save(net, path)
     monkeypatch.setattr(gt.layers.Dense, "__call__", lambda self, x: x)
-    report = gt.saving.verify(path)
+    report = gt.saving.verify(path, **HERE)
     assert "is missing or has another shape or dtype" in report.table() or not report.ok
 
 

@@ -6,6 +6,7 @@ Functions have one value per example. Objects keep a running mean over batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from .. import losses
@@ -77,12 +78,9 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
 
 
 def called(function: Callable[..., Any], name: str) -> Callable[[Any, Any], Any]:
-    """Return a function of labels and predictions under another name."""
-
-    def measured(y_true: Any, y_pred: Any) -> Any:
-        return function(y_true, y_pred)
-
-    measured.__name__ = name
+    """Return a function of labels and predictions under another name; it can be pickled."""
+    measured = partial(function)
+    vars(measured)["__name__"] = name
     return measured
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import calling_in, map_structure
-from ....layers.layer import are_several
+from ....core.extend import are_several, calling_in, map_structure
 from ..dtypes import as_dtype
 from ..names import adapts, lookup
 from ..tensors import Standing, sizes

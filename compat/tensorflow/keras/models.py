@@ -25,7 +25,7 @@ __all__ = ["Model", "Sequential"]
 # How Keras makes graphs of steps; a model that overrides these expects them to be called.
 _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
 # What fit does not know, and the values that leave things as they are.
-_DEFAULTS = {"initial_epoch": 0, "validation_freq": 1}
+_DEFAULTS = {"validation_freq": 1}
 
 
 class _Compiled:
@@ -36,9 +36,9 @@ class _Compiled:
         if isinstance(loss, (list, tuple, dict)):
             raise TypeError("compile: a loss per output is not supported; write a train_step")
         given = None if loss is None else known_losses.get(loss)
-        self.loss = None if given is None else _aligning(given)
+        self.loss = None if given is None else _Aligned(given)
         self.weighs = isinstance(given, known_losses.Loss)  # by itself, before it reduces
-        self.metrics = [_aligning(known_metrics.per_example(metric)) for metric in metrics or ()]
+        self.metrics = [_Aligned(known_metrics.per_example(metric)) for metric in metrics or ()]
         self.tracker = known_metrics.Mean("loss")
         self.tracked = [
             known_metrics.MeanMetricWrapper(metric, metric.__name__) for metric in self.metrics
@@ -50,22 +50,24 @@ class _Compiled:
             metric.update_state(y, y_pred, sample_weight)
 
 
-def _aligning(function: Any) -> Any:
-    """Return a loss or metric as a function that is given labels and predictions of one rank."""
-    if not callable(function):
-        raise TypeError(f"compile: expected functions of labels and predictions, got {function!r}")
+class _Aligned:
+    """A loss or metric as a function that is given labels and predictions of one rank."""
 
-    def call(y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
+    def __init__(self, function: Any) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"compile: expected functions of labels and predictions, got {function!r}"
+            )
+        self.__wrapped__ = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    def __call__(self, y_true: Any, y_pred: Any, **kwargs: Any) -> Any:
         if isinstance(y_pred, (list, tuple, dict)):
             raise TypeError(
-                f"{call.__name__}: the model returns a {type(y_pred).__name__} of outputs, and one "
+                f"{self.__name__}: the model returns a {type(y_pred).__name__} of outputs, and one "
                 "loss or metric is for one of them; write a train_step and a test_step"
             )
-        return function(*of_one_rank(y_true, y_pred), **kwargs)
-
-    call.__name__ = getattr(function, "__name__", type(function).__name__)
-    call.__wrapped__ = function  # type: ignore[attr-defined]
-    return call
+        return self.__wrapped__(*of_one_rank(y_true, y_pred), **kwargs)
 
 
 def _refuse(method: str, options: dict[str, Any]) -> None:
@@ -290,6 +292,11 @@ class Model(Layer):
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool = True,
+        *,
+        initial_epoch: int = 0,
+        checkpoint: Any = None,
+        save_every: int | None = None,
+        resume: bool = False,
         **other: Any,
     ) -> Any:
         """Train: by :func:`gradtape.training.fit`, or by steps that a subclass defines.
@@ -301,8 +308,10 @@ class Model(Layer):
             alone, an iterable of batches of both.
         batch_size
             32 by default.
-        epochs, callbacks, validation_split, validation_data, shuffle
+        epochs, callbacks, validation_split, validation_data, shuffle, initial_epoch
             As in gradtape.
+        checkpoint, save_every, resume
+            As in gradtape: how the run is kept, and resumed.
         verbose
             0 for no progress bar.
         other
@@ -322,6 +331,10 @@ class Model(Layer):
             "shuffle": shuffle,
             "verbose": verbose not in (0, False),
             "callbacks": callbacks or (),
+            "initial_epoch": initial_epoch,
+            "checkpoint": checkpoint,
+            "save_every": save_every,
+            "resume": resume,
         }
         own = self._has_own("train_step", "test_step", "compute_loss", "compute_metrics")
         if own or steps.is_structure(x):

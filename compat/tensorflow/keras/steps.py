@@ -15,7 +15,9 @@ import gradtape
 
 from ....core.extend import flatten, map_structure
 from ....training.data import Batches, Examples
-from ....training.epochs import History, Session, run_epochs
+from ....training.epochs import run_epochs
+from ....training.resuming import Run, as_epochs
+from ....training.session import History, Session
 
 __all__ = ["evaluate", "fit", "is_structure", "numbers", "predict"]
 
@@ -60,6 +62,8 @@ def fit(
     shuffle: bool,
     verbose: bool,
     callbacks: Iterable[Any],
+    initial_epoch: int,
+    **keeping: Any,
 ) -> History:
     """Train a model by its ``train_step``.
 
@@ -74,8 +78,11 @@ def fit(
         Arrays or containers of arrays; or ``x`` alone, or an iterable of batches.
     epochs, batch_size, validation_data, validation_split, shuffle, verbose, callbacks
         As for :func:`gradtape.training.fit`.
+    initial_epoch, keeping
+        As well; ``keeping`` is ``checkpoint``, ``save_every`` and ``resume``.
     """
-    data, held_out = _dataset(x, y, batch_size, epochs), None
+    epochs, initial_epoch = as_epochs(epochs, initial_epoch)
+    data, held_out = _dataset(x, y, batch_size, epochs - initial_epoch), None
     if validation_data is not None:
         whole = isinstance(validation_data, tuple) and len(validation_data) == 2
         pair = validation_data if whole else (validation_data, None)
@@ -84,15 +91,16 @@ def fit(
         if not isinstance(data, Examples):
             raise ValueError("fit: validation_split needs data in arrays")
         data, held_out = data.split(validation_split)
-    return run_epochs(
+    run = Run(
         _Steps(model),
         data,
-        held_out,
+        callbacks,
         epochs=epochs,
-        generator=np.random.default_rng() if shuffle else None,
-        verbose=verbose,
-        callbacks=callbacks,
+        initial_epoch=initial_epoch,
+        shuffle=shuffle,
+        **keeping,
     )
+    return run_epochs(run, held_out, verbose)
 
 
 class _Steps(Session):
@@ -100,6 +108,17 @@ class _Steps(Session):
 
     def __init__(self, model: Any) -> None:
         self.model = model
+
+    def prepare(self, batch: Any) -> None:
+        """Make what training makes, by a step of it: a file's values replace what it changes."""
+        self.model.train_step(batch)
+
+    def trackables(self) -> dict[str, Any]:
+        """Return the model, and what it was compiled with."""
+        inside = {id(module) for module in (self.model, *self.model.submodules)}
+        beside = [self.model.optimizer, *self.model.metrics]
+        beside = [x for x in beside if x is not None and id(x) not in inside]
+        return {"model": self.model, **({"compiled": beside} if beside else {})}
 
     def begin_epoch(self) -> None:
         """Let the metrics, which average over the batches, start anew."""

@@ -54,6 +54,8 @@ def shared() -> Generator:
 def set_seed(seed: int) -> None:
     """Seed the functions of this module: the same seed gives the same numbers again.
 
+    Modules that were saved while they drew from these draw from them where they are loaded too.
+
     Parameters
     ----------
     seed

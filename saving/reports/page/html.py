@@ -18,7 +18,7 @@ from .style import DEPTHS, POLICY, STYLE
 
 if TYPE_CHECKING:
     from ..inspection import Inspection
-    from ..verify import Report
+    from ..results import Report
 
 __all__ = ["page"]
 

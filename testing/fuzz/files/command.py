@@ -81,7 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kind", action="append", choices=[*KINDS], help="these changes alone (all of them)"
     )
     parser.add_argument("--workers", metavar="N", type=int, default=2, help="processes (2)")
-    parser.add_argument("--keep", metavar="FOLDER", help="store files that are not read as required")
+    parser.add_argument(
+        "--keep", metavar="FOLDER", help="store files that are not read as required"
+    )
     parser.add_argument(
         "--keep-going", action="store_true", help="look at all files before it ends"
     )
@@ -117,7 +119,9 @@ def run(options: argparse.Namespace) -> int:
             print(f"\n# {drawn.kind} of {drawn.subject}, {_again(options, number)}: {wrong}"[:600])
             if options.keep:
                 os.makedirs(options.keep, exist_ok=True)
-                with open(os.path.join(options.keep, f"{options.seed}-{number}.h5"), "wb") as stream:
+                with open(
+                    os.path.join(options.keep, f"{options.seed}-{number}.h5"), "wb"
+                ) as stream:
                     stream.write(drawn.data)
             if not options.keep_going:
                 break

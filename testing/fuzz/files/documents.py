@@ -178,7 +178,18 @@ def _repeat(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) 
 
 def _rename(tree: Any, key: Any, places: list[list[Place]], rng: random.Random) -> None:
     if isinstance(tree, dict):
-        names = ["__call__", "__class__", "name", "_x", "call", "x y", "", "value", "tuple", "graph"]
+        names = [
+            "__call__",
+            "__class__",
+            "name",
+            "_x",
+            "call",
+            "x y",
+            "",
+            "value",
+            "tuple",
+            "graph",
+        ]
         tree[rng.choice(names)] = tree.pop(key)
     else:
         rng.shuffle(tree)
@@ -222,7 +233,9 @@ def _array(parts: Parts, rng: random.Random) -> None:
         with np.errstate(all="ignore"):
             parts.arrays[path] = array.astype(np.bool_).astype(rng.choice(_DTYPES))
     elif kind == "shape":
-        parts.arrays[path] = array.reshape(rng.choice([(-1,), (1, *array.shape), (*array.shape, 1)]))
+        parts.arrays[path] = array.reshape(
+            rng.choice([(-1,), (1, *array.shape), (*array.shape, 1)])
+        )
     elif kind == "swap":
         other = rng.choice(sorted(parts.arrays))
         parts.arrays[path], parts.arrays[other] = parts.arrays[other], array
@@ -248,7 +261,18 @@ def _more(parts: Parts, rng: random.Random) -> None:
 
 def _attribute(parts: Parts, rng: random.Random) -> None:
     name = rng.choice(sorted(parts.attributes))
-    values = ["1.2", "2.0", "2.1", "2.9999", "3.0", "0.1", "99999.0", "-1.0", "gradtape", "x" * 3000]
+    values = [
+        "1.2",
+        "2.0",
+        "2.1",
+        "2.9999",
+        "3.0",
+        "0.1",
+        "99999.0",
+        "-1.0",
+        "gradtape",
+        "x" * 3000,
+    ]
     parts.attributes[name] = rng.choice(values)
 
 

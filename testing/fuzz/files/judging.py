@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import gradtape as gt
 
-from ....saving.container import hdf5, legacy
+from ....saving.container import child, hdf5, legacy
 from .subjects import behaviour
 
 __all__ = ["Limits", "judged", "without_a_new_interpreter"]
 
-READERS = {
+READERS: dict[str, Callable[[str], Any]] = {
     "load": gt.load,
     "lazy load": lambda path: gt.load(path, lazy=True),
     "inspect": gt.saving.inspect_text,
-    "verify": gt.saving.verify,
+    # in this process, which has limits of its own
+    "verify": partial(gt.saving.verify, max_memory=math.inf, max_seconds=math.inf),
 }
 
 
@@ -86,7 +90,7 @@ def _seconds() -> float:
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
     assert hdf5.Hdf5File  # imported once, for all forks
-    legacy.subprocess = _Forked  # type: ignore[attr-defined]
+    child.subprocess = _Forked  # type: ignore[assignment, attr-defined]
 
 
 class _Forked:
@@ -100,8 +104,8 @@ class _Forked:
         """Run the conversion in a fork."""
         arguments = command[command.index("-c") + 3 :]
         read, write = os.pipe()
-        child = os.fork()
-        if not child:
+        forked = os.fork()
+        if not forked:
             code = 1
             try:
                 os.dup2(write, 1)
@@ -118,5 +122,5 @@ class _Forked:
         while piece := os.read(read, 65536):
             output += piece
         os.close(read)
-        status = os.waitpid(child, 0)[1]
+        status = os.waitpid(forked, 0)[1]
         return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status), output, b"")

@@ -191,4 +191,3 @@ def _memory() -> int:
 
 def _name(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"
-

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))  # for what tests of sound files use too
 
-from forge import good  # noqa: E402
+from forge import good
 
 
 @pytest.fixture(scope="session")

@@ -112,7 +112,7 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
         for name in ("trainable", "untraced", "class_name", "_attribute_order", "saved_as")
     },
     **{
-        f"state {list(lie)[0]} {i}": (
+        f"state {next(iter(lie))} {i}": (
             lambda m, lie=lie: put(root(m)["attributes"], "n", lie),
             LoadError,
         )

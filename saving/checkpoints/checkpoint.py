@@ -1,0 +1,158 @@
+"""``Checkpoint``: objects whose state goes into a file and back."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...core.extend import init_scope
+from ..container.file import SafeFile
+from ..records.loaded import LoadedModule, shadows
+from ..records.schema import is_attribute
+from .files import Stored, write_checkpoint
+from .restoring import Plan, RestoreReport
+from .trackables import Trackables
+
+__all__ = ["Checkpoint"]
+
+
+class Checkpoint:
+    """The state of objects, to be written to a file and put back into them.
+
+    A file holds values by path (``model/layers/0/kernel``), and no graphs or Python code: the
+    program that restores them makes the objects first. What an optimizer keeps for a variable goes
+    by that variable's path, so that the order of a model's variables does not matter.
+    :func:`gradtape.save` keeps a model so that others can use it without its code.
+
+    Parameters
+    ----------
+    trackables
+        Objects by name: modules, optimizers, variables; random generators of gradtape, NumPy or
+        Python, and the modules ``gt.random``, ``np.random`` and ``random`` themselves; objects with
+        ``state_dict()``, which returns arrays and plain values in dictionaries and lists, and
+        ``load_state_dict(state)``; lists and dictionaries of these. A plain value (None, a number,
+        a string, a list of them) is kept as the checkpoint's own attribute: ``checkpoint.step``.
+
+    Raises
+    ------
+    TypeError
+        If something has no state that could be kept, or a name cannot be used.
+
+    Notes
+    -----
+    Of a module, variables are kept. Its other attributes (numbers, lists, whether it trains) are
+    what your program sets.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> model, optimizer = gt.layers.Dense(1), gt.training.Adam(0.1)
+    >>> shape = model(gt.ones((1, 2))).shape
+    >>> checkpoint = gt.training.Checkpoint(model=model, optimizer=optimizer, step=0)
+    >>> before = model.kernel.tolist()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = checkpoint.save(os.path.join(folder, "now.h5"))
+    ...     model.kernel.assign([[0.0], [0.0]])
+    ...     report = checkpoint.restore(path)
+    <Variable 'kernel' shape=(2, 1) dtype=float32 value=
+    [[0.],
+     [0.]]>
+    >>> model.kernel.tolist() == before
+    True
+    >>> report.restored
+    ('model/kernel', 'model/bias', 'optimizer/iterations', 'optimizer/learning_rate', 'step')
+    """
+
+    def __init__(self, **trackables: Any) -> None:
+        vars(self)["_group"] = {}
+        for name, value in trackables.items():
+            setattr(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        taken = shadows(LoadedModule, name) or hasattr(type(self), name)
+        if not is_attribute(name) or name.startswith("_") or taken:
+            raise TypeError(f"Checkpoint: nothing can be called {name!r} in a file; rename it")
+        Trackables({name: value})  # raises for what cannot be kept
+        self._group[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        group = vars(self).get("_group", {})
+        if name not in group:
+            raise AttributeError(f"the checkpoint has no {name!r}, but {', '.join(group)}")
+        return group[name]
+
+    def __repr__(self) -> str:
+        return f"<Checkpoint of {', '.join(self._group) or 'nothing'}>"
+
+    def save(self, path: str | os.PathLike[str]) -> str:
+        """Write the present state to a file, which is replaced at once.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        str
+            The path.
+
+        Raises
+        ------
+        SaveError
+            If something cannot be written: among it an optimizer's state for a variable that is not
+            in the checkpoint, and a model that has no weights yet. The file is as it was then.
+        """
+        return self._write(path, {}, {})
+
+    def restore(
+        self, path: str | os.PathLike[str], *, strict: bool = True, max_bytes: int | None = None
+    ) -> RestoreReport:
+        """Put the state in a file back into the objects: all of it, or nothing after an error.
+
+        Names in the file that the checkpoint does not follow are left out:
+        ``Checkpoint(model=model).restore(path)`` is the model alone.
+
+        Parameters
+        ----------
+        path
+            A file that :meth:`save` wrote.
+        strict
+            Whether to refuse a file that lacks something, has something else under these names, or
+            something of another shape, dtype or kind. If false, what fits is restored.
+        max_bytes
+            The most that arrays in the file may take, as for :func:`gradtape.load`.
+
+        Returns
+        -------
+        RestoreReport
+            What was restored and what not, by path.
+
+        Raises
+        ------
+        LoadError
+            If the file is no checkpoint, is damaged or does not fit; nothing has changed then.
+        """
+        plan = self._plan(path, {}, max_bytes)
+        if strict:
+            plan.check()
+        plan.apply()
+        return plan.report
+
+    def _write(
+        self, path: str | os.PathLike[str], beside: dict[str, Any], record: dict[str, Any]
+    ) -> str:
+        """Write a file with further objects in it, and with a record of what it is."""
+        with init_scope():
+            write_checkpoint(path, Trackables(self._group, beside), record)
+        return os.fspath(path)
+
+    def _plan(
+        self,
+        path: str | os.PathLike[str],
+        beside: dict[str, Any],
+        max_bytes: int | None = None,
+    ) -> Plan:
+        """Return what to do to restore a file, with further objects."""
+        with SafeFile(path, max_bytes) as file, init_scope():
+            return Plan(Trackables(self._group, beside), Stored(file))

@@ -1,0 +1,242 @@
+"""A checkpoint as a file of the format: a module of variables and values, without graphs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Tensor, Variable, exclusive, to_numpy
+from ..container.file import SafeFile
+from ..container.profile import DTYPES
+from ..container.write import write
+from ..errors import DamagedFile, LoadError, SaveError
+from ..reading.contents import open_contents
+from ..records.schema import (
+    decode,
+    dump,
+    encode,
+    tagged,
+    take,
+)
+from ..writing.save import ATTRIBUTES
+from .trackables import Trackables
+
+__all__ = ["Stored", "write_checkpoint"]
+
+#: The key of the manifest that says that a file is a checkpoint.
+_MARK = "checkpoint"
+
+
+class _Contents:
+    """What goes into a file: a manifest, and datasets by path."""
+
+    def __init__(self, tracked: Trackables, record: Mapping[str, Any]) -> None:
+        self.datasets: dict[str, np.ndarray[Any, Any]] = {}
+        self._variables: list[dict[str, Any]] = []
+        nodes: dict[str, Any] = {}
+        for path, variable, array in _now(tracked):
+            nodes[path] = self._variable(path, array, variable.name, variable.trainable)
+        for path, held in tracked.objects.items():
+            nodes[path] = self._tree(path, held.get())
+        root = {
+            "name": _MARK,
+            "class": None,
+            "class_name": "Checkpoint",
+            "attributes": _nested(tracked.names, nodes),
+            "functions": {},
+        }
+        manifest = {
+            "modules": [root],
+            "signatures": {},
+            "functions": [],
+            "variables": self._variables,
+            "requires": [],
+            _MARK: {key: encode(value, key) for key, value in record.items()},
+        }
+        self.texts = {"/manifest": dump(manifest, "the checkpoint")}
+
+    def _variable(self, path: str, array: Any, name: str, trainable: bool) -> dict[str, int]:
+        held = np.asarray(array)
+        dataset = f"/variables/{path}"
+        self.datasets[dataset] = held
+        self._variables.append(
+            {
+                "dataset": dataset,
+                "name": name,
+                "trainable": trainable,
+                "shape": list(held.shape),
+                "dtype": held.dtype.name,
+            }
+        )
+        return {"variable": len(self._variables) - 1}
+
+    def _tree(self, path: str, value: Any) -> dict[str, Any]:
+        """Return a state of arrays and plain values as JSON."""
+        if isinstance(value, (Tensor, Variable)):
+            value = value.numpy()
+        if isinstance(value, np.ndarray):
+            if value.dtype.name not in DTYPES:
+                raise SaveError(f"{path}: an array of dtype {value.dtype} cannot be saved")
+            self.datasets[f"/arrays/{path}"] = value
+            return {"array": f"/arrays/{path}"}
+        if not _holds_arrays(value):
+            return {"value": encode(value, path)}
+        if isinstance(value, Mapping):
+            return {"dict": {k: self._tree(f"{path}/{k}", x) for k, x in value.items()}}
+        items = [self._tree(f"{path}/{i}", x) for i, x in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": items}
+
+
+def _now(tracked: Trackables) -> list[tuple[str, Variable, Any]]:
+    """Return path, variable and array of all that is kept, at one moment."""
+    kept = [(path, variable) for path, variable in tracked.variables.items()]
+    kept += [(path, state) for path, _, state in tracked.states()]
+    with exclusive(variable for _, variable in kept):  # arrays are replaced, never written
+        arrays = [variable.array for _, variable in kept]
+    return [(path, x, to_numpy(array)) for (path, x), array in zip(kept, arrays, strict=True)]
+
+
+def _holds_arrays(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return any(_holds_arrays(item) for item in value)
+    return isinstance(value, (np.ndarray, Tensor, Variable))
+
+
+def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nodes by path as dictionaries in dictionaries."""
+    root: dict[str, Any] = {name: {"dict": {}} for name in names}
+    for path, node in nodes.items():
+        *above, last = path.split("/")
+        held = root
+        for part in above:
+            held = held.setdefault(part, {"dict": {}}).get("dict")
+            if held is None:
+                raise SaveError(f"{path}: something else has the path {part!r} in it")
+        if held.get(last, {"dict": {}}) != {"dict": {}}:
+            raise SaveError(f"{path}: two things have this path; rename one")
+        held[last] = node
+    return root
+
+
+def write_checkpoint(
+    path: str | os.PathLike[str], tracked: Trackables, record: Mapping[str, Any]
+) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file.
+    tracked
+        What to write.
+    record
+        What to say of it: plain values by name.
+
+    Raises
+    ------
+    SaveError
+        If something cannot be kept; nothing was written.
+    """
+    unbuilt = tracked.unbuilt()
+    for name, module in tracked.modules.items():
+        inside = [place for place in unbuilt if f"{place}/".startswith(f"{name}/")]
+        if inside and not module.variables:
+            raise SaveError(
+                f"{inside[0]} has no weights yet; call the model with a batch before it is saved"
+            )
+    contents = _Contents(tracked, record)
+    write(path, ATTRIBUTES, contents.texts, contents.datasets)
+
+
+class Stored:
+    """An open file that is a checkpoint.
+
+    Parameters
+    ----------
+    file
+        The file.
+
+    Attributes
+    ----------
+    record : dict
+        What the writer said of it.
+    attributes : dict
+        The JSON of what it holds, by name.
+
+    Raises
+    ------
+    LoadError
+        If it is no checkpoint.
+    """
+
+    def __init__(self, file: SafeFile) -> None:
+        self.path = file.path
+        self._contents = open_contents(file)
+        mark = self._contents.manifest.get(_MARK)
+        if type(mark) is not dict:
+            raise LoadError(
+                f"{file.path}: no checkpoint; gradtape.load loads what gradtape.save wrote"
+            )
+        self.record: dict[str, Any] = {key: decode(value) for key, value in mark.items()}
+        self.attributes: dict[str, Any] = take(self._contents.modules[0], "attributes", dict, _MARK)
+
+    def leaves(self, names: list[str], whole: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON of what is in the file under these names, by path.
+
+        Parameters
+        ----------
+        names
+            The names.
+        whole
+            By path, what is one thing, however it looks in the file.
+        """
+        found: dict[str, Any] = {}
+        queue = [
+            (name, self.attributes[name]) for name in reversed(names) if name in self.attributes
+        ]
+        while queue:
+            path, node = queue.pop()
+            tag, content = tagged(node, path)
+            if path in whole or tag != "dict":
+                found[path] = node
+            elif type(content) is not dict:
+                raise DamagedFile(f"{path}: not a dictionary")
+            else:
+                queue += [(f"{path}/{key}", x) for key, x in reversed(content.items())]
+        return found
+
+    def declared(self, node: Any, where: str) -> tuple[str, tuple[int, ...]] | None:
+        """Return the dtype and the shape of a node's array, if it is one."""
+        tag, number = tagged(node, where)
+        return self._contents.declared(self._dataset(number, where)) if tag == "variable" else None
+
+    def arrays(self, nodes: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the arrays of nodes, by path."""
+        paths = {path: self._dataset(tagged(node, path)[1], path) for path, node in nodes.items()}
+        found = self._contents.arrays(list(paths.values()))
+        return {path: found[dataset] for path, dataset in paths.items()}
+
+    def value(self, node: Any, where: str) -> Any:
+        """Return a state of arrays and plain values."""
+        tag, content = tagged(node, where)
+        if tag == "array" and type(content) is str:
+            return self._contents.array(content)
+        if tag == "value":
+            return decode(content)
+        if tag == "dict" and type(content) is dict:
+            return {key: self.value(item, where) for key, item in content.items()}
+        if tag in ("list", "tuple") and type(content) is list:
+            items = [self.value(item, where) for item in content]
+            return items if tag == "list" else tuple(items)
+        raise DamagedFile(f"{where}: not a state: {str(node)[:80]}")
+
+    def _dataset(self, number: Any, where: str) -> str:
+        if type(number) is not int or not 0 <= number < len(self._contents.variables):
+            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
+        dataset: str = take(self._contents.variables[number], "dataset", str, where)
+        return dataset

@@ -1,0 +1,291 @@
+"""``CheckpointManager``: numbered checkpoints in a folder, the old ones removed."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ...core.extend import init_scope
+from ..container.file import SafeFile
+from ..errors import LoadError, SaveError
+from .checkpoint import Checkpoint
+from .files import Stored
+from .restoring import RestoreReport
+
+__all__ = ["CheckpointManager"]
+
+#: Parts of names of metrics, by whether more of them is better.
+_KINDS = {
+    "max": ("acc", "auc", "precision", "recall", "f1", "similarity", "r2", "iou"),
+    "min": ("loss", "error", "mse", "mae", "rmse", "entropy", "divergence", "hinge", "perplexity"),
+}
+
+
+class _Entry(NamedTuple):
+    """A checkpoint in the folder."""
+
+    number: int
+    path: str
+    metrics: dict[str, float]
+
+
+class CheckpointManager:
+    """Numbered checkpoints in a folder: the last ones, and the best.
+
+    What there is, and which is the best, is read from the files: there is no list beside them that
+    could say otherwise. Files that the manager did not write are neither listed nor removed.
+
+    Parameters
+    ----------
+    checkpoint
+        What to save.
+    folder
+        The folder, which is made if it is not there.
+    keep
+        How many of the last checkpoints to keep; None keeps all. The best is kept beside them.
+    best
+        The metric by which one is the best, such as ``"val_loss"``; None for no best.
+    mode
+        ``"min"`` or ``"max"``: whether less or more of it is better; by default what its name says
+        (less of a loss or an error, more of an accuracy).
+    name
+        What files are called, before ``-`` and their number. Managers with other names can share a
+        folder; of one name there is one at a time.
+
+    Raises
+    ------
+    ValueError
+        If an argument means nothing, or the name of ``best`` does not tell the mode.
+    TypeError
+        If ``checkpoint`` is none.
+
+    Notes
+    -----
+    A process that is killed leaves whole files: perhaps one too many, which the next save removes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> checkpoint = gt.training.Checkpoint(step=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     manager = gt.training.CheckpointManager(checkpoint, folder, keep=2, best="val_loss")
+    ...     for checkpoint.step, loss in enumerate([0.5, 0.2, 0.4, 0.3]):
+    ...         path = manager.save({"val_loss": loss})
+    ...     print(manager.summary().replace(folder, "FOLDER"))
+    ...     report = manager.restore(manager.best)
+    FOLDER: 3 checkpoints
+    checkpoint-00002.h5  val_loss 0.2  best
+    checkpoint-00003.h5  val_loss 0.4
+    checkpoint-00004.h5  val_loss 0.3  latest
+    >>> checkpoint.step
+    1
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        folder: str | os.PathLike[str],
+        keep: int | None = 5,
+        best: str | None = None,
+        mode: str | None = None,
+        name: str = "checkpoint",
+    ) -> None:
+        if not isinstance(checkpoint, Checkpoint):
+            raise TypeError(
+                "CheckpointManager: expected a gradtape.training.Checkpoint, got "
+                f"{type(checkpoint).__name__}"
+            )
+        if keep is not None and (type(keep) is not int or keep < 1):
+            raise ValueError(f"CheckpointManager: keep is a positive integer or None, got {keep!r}")
+        if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+            raise ValueError(f"CheckpointManager: {name!r} cannot be the name of files")
+        self.checkpoint = checkpoint
+        self.folder = os.path.abspath(os.fspath(folder))
+        self.keep, self.metric, self.name = keep, best, name
+        self.mode = _mode(best, mode)
+        self._known: dict[str, tuple[Any, _Entry | None]] = {}
+
+    # -- what is there -------------------------------------------------------------------------
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The paths of the checkpoints in the folder, the oldest first."""
+        return [entry.path for entry in self._entries()]
+
+    @property
+    def latest(self) -> str | None:
+        """The path of the last checkpoint; None if there is none."""
+        return next(iter(self.checkpoints[::-1]), None)
+
+    @property
+    def best(self) -> str | None:
+        """The path of the best checkpoint, the first of equals; None if there is none."""
+        found = self._best(self._entries())
+        return None if found is None else found.path
+
+    def summary(self) -> str:
+        """Return a list of the checkpoints with their metrics, a line for each.
+
+        Returns
+        -------
+        str
+            The list; it marks the latest and the best.
+        """
+        entries = self._entries()
+        best = self._best(entries)
+        count = f"{len(entries)} checkpoint{'' if len(entries) == 1 else 's'}"
+        lines = [f"{self.folder}: {count}"]
+        for entry in entries:
+            parts = [os.path.basename(entry.path)]
+            parts += [f"{name} {value:.6g}" for name, value in entry.metrics.items()]
+            parts += ["best"] if entry == best else []
+            parts += ["latest"] if entry == entries[-1] else []
+            lines.append("  ".join(parts))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<CheckpointManager of {self.folder}: {len(self._entries())} checkpoints>"
+
+    def _best(self, entries: list[_Entry]) -> _Entry | None:
+        def value(entry: _Entry) -> float:
+            found = entry.metrics.get(self.metric or "", math.nan)
+            return found if self.mode == "min" else -found
+
+        return min((x for x in entries if not math.isnan(value(x))), key=value, default=None)
+
+    def _files(self) -> dict[int, str]:
+        """Return the files that are called as the manager calls them, by number."""
+        pattern = re.compile(re.escape(self.name) + r"-([0-9]{5,18})\.h5\Z")
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        found = [(pattern.match(file), file) for file in names]
+        return {int(m[1]): os.path.join(self.folder, file) for m, file in found if m}
+
+    def _entries(self) -> list[_Entry]:
+        """Return the checkpoints in the folder by number, as the files say."""
+        found = []
+        for number, path in sorted(self._files().items()):
+            try:
+                state = os.stat(path)
+            except FileNotFoundError:  # somebody removed it meanwhile
+                continue
+            now = (state.st_ino, state.st_mtime_ns, state.st_size)
+            known = self._known.get(path)
+            if known is None or known[0] != now:
+                known = self._known[path] = now, self._read(number, path)
+            if known[1] is not None:
+                found.append(known[1])
+        return found
+
+    def _read(self, number: int, path: str) -> _Entry | None:
+        """Return what a file says, None if it is another's."""
+        try:
+            with SafeFile(path) as file, init_scope():
+                record = Stored(file).record
+        except LoadError as error:
+            warnings.warn(f"a checkpoint that cannot be read is left alone: {error}", stacklevel=2)
+            return None
+        metrics = record.get("metrics")
+        if record.get("series") != self.name or type(metrics) is not dict:
+            return None
+        numbers = {str(name): x for name, x in metrics.items() if type(x) is float}
+        return _Entry(number, path, numbers)
+
+    # -- saving and restoring ------------------------------------------------------------------
+
+    def save(self, metrics: Mapping[str, Any] | None = None) -> str:
+        """Save the checkpoint under the next number, then remove those that are too many.
+
+        Parameters
+        ----------
+        metrics
+            What was measured, numbers by name. Without, the checkpoint cannot be the best.
+
+        Returns
+        -------
+        str
+            The path of the new file.
+
+        Raises
+        ------
+        ValueError
+            If there are metrics, and the one that tells the best is not among them.
+        SaveError
+            If it cannot be written; nothing was removed then.
+        """
+        return self._save(metrics, {})
+
+    def restore(self, path: str | os.PathLike[str] | None = None) -> RestoreReport | None:
+        """Restore the latest checkpoint, or another.
+
+        Parameters
+        ----------
+        path
+            One of :attr:`checkpoints`; the latest if not given.
+
+        Returns
+        -------
+        RestoreReport or None
+            As :meth:`Checkpoint.restore` does; None if there is no checkpoint yet.
+
+        Raises
+        ------
+        LoadError
+            If the file is damaged or does not fit; nothing has changed then.
+        """
+        path = self.latest if path is None else path
+        return None if path is None else self.checkpoint.restore(path)
+
+    def _save(self, metrics: Mapping[str, Any] | None, beside: dict[str, Any]) -> str:
+        """Save with further objects in the file."""
+        if metrics is not None and self.metric is not None and self.metric not in metrics:
+            raise ValueError(
+                f"CheckpointManager: best={self.metric!r} is not among what was measured: "
+                f"{', '.join(metrics)}"
+            )
+        self._make_folder()
+        number = max(self._files(), default=0) + 1
+        path = os.path.join(self.folder, f"{self.name}-{number:05d}.h5")
+        numbers = {str(name): float(value) for name, value in (metrics or {}).items()}
+        self.checkpoint._write(path, beside, {"series": self.name, "metrics": numbers})
+        self._remove_old()
+        return path
+
+    def _make_folder(self) -> None:
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as error:
+            raise SaveError(f"{self.folder}: no folder for checkpoints ({error})") from None
+
+    def _remove_old(self) -> None:
+        if self.keep is None:
+            return
+        entries = self._entries()
+        best = self._best(entries)
+        for entry in entries[: -self.keep]:
+            if entry != best:
+                self._known.pop(entry.path, None)
+                try:
+                    os.unlink(entry.path)
+                except FileNotFoundError:
+                    continue
+
+
+def _mode(best: str | None, mode: str | None) -> str:
+    """Return whether less or more of a metric is better."""
+    if mode is not None:
+        if mode not in _KINDS:
+            raise ValueError(f'CheckpointManager: mode is "min" or "max", got {mode!r}')
+        return mode
+    found = [
+        kind for kind, parts in _KINDS.items() if any(x in (best or "").lower() for x in parts)
+    ]
+    if best is not None and len(found) != 1:
+        raise ValueError(
+            f"CheckpointManager: the name {best!r} does not tell whether less or more of it is "
+            'better; say mode="min" or mode="max"'
+        )
+    return found[0] if found else "min"

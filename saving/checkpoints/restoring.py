@@ -1,0 +1,223 @@
+"""From a checkpoint's file to live objects: all is checked before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core.extend import Variable, backend_of, exclusive, init_scope
+from ...training.optimizer import Optimizer
+from ..errors import LoadError
+from .files import Stored
+from .trackables import Held, Trackables
+
+__all__ = ["Plan", "RestoreReport"]
+
+
+class RestoreReport(NamedTuple):
+    """What :meth:`Checkpoint.restore` restored, and what it did not.
+
+    Attributes
+    ----------
+    restored : tuple of str
+        The paths of what was restored.
+    missing : tuple of str
+        What the checkpoint follows and the file does not have.
+    unexpected : tuple of str
+        What the file has under names that the checkpoint follows, and nothing here is for.
+    mismatched : dict of str to str
+        What is of another shape, dtype or kind, with both.
+    unused : tuple of str
+        Names in the file that the checkpoint does not follow.
+
+    Examples
+    --------
+    >>> report = gt.training.RestoreReport(("model/kernel",), ("model/bias",), (), {}, ())
+    >>> print(report)
+    1 restored
+    missing in the file: model/bias
+    """
+
+    restored: tuple[str, ...]
+    missing: tuple[str, ...]
+    unexpected: tuple[str, ...]
+    mismatched: dict[str, str]
+    unused: tuple[str, ...]
+
+    def problems(self, most: int = 8) -> list[str]:
+        """Return what does not fit, a line for each kind."""
+        wrong = [f"{path} ({what})" for path, what in self.mismatched.items()]
+        kinds = (
+            ("missing in the file", self.missing),
+            ("unexpected in the file", self.unexpected),
+            ("of another shape, dtype or kind", wrong),
+        )
+        return [f"{what}: {_listed(found, most)}" for what, found in kinds if found]
+
+    def __str__(self) -> str:
+        unused = [f"not asked for: {', '.join(self.unused)}"] if self.unused else []
+        return "\n".join([f"{len(self.restored)} restored", *self.problems(), *unused])
+
+
+def _listed(names: Any, most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(list(names)[:most]) + more
+
+
+class Plan:
+    """What to do to restore a file, made without changing anything.
+
+    Parameters
+    ----------
+    tracked
+        What to restore.
+    stored
+        The file.
+
+    Attributes
+    ----------
+    report : RestoreReport
+        What fits.
+    """
+
+    def __init__(self, tracked: Trackables, stored: Stored) -> None:
+        self._tracked, self._stored = tracked, stored
+        self._found = stored.leaves(tracked.names, tracked.objects)
+        self._nodes: dict[str, Any] = {}
+        self._values: list[tuple[str, Variable]] = []
+        self._states: list[tuple[str, Optimizer, str, Variable]] = []
+        self._zeros: list[Variable] = []
+        self._objects: list[tuple[str, Held, Any]] = []
+        self._missing: list[str] = []
+        self._mismatched: dict[str, str] = {}
+        for path, variable in tracked.variables.items():
+            if self._fits(path, variable):
+                self._values.append((path, variable))
+        for path, optimizer in tracked.optimizers.items():
+            self._plan_states(path, optimizer)
+        # read in one go, which is quicker
+        self._arrays = stored.arrays(self._nodes)
+        for path, held in tracked.objects.items():
+            node = self._found.pop(path, None)
+            if node is None:
+                self._missing.append(path)
+            else:
+                self._objects.append((path, held, stored.value(node, path)))
+        self.report = RestoreReport(
+            (*self._nodes, *(path for path, _, _ in self._objects)),
+            tuple(self._missing),
+            tuple(self._found),
+            self._mismatched,
+            tuple(name for name in stored.attributes if name not in tracked.names),
+        )
+
+    def _fits(self, path: str, variable: Variable) -> bool:
+        """Return whether the file has an array for a variable; take note of it, or why not."""
+        node = self._found.pop(path, None)
+        if node is None:
+            self._missing.append(path)
+            return False
+        wanted = variable.dtype.name, variable.shape
+        held = self._stored.declared(node, path)
+        if held == wanted:
+            self._nodes[path] = node
+            return True
+        there = "no array" if held is None else f"{held[0]}{list(held[1])}"
+        here = f"{wanted[0]}{list(wanted[1])}"
+        self._mismatched[path] = f"in the file {there}, here {here}"
+        return False
+
+    def _plan_states(self, place: str, optimizer: Optimizer) -> None:
+        """Plan what an optimizer keeps for variables, found by the paths of these."""
+        paths = {
+            path.removeprefix(f"{place}/{slot}/"): None
+            for slot in optimizer.slots
+            for path in self._found
+            if path.startswith(f"{place}/{slot}/")
+        }
+        met = {
+            path: self._tracked.variables[path] for path in paths if path in self._tracked.variables
+        }
+        for path, variable in met.items():
+            for slot in optimizer.slots:
+                where = f"{place}/{slot}/{path}"
+                if self._fits(where, variable):
+                    self._states.append((where, optimizer, slot, variable))
+        if f"{place}/iterations" in self._nodes:
+            # of the others the optimizer had not heard when the file was written
+            known = {variable.id for variable in met.values()}
+            states = [x for _, v, x in optimizer.states() if v is not None and v.id not in known]
+            self._zeros += states
+
+    def check(self) -> None:
+        """Raise if something does not fit.
+
+        Raises
+        ------
+        LoadError
+            With what is missing, unexpected or mismatched, by name.
+        """
+        problems = self.report.problems()
+        if not problems:
+            return
+        unbuilt = self._tracked.unbuilt()
+        hint = " {} has no weights yet: call the model with a batch first." if unbuilt else ""
+        raise LoadError(
+            f"{self._stored.path}: nothing was restored, for this is not what the checkpoint "
+            f"follows. {'; '.join(problems)}.{hint.format(*unbuilt)} "
+            "strict=False restores what fits"
+        )
+
+    def apply(self) -> None:
+        """Do it: all, or nothing if an object refuses its state."""
+        done: list[tuple[Held, Any]] = []
+        try:
+            for path, held, value in self._objects:
+                done.append((held, held.snapshot()))
+                _put(held.put, value, f"{self._stored.path}: {path}")
+        except BaseException:
+            for held, before in reversed(done):
+                held.put(before)
+            raise
+        with init_scope():
+            targets = dict([*self._values, *self._built_states()])
+            arrays = [(x, _beside(self._arrays[path], x)) for path, x in targets.items()]
+            arrays += [(x, backend_of(x.array).xp.zeros_like(x.array)) for x in self._zeros]
+            with exclusive(variable for variable, _ in arrays):
+                for variable, array in arrays:
+                    variable.set_array(array)
+
+    def _built_states(self) -> list[tuple[str, Variable]]:
+        """Return the variables in which optimizers keep state, made where they are not there."""
+        wanted: dict[int, tuple[Optimizer, dict[int, Variable]]] = {}
+        for _, optimizer, _, variable in self._states:
+            wanted.setdefault(id(optimizer), (optimizer, {}))[1][variable.id] = variable
+        for optimizer, variables in wanted.values():
+            optimizer.adopt(variables.values())
+            if optimizer.unclaimed:  # from another file, and nobody knows for which variables
+                for slot in optimizer.slots:
+                    setattr(optimizer, slot, [])
+            optimizer.build(variables.values())
+        found = {
+            (id(optimizer), slot, variable.id): state
+            for optimizer, _ in wanted.values()
+            for slot, variable, state in optimizer.states()
+            if variable is not None
+        }
+        return [(path, found[id(x), slot, v.id]) for path, x, slot, v in self._states]
+
+
+def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
+    try:
+        put(value)
+    except Exception as error:  # whatever the object objects with
+        raise LoadError(f"{where}: its state is refused ({error}); nothing was restored") from error
+
+
+def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
+    if isinstance(variable.array, np.ndarray):
+        return array  # nobody else has it
+    owner = backend_of(variable.array)
+    return owner.asarray(array, variable.dtype, owner.device(variable.array))

@@ -1,0 +1,105 @@
+"""``Keeper``: what ``fit`` asks to keep a run in checkpoints, and to find it there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.extend import Module
+from ..container.file import SafeFile
+from ..container.replace import resolved
+from .checkpoint import Checkpoint
+from .files import Stored
+from .manager import CheckpointManager
+from .restoring import Plan
+from .trackables import modules_in
+
+__all__ = ["Keeper"]
+
+
+class Keeper:
+    """Keeps a run in a file or in a manager's folder.
+
+    Parameters
+    ----------
+    where
+        A :class:`CheckpointManager`, or the path of a file that is replaced at each save.
+    beside
+        What the run needs, by name. A module that the manager's checkpoint follows under a name of
+        its own is not kept twice.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ValueError
+        If the path is a folder's, or a name is taken.
+    SaveError, LoadError
+        If nothing can be written there, or what is there is no checkpoint.
+    """
+
+    def __init__(self, where: Any, beside: Mapping[str, Any]) -> None:
+        self._manager = where if isinstance(where, CheckpointManager) else None
+        self._path = ""
+        self._checkpoint = Checkpoint() if self._manager is None else self._manager.checkpoint
+        if self._manager is None:
+            self._path = _file(where)
+        held = self._checkpoint._group
+        known = {id(module) for value in held.values() for module in modules_in(value)}
+        self._beside = {
+            name: value
+            for name, value in beside.items()
+            if not (isinstance(value, Module) and id(value) in known)
+        }
+        taken = [name for name in self._beside if name in held]
+        if taken:
+            raise ValueError(
+                f"fit: the checkpoint follows something else as {taken[0]!r} than what fit keeps "
+                "under this name; rename it"
+            )
+        if self._manager is not None:
+            self._manager._make_folder()  # or training would end at the first save
+
+    @property
+    def best(self) -> str | None:
+        """The metric by which a manager finds the best."""
+        return None if self._manager is None else self._manager.metric
+
+    def save(self, metrics: Mapping[str, float] | None = None) -> None:
+        """Save the present state, with what an epoch measured if it has ended."""
+        if self._manager is not None:
+            self._manager._save(metrics, self._beside)
+        else:
+            self._checkpoint._write(self._path, self._beside, {})
+
+    def find(self) -> str | None:
+        """Return the path of the state to resume from, None if there is none."""
+        if self._manager is not None:
+            return self._manager.latest
+        return self._path if os.path.exists(self._path) else None
+
+    def plan(self, path: str) -> Plan:
+        """Return how to restore a file, checked; it may be done more than once."""
+        plan = self._checkpoint._plan(path, self._beside)
+        plan.check()
+        return plan
+
+
+def _file(where: Any) -> str:
+    """Return the path of a checkpoint that is there, or can be."""
+    if not isinstance(where, (str, os.PathLike)):
+        raise TypeError(
+            "fit: checkpoint is a gradtape.training.CheckpointManager or the path of a file, got "
+            f"{type(where).__name__}"
+        )
+    if os.path.isdir(where):
+        raise ValueError(
+            f"fit: checkpoint={os.fspath(where)!r} is a folder; give a file in it, or a "
+            "gradtape.training.CheckpointManager for several"
+        )
+    path = resolved(where)  # raises for what could not be written at the first epoch's end
+    if os.path.exists(path):
+        with SafeFile(path) as file:
+            Stored(file)  # raises for another's file, which no save shall replace
+    return path

@@ -1,0 +1,221 @@
+"""What a checkpoint follows, by path: variables, states of optimizers, and other objects' state."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import random as gradtape_random
+from ...core.extend import Module, Variable
+from ...plugins.ops.random.functions import shared
+from ...training.optimizer import Optimizer
+from ..errors import SaveError
+from ..records.schema import encode
+
+__all__ = ["Held", "Trackables", "modules_in"]
+
+
+class Held(NamedTuple):
+    """An object whose state is a value: a generator, or what has ``state_dict``."""
+
+    get: Callable[[], Any]
+    put: Callable[[Any], None]
+
+    def snapshot(self) -> Any:
+        """Return the state, apart from the object."""
+        return copy.deepcopy(self.get())
+
+
+class Trackables:
+    """What a checkpoint follows, by path.
+
+    Parameters
+    ----------
+    groups
+        Objects by name. A plain value that is restored takes the place of the one in its group.
+
+    Attributes
+    ----------
+    names : list of str
+        The names.
+    variables : dict of str to Variable
+        Variables by path, those that optimizers keep for others left out.
+    optimizers : dict of str to Optimizer
+        Optimizers by path.
+    objects : dict of str to Held
+        Other objects by path.
+    modules : dict of str to Module
+        Modules that were given, by path.
+
+    Raises
+    ------
+    TypeError
+        If something has no state that could be kept.
+    """
+
+    def __init__(self, *groups: dict[str, Any]) -> None:
+        self.names: list[str] = []
+        self.variables: dict[str, Variable] = {}
+        self.optimizers: dict[str, Optimizer] = {}
+        self.objects: dict[str, Held] = {}
+        self.modules: dict[str, Module] = {}
+        for group in groups:
+            for name, value in group.items():
+                self.names.append(name)
+                if not self._add(name, value):
+                    self._add_plain(group, name)
+
+    def _add(self, path: str, value: Any) -> bool:
+        """Follow an object; return whether it has a state of its own."""
+        if value is gradtape_random:
+            value = shared()
+        if isinstance(value, Module):
+            self._add_module(path, value)
+        elif isinstance(value, Variable):
+            self.variables[path] = value
+        elif (held := _held(value)) is not None:
+            self.objects[path] = held
+        elif isinstance(value, (list, tuple, dict)):
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            found = [self._add(f"{path}/{key}", item) for key, item in items]
+            if any(found) and not all(found):
+                raise TypeError(
+                    f"Checkpoint: {path} holds objects whose state is kept beside plain values; "
+                    "give the two under names of their own"
+                )
+            return any(found)
+        else:
+            return False
+        return True
+
+    def _add_module(self, path: str, module: Module) -> None:
+        self.modules[path] = module
+        leaves = [("", module), *((f"/{part}", leaf) for part, leaf in module.named_leaves())]
+        optimizers = {path + part: x for part, x in leaves if isinstance(x, Optimizer)}
+        kept = {id(state) for x in optimizers.values() for _, _, state in x.states()}
+        self.optimizers |= optimizers
+        for part, leaf in leaves:
+            if isinstance(leaf, Variable) and id(leaf) not in kept:
+                self.variables[path + part] = leaf
+
+    def _add_plain(self, group: dict[str, Any], name: str) -> None:
+        try:
+            encode(group[name], name)
+        except SaveError:
+            raise TypeError(
+                f"Checkpoint: {name} is {type(group[name]).__name__}, whose state cannot be kept; "
+                "give modules, optimizers, variables, generators, objects with state_dict and "
+                "load_state_dict, or plain values"
+            ) from None
+        self.objects[name] = Held(lambda: group[name], lambda value: group.update({name: value}))
+
+    def states(self) -> Iterator[tuple[str, Variable, Variable]]:
+        """Yield what optimizers keep for variables.
+
+        Yields
+        ------
+        path : str
+            ``OPTIMIZER/SLOT/PATH``, the last that of the variable: not a number, so that it holds
+            for a model whose variables come in another order.
+        variable, state : Variable
+            The variable, and what is kept for it.
+
+        Raises
+        ------
+        SaveError
+            If it cannot be told which variable it is, or it is not in the checkpoint.
+        """
+        paths: dict[int, str] = {}
+        for path, followed in self.variables.items():
+            paths.setdefault(followed.id, path)
+        for place, optimizer in self.optimizers.items():
+            for slot, variable, state in optimizer.states():
+                if variable is None:
+                    raise SaveError(
+                        f"{place}: the optimizer came from a file, and it is not known yet which "
+                        "variables its state is for; do a step first"
+                    )
+                if variable.id not in paths:
+                    raise SaveError(
+                        f"{place}: it trains variable {variable.name!r} of shape {variable.shape}, "
+                        "which is not in the checkpoint; add the module that has it"
+                    )
+                yield f"{place}/{slot}/{paths[variable.id]}", variable, state
+
+    def unbuilt(self) -> list[str]:
+        """Return the paths of layers that have no weights yet."""
+        return [
+            f"{path}/{part}".rstrip("/")
+            for path, module in self.modules.items()
+            for part, leaf in (("", module), *module.named_leaves())
+            if isinstance(leaf, Module) and not getattr(leaf, "built", True)
+        ]
+
+
+def modules_in(value: Any) -> Iterator[Module]:
+    """Yield the modules that a value is, or holds, and those below them."""
+    if isinstance(value, Module):
+        yield from (value, *value.submodules)
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from modules_in(item)
+
+
+# -- objects ---------------------------------------------------------------------------------------
+
+
+def _held(value: Any) -> Held | None:
+    """Return how the state of an object is read and set, if that is known."""
+    if isinstance(value, np.random.Generator):
+        value = value.bit_generator
+    if isinstance(value, np.random.BitGenerator):
+        bits = value
+        return _numpy_state(lambda: bits.state, lambda state: setattr(bits, "state", state))
+    if value is np.random or isinstance(value, np.random.RandomState):
+        return _numpy_state(lambda: value.get_state(legacy=False), value.set_state)
+    if value is random or isinstance(value, random.Random):
+        return Held(value.getstate, value.setstate)
+    if all(callable(getattr(value, name, None)) for name in ("state_dict", "load_state_dict")):
+        return Held(value.state_dict, value.load_state_dict)
+    return None
+
+
+def _numpy_state(get: Callable[[], Any], put: Callable[[Any], None]) -> Held:
+    """Return how NumPy's states are kept: integers of more than 64 bits as text."""
+
+    def checked(state: Any) -> None:
+        put(_unpacked(get(), state, "state"))
+
+    return Held(lambda: _packed(get()), checked)
+
+
+def _packed(state: Any) -> Any:
+    if isinstance(state, Mapping):
+        return {key: _packed(value) for key, value in state.items()}
+    return str(state) if isinstance(state, int) else state
+
+
+def _unpacked(now: Any, state: Any, what: str) -> Any:
+    """Return a state that was packed, of the form that the generator has now.
+
+    Raises
+    ------
+    ValueError
+        If it is that of another kind of generator.
+    """
+    if isinstance(now, Mapping):
+        if isinstance(state, Mapping) and now.keys() == state.keys():
+            return {key: _unpacked(value, state[key], key) for key, value in now.items()}
+    elif isinstance(now, np.ndarray):
+        if isinstance(state, np.ndarray) and (state.shape, state.dtype) == (now.shape, now.dtype):
+            return state
+    elif isinstance(now, int):
+        if isinstance(state, str) and state.isascii() and state.isdecimal() and len(state) < 100:
+            return int(state)
+    elif not isinstance(now, str) or state == now:
+        return state
+    raise ValueError(f"the state in the file is that of another generator: its {what} differs")

@@ -1,0 +1,147 @@
+"""Run what may crash, hang or take all memory in a process that has nothing to lose."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from .. import errors
+from ..errors import DamagedFile, LoadError
+
+__all__ = ["ChildEnded", "fail", "limit_self", "run_child"]
+
+_FAILED = 3
+_TIME_IS_UP = getattr(signal, "SIGPROF", 0)
+_START = "import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n"
+
+
+class ChildEnded(Exception):
+    """The other process gave no answer.
+
+    Attributes
+    ----------
+    late
+        Whether it was ended because its time was over.
+    """
+
+    def __init__(self, text: str, late: bool = False) -> None:
+        super().__init__(text)
+        self.late = late
+
+
+def run_child(
+    code: str,
+    arguments: Sequence[str],
+    seconds: float | None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
+    """Run Python code in another process, and return what it prints.
+
+    Parameters
+    ----------
+    code
+        What it runs; the arguments are ``sys.argv[2:]``. It finds the modules that are found here.
+    arguments
+        Texts.
+    seconds
+        How long it may take; None for as long as it does.
+    environment
+        Variables that it has beside those of this process.
+
+    Raises
+    ------
+    LoadError
+        What it gave to :func:`fail`.
+    ChildEnded
+        If it took too long, or ended in another way.
+    """
+    command = [sys.executable, "-I", "-c", _START + code, json.dumps(sys.path), *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            env={**os.environ, **environment},
+        )
+    except subprocess.TimeoutExpired:
+        raise ChildEnded("it takes too long", late=True) from None
+    if done.returncode == _FAILED:
+        raise _told(done.stdout)
+    if _TIME_IS_UP and done.returncode == -_TIME_IS_UP:
+        raise ChildEnded("it takes too long", late=True)
+    if done.returncode:
+        raise ChildEnded(_end_of(done.returncode, done.stderr))
+    return done.stdout
+
+
+def _told(output: bytes) -> LoadError:
+    """Return the error that the other process has raised."""
+    try:
+        name, message = json.loads(output)
+        kind: Any = getattr(errors, name) if name in errors.__all__ else LoadError
+        return kind(str(message)) if issubclass(kind, LoadError) else LoadError(str(message))
+    except (ValueError, TypeError):
+        return DamagedFile("it cannot be read")
+
+
+def _end_of(code: int, said: bytes) -> str:
+    if code < 0:
+        try:
+            return signal.Signals(-code).name
+        except ValueError:
+            return f"signal {-code}"
+    lines = said.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:200] if lines else f"exit code {code}"
+
+
+def fail(error: Exception, message: str) -> NoReturn:
+    """End this process, the other one, so that the first raises the error with this message."""
+    print(json.dumps([type(error).__name__, message]))
+    sys.exit(_FAILED)
+
+
+def limit_self(memory: float, seconds: float | None = None) -> None:
+    """End this process when it has taken so much more than by now, where the system sees to that.
+
+    Parameters
+    ----------
+    memory
+        Bytes that it may write to.
+    seconds
+        Time of the processor; None for any.
+    """
+    if _TIME_IS_UP and seconds is not None:
+        signal.signal(_TIME_IS_UP, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    # where the system refuses, the other limits stand
+    limits = [(resource.RLIMIT_CORE, 0)]
+    if (held := _held()) is not None and not math.isinf(memory):
+        limits += [(resource.RLIMIT_DATA, held + int(memory))]
+    for kind, most in limits:
+        try:
+            resource.setrlimit(kind, (most, most))
+        except (ValueError, OSError):
+            continue
+
+
+def _held() -> int | None:
+    """Return how many bytes of memory this process may write to, where the system says that."""
+    try:
+        with open("/proc/self/status") as stream:
+            line = next(line for line in stream if line.startswith("VmData"))
+        return 1024 * int(line.split()[1])
+    except (OSError, StopIteration, ValueError):
+        return None

@@ -1,0 +1,81 @@
+"""Arrays and traced functions as pickle is given them: the bytes of a file, and what is around.
+
+``core`` finds these functions by name, since it stands below.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import ConcreteFunction, NotSaved, RestoredFunction, Tensor, Variable, to_numpy
+from ..container.write import to_bytes
+from ..records.schema import dump
+from ..records.specs import encode_signature
+from ..writing.contents import plain_signature
+from ..writing.graphs import GraphWriter
+from ..writing.save import ATTRIBUTES
+from . import restored
+
+__all__ = ["concrete_function", "function", "tensor", "variable"]
+
+# What an object's __reduce_ex__ returns.
+Reduced = tuple[Any, ...]
+
+
+def tensor(x: Tensor, protocol: int) -> Reduced:
+    """Return what makes a tensor of this value, on no tape."""
+    return restored.tensor, (_array(x.array, protocol),)
+
+
+def variable(x: Variable, protocol: int) -> Reduced:
+    """Return what makes a variable of this class, value, name and ``trainable``."""
+    arguments = (type(x), _array(x.array, protocol), x.trainable, x.name)
+    return restored.variable, arguments, getattr(x, "__dict__", None) or None
+
+
+def function(x: RestoredFunction, protocol: int) -> Reduced:
+    """Return what makes a function of these traces, of the same variables as all else has."""
+    variables: dict[Variable, int] = {}
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+
+    def number(variable: Variable) -> int:
+        return variables.setdefault(variable, len(variables))
+
+    def add(array: np.ndarray[Any, Any]) -> str:
+        path = f"/constants/{len(arrays)}"
+        arrays[path] = np.array(array)
+        return path
+
+    graphs = [concrete.graph for concrete in x.concrete_functions]
+    absent = any(isinstance(c.backward, NotSaved) for g in graphs for c in g.custom_gradients)
+    writer = GraphWriter(number, add, custom_gradients=not absent)
+    record = {
+        "name": x.name,
+        "parameters": encode_signature(x.signature),
+        "sizes": x.sizes,
+        "converts": x.converts,
+        "dtypes": [[list(names) for names in concrete.also] for concrete in x.concrete_functions],
+        "traces": [writer.function(concrete) for concrete in x.concrete_functions],
+    }
+    record["rules"] = [writer.rule(*kept) for kept in writer.rules.kept()]
+    texts = {restored.FUNCTION: dump(record, f"function {x.name!r}")}
+    return restored.function, (_bytes(texts, arrays, protocol), tuple(variables))
+
+
+def concrete_function(x: ConcreteFunction, protocol: int) -> Reduced:
+    """Return what makes this trace, of the same variables as all else has."""
+    alone = RestoredFunction(x.name, plain_signature(x), [x])
+    return restored.concrete_function, function(alone, protocol)[1]
+
+
+def _array(array: Any, protocol: int) -> Any:
+    return _bytes({}, {restored.VALUE: to_numpy(array)}, protocol)
+
+
+def _bytes(texts: dict[str, str], arrays: dict[str, np.ndarray[Any, Any]], protocol: int) -> Any:
+    """Return the bytes of a file; whoever asks for buffers beside the pickle gets them so."""
+    held = to_bytes(ATTRIBUTES, texts, arrays)
+    return pickle.PickleBuffer(held) if protocol >= 5 else bytes(held)

@@ -1,0 +1,49 @@
+"""How much a sample costs, before it is run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import ConcreteFunction, CustomGradient, Graph, is_differentiable, shape_in_run
+
+__all__ = ["is_light", "output_bytes"]
+
+# What gradients of gradients, and gradients at several batches, are taken of: arrays of so many
+# elements in all.
+_MOST_WEIGHED = 2**18
+
+
+def is_light(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> bool:
+    """Return whether inputs and variables are so small that gradients of all of them cost little.
+
+    Saving must not take much longer because of them.
+    """
+    read = sum(math.prod(v.shape) for v in concrete.graph.variables if is_differentiable(v.dtype))
+    return read + sum(x.size for x in inputs) <= _MOST_WEIGHED
+
+
+def output_bytes(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> int:
+    """Return how many bytes all steps of a trace give together, at least.
+
+    A tape keeps most of them. Sizes that only a run can tell count as nothing, and a graph inside
+    an op as if it ran once.
+    """
+    graph = concrete.graph
+    return _bytes_of(graph, {**dict(zip(graph.inputs, inputs, strict=True)), **graph.constants})
+
+
+def _bytes_of(graph: Graph, arrays: Mapping[Any, Any]) -> int:
+    total = 0
+    for node in graph.nodes:
+        for symbol in node.outputs:
+            shape = shape_in_run(symbol, arrays) or ()
+            total += math.prod(n or 0 for n in shape) * symbol.dtype.itemsize
+        inner = [x for x in node.params.values() if isinstance(x, Graph)]
+        if isinstance(node.op, CustomGradient) and isinstance(node.op.backward, Graph):
+            inner.append(node.op.backward)
+        total += sum(_bytes_of(x, {**arrays, **x.constants}) for x in inner)
+    return total

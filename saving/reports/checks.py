@@ -1,0 +1,207 @@
+"""The checks of ``verify``: run the functions of a file on its samples, and compare."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import ConcreteFunction, Variable, current_backend, init_scope
+from ...core.extend import backend as select_backend
+from ..container.file import SafeFile
+from ..errors import DamagedFile, UnsafeFile
+from ..proofs.golden import evaluate, why
+from ..proofs.samples import described
+from ..proofs.work import output_bytes
+from ..reading.build import Built, build, streams_as_saved
+from ..reading.contents import Contents, open_contents, read_case, thinning_of
+from ..records.schema import take, variable_label
+from .results import Check, Report
+
+__all__ = ["checked"]
+
+# By the size of a real number, relative to the largest element; machines and backends round
+# differently. What rounding leaves of values that cancel is so many times the last place of these.
+TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}
+ROUNDING = 128
+_ORDERS = {"gradient": 1, "second gradient": 2}
+
+# What computing may take by default: so much, and more for a file with large variables.
+LEAST_MEMORY, MEMORY_PER_BYTE = 2**30, 8
+
+
+def checked(
+    path: str,
+    backend: str | None,
+    max_bytes: int | None,
+    max_memory: float | None,
+    max_seconds: float,
+    bound: Callable[[float], Any] = lambda size: None,
+) -> Report:
+    """Load a file, run its functions on its golden vectors, and compare, all in this process.
+
+    Parameters
+    ----------
+    path, backend, max_bytes, max_memory, max_seconds
+        As :func:`verify` has them.
+    bound
+        Is told, when all is loaded, how much memory computing may take, to see to that.
+    """
+    end = time.monotonic() + max_seconds
+    selected = select_backend(backend) if backend else contextlib.nullcontext()
+    with init_scope(), selected, SafeFile(path, max_bytes) as file:
+        contents = open_contents(file)
+        built = build(contents)
+        report = Report(file.path, backend or current_backend().name)
+        names = {
+            id(variable): variable_label(record["dataset"])
+            for variable, record in zip(built.variables, contents.variables, strict=True)
+        }
+        if max_memory is None:
+            max_memory = LEAST_MEMORY + MEMORY_PER_BYTE * sum(file.sizes.values())
+        bound(max_memory)
+        for label, number, run in _functions(contents, built):
+            record = contents.functions[number]
+            for trace, concrete in zip(
+                record["traces"], built.functions[number].concrete_functions, strict=True
+            ):
+                if not trace.get("golden"):
+                    reason = str(trace.get("not_sampled", "saved without golden vectors"))
+                    report.skipped.append((label, reason))
+                for case in trace.get("golden", []):
+                    inputs, expected = read_case(contents, case, again=True)
+                    signature = built.functions[number].signature
+                    check = Check(label, described(signature, concrete, inputs))
+                    if output_bytes(concrete, inputs) > max_memory:
+                        raise too_much(max_memory, check)
+                    try:
+                        with streams_as_saved(contents, built):
+                            _run(
+                                check, inputs, expected, run, concrete, built.variables, names, case
+                            )
+                    except MemoryError:
+                        raise too_much(max_memory, check) from None
+                    report.checks.append(check)
+                    if time.monotonic() > end:
+                        raise too_long(max_seconds)
+    return report
+
+
+def too_much(max_memory: float, check: Check | None = None) -> UnsafeFile:
+    """Return the error of a file whose functions take more memory than they may."""
+    what = f"{check.function} for {check.case}" if check else "what it computes"
+    return UnsafeFile(
+        f"{what} takes more than {max_memory:,.0f} bytes; raise max_memory if you trust the file"
+    )
+
+
+def too_long(max_seconds: float) -> UnsafeFile:
+    """Return the error of a file whose functions take longer than they may."""
+    return UnsafeFile(
+        f"what it computes takes longer than {max_seconds:g} s; raise max_seconds if you trust the "
+        "file"
+    )
+
+
+def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
+    """Return every function of the file once: what to call it, its number, and what runs it."""
+    found: dict[int, tuple[str, int, Any]] = {}
+    for module, record in zip(built.modules, contents.modules, strict=True):
+        known = record["class"] is not None
+        for name, number in take(record, "functions", dict, "module").items():
+            if type(number) is not int or not 0 <= number < len(built.functions):
+                raise DamagedFile(f"module: no function {str(number)[:40]}")
+            # a class that is known here runs its own code, and must agree with the saved trace
+            run = module if known and name == "__call__" else built.functions[number]
+            found.setdefault(number, (f"{record['name']}.{name}", number, run))
+        for key, encoded in record["config"].items() if known else ():
+            if "function" in encoded:
+                number = encoded["function"]
+                label = f"{record['name']}.{key}"
+                found.setdefault(number, (label, number, built.functions[number]))
+    for name, number in contents.signatures.items():
+        found.setdefault(number, (f"signatures.{name}", number, built.functions[number]))
+    return [found[number] for number in sorted(found)]
+
+
+def _run(
+    check: Check,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    expected: Mapping[str, np.ndarray[Any, Any]],
+    run: Any,
+    concrete: ConcreteFunction,
+    variables: Sequence[Variable],
+    names: dict[int, str],
+    case: Any,
+) -> None:
+    """Run a function on a golden case and note in ``check`` how far it is off."""
+    order = max((_ORDERS.get(_order(name), 0) for name in expected), default=0)
+    thinning = thinning_of(case)
+    try:
+        found = evaluate(run, concrete, inputs, variables, names, order, expected, thinning)
+        if found.problem is not None:
+            raise found.problem
+        values = found.values
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever it is, the file does not do what it did
+        check.exact, check.problem = False, why(error)
+        return
+    problems = []
+    scales: dict[str, float] = {}
+    for name, want in expected.items():
+        scales[_order(name)] = max(scales.get(_order(name), 0.0), _largest(want))
+    for name, want in expected.items():
+        got = values.get(name)
+        if got is None or got.shape != want.shape or got.dtype != want.dtype:
+            problems.append(f"{name} is missing or has another shape or dtype")
+            continue
+        kind = _order(name)
+        tolerance, rounding = _tolerance(want.dtype)
+        off = _relative_error(got, want, max(_largest(want), rounding * scales[kind]))
+        check.errors[kind] = max(check.errors.get(kind, 0.0), off)
+        check.exact = check.exact and np.array_equal(got, want, equal_nan=want.dtype.kind in "fc")
+        if not off <= tolerance:
+            problems.append(f"{name} differs by {off:.1e}")
+    check.problem = "; ".join(problems)
+    check.exact = check.exact and not problems
+
+
+def _order(name: str) -> str:
+    """Return ``output``, ``gradient`` or ``second gradient`` for the name of a golden value."""
+    return name.partition(" of ")[0].rstrip("0123456789 ")
+
+
+def _largest(array: np.ndarray[Any, Any]) -> float:
+    size = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    return float(np.max(size, initial=0.0, where=np.isfinite(size)))
+
+
+def _tolerance(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return which relative error passes, and what part of the largest value of its order a value
+    is measured by at least.
+
+    A gradient that cancels (a bias before BatchNorm) is nothing but rounding of larger ones: its
+    own size is no measure of it. A small one that does not cancel has its own.
+    """
+    if dtype.kind not in "fc":
+        return 0.0, 1.0
+    real_size = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    tolerance = TOLERANCE.get(real_size, 0.0)
+    return tolerance, min(1.0, ROUNDING * float(np.finfo(dtype).eps) / tolerance)
+
+
+def _relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any], scale: float) -> float:
+    """Return the largest difference, relative to what a value is measured by."""
+    if got.size == 0 or np.array_equal(got, want, equal_nan=want.dtype.kind in "fc"):
+        return 0.0
+    wide = np.complex128 if want.dtype.kind == "c" else np.float64
+    a, b = got.astype(wide), want.astype(wide)
+    if not np.array_equal(np.isnan(a), np.isnan(b)):
+        return float("inf")
+    with np.errstate(invalid="ignore"):
+        difference = np.where(a == b, 0.0, np.abs(a - b))
+    return float(np.nanmax(difference, initial=0.0)) / (scale or 1.0)

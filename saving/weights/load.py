@@ -1,0 +1,167 @@
+"""``load_weights``: the arrays of a file into the variables of a model that is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Module, active_graph
+from ..container.profile import MAX_BYTES
+from .arrays import Arrays, of_arrays
+from .doors import open_arrays
+from .names import LAYOUTS, NameMapping, layout_of
+from .plan import Plan
+from .report import WeightsReport
+
+__all__ = ["load_weights", "read_weights"]
+
+
+def load_weights(
+    path: str | os.PathLike[str] | Mapping[str, Any],
+    model: Module,
+    *,
+    mapping: NameMapping = None,
+    layout: str | None = None,
+    strict: bool = True,
+    max_bytes: int | None = None,
+) -> WeightsReport:
+    """Load weights into the variables of a model.
+
+    The file may be one of gradtape (its graphs are not read, and no plugin is needed), a
+    safetensors file, or one of Keras (``.weights.h5``, ``.keras``, ``.h5``); its content decides,
+    not its name. Nothing of it is executed, and pickles are refused. Either all that is to be
+    loaded is, or the model stays as it was.
+
+    Parameters
+    ----------
+    path
+        The file, or a dictionary of arrays by name.
+    model
+        The model. Layers that are not built yet are built if their class tells how (``Dense``,
+        ``BatchNorm``); in other layers the arrays wait for the first call.
+    mapping
+        What names in the file are called in the model. A dictionary: keys are names, or parts of
+        the file with all that lies in them. Or pairs of a regular expression and a replacement
+        (:func:`re.sub`), applied one after another; or a function of a name. A name becomes a path
+        of the model (``"layers/0/kernel"``), or what the file's framework calls that; ``None``
+        leaves it out. Dictionaries and functions may give a pair, of a name and the order of axes
+        as in :func:`numpy.transpose`. What is not mapped keeps its name.
+    layout
+        Whose names and axes the file has: ``"gradtape"``, ``"keras"`` or ``"pytorch"``, whose
+        matrices are transposed and whose names are ``weight``, ``running_mean``, ... By default the
+        file tells, and in safetensors its names.
+    strict
+        Whether all variables must be in the file, and all arrays in the model. If not, what fits is
+        loaded, and a warning tells the rest. Random states (of ``Dropout``) need never be there.
+    max_bytes
+        The most that the arrays may take in memory together (8 GiB by default).
+
+    Returns
+    -------
+    WeightsReport
+        What became of each array and variable; printed, it is a table.
+
+    Raises
+    ------
+    WeightsMismatch
+        If names, shapes or dtypes do not fit, with the whole list, and the report in ``report``; if
+        not strict, only if nothing fits. The model is then as it was.
+    ValueError
+        If two names of the file mean one variable, or one name means two; if the mapping has a key
+        or an expression that matches nothing.
+    LoadError
+        If the file cannot be read, or is of no kind that is read; with the kind where it is known.
+    TypeError
+        If ``model`` is no module, or the mapping is of another kind.
+    RuntimeError
+        If it is called while a function is traced.
+
+    Warns
+    -----
+    UserWarning
+        If something was not loaded; if the defaults of a layer's settings, which such files do not
+        hold, differ between the frameworks.
+
+    Notes
+    -----
+    Values are converted to the dtype of the variable within a kind of numbers, as
+    :meth:`Variable.assign` does; a number that becomes infinite is an error. Whether variables
+    train is left as it is, and so are optimizers that are no part of ``model``.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> trained = gt.layers.Dense(2)
+    >>> shape = trained(gt.ones((1, 3))).shape
+    >>> model = gt.layers.Dense(2, activation="relu")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "trained.h5")
+    ...     gt.save_weights(trained, path)
+    ...     report = gt.load_weights(path, model)
+    >>> print(report.counts())
+    2 loaded
+    >>> model.kernel.tolist() == trained.kernel.tolist()
+    True
+    """
+    if not isinstance(model, Module):
+        raise TypeError(
+            f"load_weights: expected a path and a gradtape.Module, got {type(model).__name__}"
+        )
+    if layout is not None and layout not in LAYOUTS:
+        raise ValueError(f"load_weights: layout is one of {', '.join(LAYOUTS)}, got {layout!r}")
+    if active_graph.get() is not None:
+        raise RuntimeError("load_weights: call it outside of traced functions, which would keep it")
+    with _opened(path, max_bytes) as arrays:
+        layout = layout or arrays.layout or layout_of(list(arrays.entries))
+        plan = Plan(model, arrays, mapping, layout, strict)
+        report = plan.carry_out()
+    plan.warn()
+    return report
+
+
+def read_weights(
+    path: str | os.PathLike[str], *, max_bytes: int | None = None
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the arrays of a file of weights by name.
+
+    Parameters
+    ----------
+    path
+        A file of any kind that :func:`gradtape.load_weights` takes, which also takes the result:
+        for weights that must be cut, joined or computed with.
+    max_bytes
+        The most that the arrays may take in memory together (8 GiB by default).
+
+    Returns
+    -------
+    dict
+        NumPy arrays; bfloat16 and float8 as ``float32``, which holds them exactly.
+
+    Raises
+    ------
+    LoadError
+        If the file cannot be read.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> layer = gt.layers.Dense(2)
+    >>> shape = layer(gt.ones((1, 3))).shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "layer.safetensors")
+    ...     gt.save_weights(layer, path)
+    ...     arrays = gt.saving.read_weights(path)
+    >>> {name: array.shape for name, array in arrays.items()}
+    {'bias': (2,), 'kernel': (3, 2)}
+    """
+    with _opened(path, max_bytes) as arrays:
+        return arrays.read(sorted(arrays.entries))
+
+
+def _opened(path: Any, max_bytes: int | None) -> Arrays:
+    if isinstance(path, Mapping):
+        return of_arrays(path)
+    return open_arrays(path, MAX_BYTES if max_bytes is None else int(max_bytes))

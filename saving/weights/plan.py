@@ -1,0 +1,351 @@
+"""Which array goes where: all of it is decided and read before a variable changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import (
+    Module,
+    Stream,
+    Variable,
+    backend_of,
+    default_dtype,
+    exclusive,
+    init_scope,
+    warn_user,
+)
+from .arrays import Arrays, Entry, of_arrays, shown
+from .names import Names, Slot, rename
+from .report import WeightsMismatch, WeightsReport
+
+__all__ = ["Plan"]
+
+_WAITING = "_gradtape_waiting"
+
+
+class Plan:
+    """What is to be done with the arrays of a file.
+
+    Parameters
+    ----------
+    model
+        The model.
+    arrays
+        What the file offers.
+    mapping
+        What its names are called in the model.
+    layout
+        Whose names and axes it has.
+    strict
+        Whether everything must fit.
+    """
+
+    def __init__(
+        self, model: Module, arrays: Arrays, mapping: Any, layout: str, strict: bool
+    ) -> None:
+        self.report = WeightsReport(arrays.path, layout, left_out=dict(arrays.left_out))
+        self._model = model
+        self._arrays = arrays
+        self._strict = strict
+        self._names = Names(model, layout)
+        self._chosen: dict[Slot, tuple[str, Any]] = {}  # the name in the file, the order of axes
+        self._waiting: dict[Module, dict[str, tuple[str, Any]]] = {}
+        self._before: dict[Module, dict[str, Any]] = {}  # of layers that are built here
+        self._hints: list[str] = []
+        self._choose(mapping)
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def _choose(self, mapping: Any) -> None:
+        """Find the place of each array."""
+        report, arrays = self.report, self._arrays
+        renamed = rename([*arrays.entries, *arrays.aliases], mapping)
+        for name in arrays.entries:
+            target, axes = renamed[name]
+            if target is None:
+                report.left_out[name] = "the mapping says so"
+                continue
+            slots = self._names.find(target)
+            if len(slots) > 1:
+                places = " and ".join(slot.path for slot in slots)
+                raise ValueError(
+                    f"load_weights: {shown(name)!r} may be {places}; say which by mapping"
+                )
+            if slots:
+                self._take(slots[0], name, axes)
+                continue
+            waiting = self._names.waiting_for(target)
+            if waiting is not None:
+                self._waiting.setdefault(waiting[0], {})[waiting[1]] = name, axes
+            elif name.endswith("num_batches_tracked"):
+                report.left_out[name] = "PyTorch's count of batches"
+            else:
+                report.unexpected.append(name)
+        for alias, name in arrays.aliases.items():
+            target, axes = renamed[alias]
+            for slot in self._names.find(target or ""):
+                if slot not in self._chosen:
+                    self._take(slot, name, axes)
+
+    def _take(self, slot: Slot, name: str, axes: Any) -> None:
+        if slot in self._chosen:
+            other = self._chosen[slot][0]
+            first, second = (self._arrays.look_at(x) for x in (other, name))
+            if not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"):
+                raise ValueError(
+                    f"load_weights: {shown(other)!r} and {shown(name)!r} are both {slot.path}, and "
+                    "differ; leave one out by mapping it to None"
+                )
+            self.report.left_out[name] = f"the same as {shown(other)}"
+            return
+        axes = slot.axes if axes is None else axes
+        rank = len(self._arrays.entries[name].shape)
+        if axes is not None and sorted(axes) != list(range(rank)):
+            if axes is not slot.axes:
+                raise ValueError(
+                    f"load_weights: {axes} is no order of the {rank} axes of {shown(name)!r}"
+                )
+            axes = None  # the shapes will not fit, and the message says so
+        self._chosen[slot] = name, axes
+
+    # -- everything ----------------------------------------------------------------------------
+
+    def carry_out(self) -> WeightsReport:
+        """Check and read everything; then change the model, or raise and leave it as it was.
+
+        Raises
+        ------
+        WeightsMismatch
+            If it does not fit.
+        """
+        report = self.report
+        shared = Stream.shared
+        drawn = None if shared is None else shared.array
+        try:
+            self._build()
+            values = self._values()
+            self._unbuild_what_does_not_fit(values)
+            waiting = self._read_waiting()
+            nothing = not values and not waiting and (self._arrays.entries or self._names.slots)
+            if (self._strict and not report.ok) or nothing:
+                raise self._mismatch()
+        except BaseException:
+            for module, state in self._before.items():
+                vars(module).clear()
+                vars(module).update(state)
+            if shared is not None:  # what building has drawn
+                shared.set_array(drawn)
+            raise
+        # nothing below fails
+        with exclusive([variable for variable, _ in values.values()]):
+            for variable, array in values.values():
+                variable.set_array(array)
+        for module, held in waiting.items():
+            vars(module)[_WAITING] = held
+        return report
+
+    def _mismatch(self) -> WeightsMismatch:
+        lines = list(self.report.problems())
+        if not lines:
+            lines = ["nothing in the file is for this model"]
+        listed = "".join(f"\n  {line}" for line in (*lines, *self._hints))
+        counts = self.report.counts()
+        return WeightsMismatch(
+            f"{self.report.path}: its weights do not fit module {self._model.name!r}, which is as "
+            f"it was ({counts.replace(' loaded', ' would fit')}):{listed}",
+            self.report,
+        )
+
+    def warn(self) -> None:
+        """Tell the user what was not loaded, and what no file of weights can tell."""
+        for text in self._remarks():
+            warn_user(text, UserWarning)
+
+    def _remarks(self) -> list[str]:
+        report = self.report
+        told = []
+        problems = list(report.problems())
+        if problems:
+            listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
+            told.append(f"{report.path}: not all was loaded ({report.counts()}):{listed}")
+        for slot in self._chosen:
+            module = slot.module
+            defaults: Any = getattr(type(module), "defaults_elsewhere", {})
+            for setting, value in defaults.get(report.layout, {}).items():
+                own = getattr(module, setting, value)
+                text = (
+                    f"{report.path}: {type(module).__name__} {module.name!r} has "
+                    f"{setting}={own!r}; its default in {report.layout} is {value!r}, and files "
+                    "of weights do not say which it was"
+                )
+                if own != value and text not in told:
+                    told.append(text)
+        return told
+
+    # -- layers that are not built -------------------------------------------------------------
+
+    def _build(self) -> None:
+        """Build the layers that tell for which inputs their weights would be of these shapes."""
+        unbuilt: dict[Module, list[Slot]] = {}
+        for slot in self._names.slots:
+            if slot.variable is None:
+                unbuilt.setdefault(slot.module, []).append(slot)
+        for module, slots in unbuilt.items():
+            there = {slot.attribute: self._entry(slot) for slot in slots if slot in self._chosen}
+            if not there:
+                continue
+            layer: Any = module
+            shapes = {name: shape for name, (shape, _) in there.items()}
+            floats = [dtype for _, (_, dtype) in there.items() if dtype.kind == "f"]
+            # half precision in a file is to save space; a wider dtype is kept
+            dtype = np.result_type(default_dtype(), *floats)
+            self._before[module] = dict(vars(module))
+            with init_scope():
+                if layer.build_for_weights(shapes, dtype):
+                    for slot in slots:
+                        slot.variable = getattr(module, slot.attribute)
+                    continue
+            for slot in slots:
+                if slot.attribute in there:
+                    self.report.wrong_shape[slot.path] = "not known yet", there[slot.attribute][0]
+        for path, module in self._names.waiting.items():
+            alone = not any(isinstance(leaf, Module) for _, leaf in module.own_leaves())
+            if module not in self._waiting and alone:
+                self.report.missing.append(
+                    f"{path or module.name} (not built: call the model once)"
+                )
+
+    def _unbuild_what_does_not_fit(self, values: dict[Slot, Any]) -> None:
+        """Leave layers unbuilt that were built for a weight whose shape is wrong."""
+        report = self.report
+        wrong = {x.module: 0 for x in self._chosen if x.path in report.wrong_shape}
+        for module in [module for module in wrong if module in self._before]:
+            vars(module).clear()
+            vars(module).update(self._before.pop(module))
+            for slot in [x for x in values if x.module is module]:
+                del values[slot], report.loaded[slot.path]
+                report.missing.append(f"{slot.path} (not built)")
+
+    def _entry(self, slot: Slot) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return the shape, with its axes in the model's order, and the dtype of an array."""
+        name, axes = self._chosen[slot]
+        entry = self._arrays.entries[name]
+        return _ordered(entry.shape, axes), entry.dtype
+
+    def _read_waiting(self) -> dict[Module, Waiting]:
+        found = {}
+        for module, names in self._waiting.items():
+            path = self._names.path_of(module)
+            values = {}
+            for relative, (name, axes) in names.items():
+                array = self._arrays.entries[name].read()
+                values[relative] = array if axes is None else array.transpose(axes)
+                self.report.pending[name] = path or module.name
+            found[module] = Waiting(values, self.report.path, self.report.layout, self._strict)
+        return found
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _values(self) -> dict[Slot, tuple[Variable, Any]]:
+        """Return the variables that take an array, with the array; note why others do not."""
+        fitting = [
+            (slot, v) for slot in self._names.slots if (v := self._fitting(slot)) is not None
+        ]
+        read = self._arrays.read(self._chosen[slot][0] for slot, _ in fitting)
+        found = {}
+        for slot, variable in fitting:
+            name, axes = self._chosen[slot]
+            array = read[name] if axes is None else np.ascontiguousarray(read[name].transpose(axes))
+            stored = self._arrays.entries[name].stored or array.dtype.name
+            converted = _converted(array, variable.dtype)
+            if converted is None:
+                told = f"{stored} with numbers that it cannot hold"
+                self.report.wrong_dtype[slot.path] = variable.dtype.name, told
+                continue
+            found[slot] = variable, _beside(converted, variable)
+            self.report.loaded[slot.path] = name
+            if stored != variable.dtype.name:
+                self.report.cast[slot.path] = stored, variable.dtype.name
+        return found
+
+    def _fitting(self, slot: Slot) -> Variable | None:
+        """Return the variable of a place if an array is there for it, of its shape and kind."""
+        report, variable = self.report, slot.variable
+        if slot not in self._chosen:
+            if not isinstance(variable, Stream):
+                report.missing.append(slot.path + (" (not built)" if variable is None else ""))
+            return None
+        if variable is None:
+            return None
+        entry = self._arrays.entries[self._chosen[slot][0]]
+        shape, dtype = self._entry(slot)
+        if shape != variable.shape:
+            report.wrong_shape[slot.path] = variable.shape, shape
+            self._hint_at_axes(slot, entry)
+            return None
+        if not np.can_cast(dtype, variable.dtype, "same_kind"):
+            report.wrong_dtype[slot.path] = variable.dtype.name, entry.stored or dtype.name
+            return None
+        return variable
+
+    def _hint_at_axes(self, slot: Slot, entry: Entry) -> None:
+        layout, variable = self.report.layout, slot.variable
+        if variable is None or len(entry.shape) < 2:
+            return
+        if slot.axes is not None and entry.shape == variable.shape:
+            hint = (
+                f"{slot.path} fits as it is in the file: if its matrices are (inputs, outputs), "
+                'pass layout="gradtape" or map it to a pair of its name and the axes (0, 1)'
+            )
+        elif slot.axes is None and entry.shape[::-1] == variable.shape:
+            hint = f'{slot.path} fits transposed: layout="pytorch" transposes (now "{layout}")'
+        else:
+            return
+        if not self._hints:
+            self._hints.append(hint)
+
+
+class Waiting:
+    """Arrays that wait for a layer to be built, by what the file calls them below the layer."""
+
+    def __init__(
+        self, arrays: Mapping[str, np.ndarray[Any, Any]], path: str, layout: str, strict: bool
+    ) -> None:
+        self._arrays = dict(arrays)
+        self._path = path
+        self._layout = layout
+        self._strict = strict
+
+    def __call__(self, layer: Module) -> None:
+        """Load them, now that the layer is built."""
+        arrays = of_arrays(self._arrays)
+        arrays.path = self._path
+        plan = Plan(layer, arrays, None, self._layout, self._strict)
+        plan.carry_out()
+        plan.warn()
+
+
+def _ordered(shape: tuple[int, ...], axes: Any) -> tuple[int, ...]:
+    return shape if axes is None else tuple(shape[axis] for axis in axes)
+
+
+def _converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+    """Return an array in another dtype; None if a number does not fit into it."""
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = array.astype(dtype)
+    if array.dtype.kind in "biu":
+        return found if np.array_equal(found, array) else None
+    return found if np.array_equal(np.isfinite(found), np.isfinite(array)) else None
+
+
+def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
+    """Return an array, which nobody else holds, where a variable's is."""
+    if isinstance(variable.array, np.ndarray):
+        return array
+    owner = backend_of(variable.array)
+    return owner.asarray(array, variable.dtype, owner.device(variable.array))

@@ -1,0 +1,125 @@
+"""``save_weights``: the variables of a model, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Module, Stream, Variable
+from ..errors import SaveError
+from ..records.loaded import LoadedModule, is_ordered, tracks
+from ..writing.save import save
+from .names import LAYOUTS, Names, is_unbuilt
+from .tensors import write_tensors
+
+__all__ = ["save_weights"]
+
+_ALONE = "the file holds weights alone"
+
+
+def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "gradtape") -> None:
+    """Save the variables of a model, without its functions and settings.
+
+    A path that ends with ``.safetensors`` becomes a file of that format; any other a file of
+    gradtape, which :func:`gradtape.load` opens as a tree of variables without methods.
+
+    Parameters
+    ----------
+    model
+        The model.
+    path
+        The file. It is replaced at once: there is the old file or the new one, never a part.
+    layout
+        ``"pytorch"`` gives a safetensors file the names and the axes that PyTorch's state
+        dictionaries have, for ``load_state_dict(safetensors.torch.load_file(path))``.
+
+    Raises
+    ------
+    SaveError
+        If a layer has no weights yet, since it was never called; if the file cannot be written.
+        What was at ``path`` is as it was.
+    ValueError
+        If ``layout`` is not known, or is not for the format.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> layer = gt.layers.Dense(2)
+    >>> shape = layer(gt.ones((1, 3))).shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "layer.h5")
+    ...     gt.save_weights(layer, path)
+    ...     found = gt.load(path)
+    >>> list(found.named_variables)
+    ['kernel', 'bias']
+    """
+    if not isinstance(model, Module):
+        raise SaveError(
+            f"save_weights: expected a gradtape.Module and a path, got {type(model).__name__}"
+        )
+    as_tensors = os.fsdecode(path).endswith(".safetensors")
+    if layout not in LAYOUTS or layout == "keras":
+        raise ValueError(f'save_weights: layout is "gradtape" or "pytorch", got {layout!r}')
+    if layout != "gradtape" and not as_tensors:
+        raise ValueError(f"save_weights: {layout!r} is for paths that end with .safetensors")
+    for part, module in [("", model), *_modules(model)]:
+        names = getattr(module, "weight_names", ())
+        alone = not any(isinstance(leaf, Module) for _, leaf in module.own_leaves())
+        if is_unbuilt(module) and (names or (names is None and alone)):
+            raise SaveError(
+                f"save_weights: layer {part or module.name!r} ({type(module).__name__}) has no "
+                "weights yet; call the model first"
+            )
+    if as_tensors:
+        _save_tensors(model, os.fsdecode(path), layout)
+    else:
+        save(_tree(model, {}), path, golden=False)
+
+
+def _modules(model: Module) -> Iterator[tuple[str, Module]]:
+    return ((path, leaf) for path, leaf in model.named_leaves() if isinstance(leaf, Module))
+
+
+def _save_tensors(model: Module, path: str, layout: str) -> None:
+    arrays, metadata = {}, {"format": "pt" if layout == "pytorch" else "gradtape"}
+    for slot in Names(model, layout).slots:
+        variable, names = slot.variable, slot.paths
+        if layout == "pytorch":
+            if isinstance(variable, Stream):  # a random state, of which PyTorch has none
+                continue
+            names = [name.replace("/", ".") for name in slot.elsewhere]
+        if variable is None:
+            continue
+        value = np.asarray(variable.numpy())
+        arrays[names[0]] = value if slot.axes is None else value.transpose(np.argsort(slot.axes))
+        metadata.update(dict.fromkeys(names[1:], names[0]))
+    write_tensors(path, arrays, metadata)
+
+
+def _tree(module: Module, made: dict[int, LoadedModule]) -> LoadedModule:
+    """Return a module of no class with the variables and parts of one, and what trains."""
+    found = made.get(id(module))
+    if found is None:
+        name = module.class_name if isinstance(module, LoadedModule) else type(module).__name__
+        found = LoadedModule(module.name, name, {"__call__": _ALONE}, is_ordered(module))
+        made[id(module)] = found
+        for attribute, value in vars(module).items():
+            keep = attribute in ("_gradtape_trainable", "_gradtape_frozen")
+            if keep or (not attribute.startswith("_gradtape") and tracks(value)):
+                vars(found)[attribute] = value if keep else _parts(value, made)
+    return found
+
+
+def _parts(value: Any, made: dict[int, LoadedModule]) -> Any:
+    """Return variables and modules, in the same containers; what else is in those becomes None."""
+    if isinstance(value, Module):
+        return _tree(value, made)
+    if isinstance(value, (list, tuple)):
+        items = [_parts(item, made) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: _parts(item, made) for key, item in value.items() if tracks(item)}
+    return value if isinstance(value, Variable) else None

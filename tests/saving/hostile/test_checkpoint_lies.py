@@ -1,0 +1,209 @@
+"""Checkpoints that lie, with digests that are right: nothing but a LoadError comes of them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rewriting import Draft
+
+import gradtape as gt
+from gradtape.saving import LoadError
+from gradtape.training import Adam, Checkpoint, CheckpointManager
+
+
+class Kept:
+    """An object that takes what it is given."""
+
+    def __init__(self) -> None:
+        self.state: Any = {"n": 1, "array": np.arange(3.0), "list": [np.arange(2), (1, None)]}
+
+    def state_dict(self) -> Any:
+        return self.state
+
+    def load_state_dict(self, state: Any) -> None:
+        first, second = state["list"]
+        self.state = {"n": state["n"], "array": state["array"] + 0, "list": [first, second]}
+
+
+def followed() -> tuple[Checkpoint, Any]:
+    w, optimizer, rng, kept = gt.Variable([1.0, 2.0]), Adam(), np.random.default_rng(0), Kept()
+    optimizer.apply_gradients([(gt.ones(2), w)])
+    checkpoint = Checkpoint(w=w, optimizer=optimizer, rng=rng, kept=kept, step=3)
+
+    def state() -> Any:
+        variables = [v.numpy().tobytes() for v in (w, *optimizer.variables)]
+        return variables, rng.bit_generator.state, repr(kept.state), checkpoint.step
+
+    return checkpoint, state
+
+
+def attributes(manifest: Any) -> Any:
+    return manifest["modules"][0]["attributes"]
+
+
+LIES: dict[str, Any] = {
+    "no record": lambda m: m.pop("checkpoint"),
+    "a record that is a list": lambda m: m.update(checkpoint=[]),
+    "a record of what is no value": lambda m: m["checkpoint"].update(series={"float": "x"}),
+    "no attributes": lambda m: m["modules"][0].pop("attributes"),
+    "no variable of this number": lambda m: attributes(m).update(w={"variable": 99}),
+    "a variable by a text": lambda m: attributes(m).update(w={"variable": "0"}),
+    "a variable by a truth": lambda m: attributes(m).update(w={"variable": True}),
+    "one variable twice": lambda m: attributes(m).update(w=attributes(m)["optimizer"]),
+    "one dataset twice": lambda m: m["variables"][0].update(dataset=m["variables"][1]["dataset"]),
+    "a dataset that is not there": lambda m: m["variables"][0].update(dataset="/variables/x"),
+    "a text for a dataset": lambda m: m["variables"][0].update(dataset="/manifest"),
+    "two tags": lambda m: attributes(m).update(w={"variable": 0, "value": 1}),
+    "a dictionary that is none": lambda m: attributes(m).update(optimizer={"dict": [1]}),
+    "a generator of another kind": lambda m: attributes(m).update(rng={"value": {"dict": {}}}),
+    "a generator that is a number": lambda m: attributes(m).update(rng={"value": 3}),
+    "a state without its keys": lambda m: attributes(m).update(kept={"dict": {}}),
+    "a state of a strange kind": lambda m: attributes(m).update(kept={"set": []}),
+    "a state that is a number": lambda m: attributes(m).update(kept={"value": 3}),
+    "half of a state": lambda m: attributes(m)["optimizer"]["dict"].pop("second_moments"),
+    "too many": lambda m: attributes(m)["optimizer"]["dict"].update(more={"value": 1}),
+    "a state for no variable": lambda m: attributes(m)["optimizer"]["dict"].update(
+        first_moments={"dict": {"v": {"variable": 1}}}
+    ),
+    "a plain value in an optimizer": lambda m: attributes(m)["optimizer"]["dict"].update(
+        iterations={"value": 1}
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_refused_and_nothing_changes(lie: str, tmp_path: Path) -> None:
+    checkpoint, state = followed()
+    draft = Draft.of(Path(checkpoint.save(tmp_path / "now.h5")))
+    manifest = draft.json()
+    LIES[lie](manifest)
+    draft.put(manifest)
+    draft.write(tmp_path / "now.h5")
+    before = state()
+    with pytest.raises(LoadError):
+        checkpoint.restore(tmp_path / "now.h5")
+    assert state() == before
+
+
+def places(tree: Any) -> list[tuple[Any, Any]]:
+    """Return every place in JSON: a container and a key."""
+    found = []
+    keys = tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
+    for key in list(keys):
+        found += [(tree, key), *places(tree[key])]
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:a checkpoint that cannot be read")
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_changed_only_a_load_error_comes_of_it(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    checkpoint, state = followed()
+    manager = CheckpointManager(checkpoint, tmp_path, keep=None, best="loss")
+    path = Path(manager.save({"loss": 1.0}))
+    good = Draft.of(path)
+    before = state()
+    for _ in range(60):
+        draft = Draft(good.attributes, dict(good.texts), dict(good.arrays))
+        manifest = draft.json()
+        for _ in range(rng.choice([1, 1, 2])):
+            container, key = rng.choice(places(manifest))
+            value = rng.choice(
+                [None, True, -1, 0, 7, "x", [], {}, [[]], {"value": 1}, {"dict": {}}]
+            )
+            if rng.random() < 0.2:
+                del container[key]
+            else:
+                container[key] = value
+        draft.put(manifest)
+        try:
+            draft.write(path)
+            checkpoint.restore(path)
+        except LoadError:
+            assert state() == before
+        else:  # what was changed is no part of the state
+            checkpoint, state = followed()
+            manager.checkpoint = checkpoint
+            before = state()
+        assert all(isinstance(name, str) for name in manager.checkpoints)
+        assert isinstance(manager.summary(), str)
+
+
+RUNS: dict[str, Any] = {
+    "no epoch": lambda run: run.pop("epoch"),
+    "an epoch that is a text": lambda run: run.update(epoch={"value": "1"}),
+    "an epoch before the first": lambda run: run.update(epoch={"value": -1}),
+    "a batch that is a truth": lambda run: run.update(batch={"value": True}),
+    "a seed that is no number": lambda run: run.update(seed={"value": "0x3"}),
+    "a history of texts": lambda run: run.update(history={"value": {"dict": {"loss": ["a"]}}}),
+    "no random state": lambda run: run.update(random={"value": 0}),
+    "sums of texts": lambda run: run.update(
+        session={"value": {"dict": {"totals": {"dict": {"loss": "a"}}, "count": 1, "looked": []}}}
+    ),
+    "a callback that is a number": lambda run: run.update(callbacks={"value": [3]}),
+    "no run": lambda run: run.clear(),
+}
+
+
+class Watcher:
+    """A callback with a state, and with methods that no file shall replace."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def on_epoch_end(self, epoch: int, logs: Any) -> None:
+        self.count()
+
+    def count(self) -> None:
+        self.seen += 1
+
+
+def fitted(path: Path, callback: Any, epochs: int) -> Any:
+    gt.random.set_seed(0)
+    model, optimizer = gt.layers.Sequential([gt.layers.Dense(1)]), Adam()
+    options = {"loss": "mse", "verbose": False, "seed": 0, "optimizer": optimizer}
+    gt.training.fit(
+        model,
+        (np.ones((4, 2)), np.ones((4, 1))),
+        epochs=epochs,
+        checkpoint=path,
+        resume=True,
+        callbacks=[callback],
+        **options,
+    )
+    return model
+
+
+@pytest.mark.parametrize("lie", RUNS)
+def test_a_lie_about_a_run_is_refused(lie: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    fitted(path, Watcher(), 1)
+    draft = Draft.of(path)
+    manifest = draft.json()
+    RUNS[lie](attributes(manifest)["fit"]["dict"])
+    draft.put(manifest)
+    draft.write(path)
+    with pytest.raises(LoadError):
+        fitted(path, Watcher(), 2)
+
+
+def test_a_file_replaces_no_method_of_a_callback(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    fitted(path, Watcher(), 1)
+    draft = Draft.of(path)
+    manifest = draft.json()
+    run = attributes(manifest)["fit"]["dict"]
+    (record,) = run["callbacks"]["value"]
+    now = record["dict"]["state"]["dict"]["now"]["dict"]
+    assert now["seen"] == 1
+    now |= {"count": 5, "__class__": 5, "new": 5}
+    draft.put(manifest)
+    draft.write(path)
+    watcher = Watcher()
+    fitted(path, watcher, 2)
+    assert watcher.seen == 2
+    assert vars(watcher) == {"seen": 2, "new": 5}

@@ -1,0 +1,183 @@
+"""Files whose plugins are here in another version, or not at all."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fresh_process import run_isolated
+from saved_modules import reloaded
+
+import gradtape as gt
+from gradtape.core.extend import Op
+from gradtape.saving import MissingOp, MissingPlugin
+
+triple = Op(
+    "acme::triple",
+    lambda xp, x: x * 3,
+    gradients={"x": lambda g: g * 3.0},
+    infer=lambda x: (x.shape, x.dtype),
+)
+
+
+class Gate(gt.Module):
+    """A class that the plugin provides."""
+
+    def __init__(self, size: int = 2) -> None:
+        super().__init__()
+        self.size = size
+        self.w = gt.Variable(np.ones(size, "float32"))
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.w
+
+    def get_config(self) -> dict[str, Any]:
+        return {"size": self.size}
+
+
+class Plugin:
+    @gt.hookimpl
+    def gradtape_ops(self) -> Any:
+        return [triple]
+
+    @gt.hookimpl
+    def gradtape_modules(self) -> Any:
+        return {"acme.Gate": Gate}
+
+
+class Model(gt.Module):
+    """Some of it needs the plugin, some does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.tools = Gate(), [triple, gt.tanh]
+        self.dense = gt.layers.Dense(2, activation=lambda x: triple(x))
+        self.plain = gt.layers.Dense(2)
+        self.gate.note = "kept"
+        self.label = "kept"
+
+    def __call__(self, x: Any) -> Any:
+        return self.gate(self.dense(x)) + self.plain(x)
+
+    @gt.function(input_signature=[gt.TensorSpec([None])])
+    def twice(self, x: Any) -> Any:
+        return x * 2.0
+
+    @gt.function
+    def either(self, x: Any, thrice: bool) -> Any:
+        return triple(x) if thrice else x * 2.0
+
+
+@pytest.fixture
+def info() -> Iterator[Any]:
+    gt.register_plugin(Plugin(), name="acme")
+    found = next(info for info in gt.registry().plugins if info.name == "acme")
+    found.distribution, found.version = "acme-ops", "2.5"
+    yield found
+    if any(info.name == "acme" for info in gt.registry().plugins):
+        gt.unregister_plugin("acme")
+
+
+@pytest.fixture
+def path(info: Any, tmp_path: Path) -> Path:
+    model = Model()
+    x = np.ones((1, 3), "float32")
+    model.dense.trainable = True
+    model.dense(x), model.plain(x), model(x)
+    model.either(x[0], False), model.either(x[0], True)
+    serve = gt.function(lambda x: triple(x), input_signature=[gt.TensorSpec([None])])
+    gt.save(model, tmp_path / "model.h5", signatures={"serve": serve})
+    return tmp_path / "model.h5"
+
+
+def test_another_version_of_a_plugin_is_told_once_with_both(path: Path, info: Any) -> None:
+    with warnings.catch_warnings(action="error"):
+        gt.load(path)
+    info.version = "3.0"
+    with pytest.warns(
+        UserWarning, match=r"plugin 'acme' is here in version 3\.0, .* saved with 2\.5\."
+    ) as caught:
+        gt.load(path)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("acme-ops", True),
+        ("Acme.Ops_2", True),
+        ("a", True),
+        ("acme ops", False),
+        ("acme; rm -rf /", False),
+        ("--index-url=http://evil", False),
+        ("git+https://evil/x", False),
+        ("acme\n", False),
+        ("-acme", False),
+        ("a" * 200, False),
+        ("", False),
+    ],
+)
+def test_an_install_line_is_shown_for_a_name_of_a_package_alone_with_a_caution(
+    name: str, shown: bool, info: Any, tmp_path: Path
+) -> None:
+    class Tripling(gt.Module):
+        @gt.function(input_signature=[gt.TensorSpec([None])])
+        def f(self, x: Any) -> Any:
+            return triple(x)
+
+    info.distribution = name
+    gt.save(Tripling(), tmp_path / "m.h5")
+    gt.unregister_plugin("acme")
+    with pytest.raises(MissingPlugin, match="needs plugin 'acme'") as caught:
+        gt.load(tmp_path / "m.h5")
+    message = str(caught.value)
+    assert ("pip install" in message) == shown
+    assert ("trust the file" in message) == shown
+    assert message.isprintable()
+    assert "allow_missing=True" in message
+
+
+def test_what_does_not_need_the_plugin_is_loaded_without_it(path: Path) -> None:
+    gt.unregister_plugin("acme")
+    with pytest.raises(MissingPlugin):
+        gt.load(path)
+    model = gt.load(path, allow_missing=True)
+    x = np.ones(3, "float32")
+    assert model.twice(x).tolist() == [2.0, 2.0, 2.0]
+    assert model.either(x, False).tolist() == [2.0, 2.0, 2.0]
+    assert model.plain(x[None]).shape == (1, 2)
+    assert (model.label, model.tools) == ("kept", [None, gt.tanh])
+    assert (model.gate.note, model.gate.w.tolist()) == ("kept", [1.0, 1.0])
+    assert (type(model.gate).__name__, model.gate.class_name) == ("LoadedModule", "Gate")
+    assert model.dense.kernel.shape == (3, 2)
+    assert len(model.trainable_variables) == 5
+    for call in (model, model.signatures["serve"]):
+        with pytest.raises(MissingOp, match=r"loaded with allow_missing: .*'acme::triple'"):
+            call(x[None])
+    with pytest.raises(MissingOp, match=r"either cannot run, .*'acme::triple'"):
+        model.either(x, True)
+    for module, missing in ((model.gate, "class 'acme.Gate'"), (model.dense, "acme::triple")):
+        with pytest.raises(TypeError, match=rf"has no '__call__' \(.*{missing}"):
+            module(x[None])
+
+
+def test_what_is_loaded_in_part_can_be_looked_at_in_a_fresh_process(path: Path) -> None:
+    printed = run_isolated(
+        "model = gt.load(sys.argv[1], allow_missing=True)\n"
+        "print(sorted(model.named_variables), model.twice([1.0]).tolist())\n",
+        path,
+    )
+    names = ["dense/bias", "dense/kernel", "gate/w", "plain/bias", "plain/kernel"]
+    assert printed.strip() == f"{names} [2.0]"
+
+
+def test_nothing_is_missing_for_a_file_that_needs_no_plugin(tmp_path: Path) -> None:
+    module = gt.Module(name="m")
+    module.w = gt.Variable(1.0)
+    reloaded(module, tmp_path)
+    assert gt.load(tmp_path / "model.h5", allow_missing=True).w.item() == 1.0

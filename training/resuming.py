@@ -1,0 +1,258 @@
+"""``Run``: where a training run is, and how it goes on from a checkpoint."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.extend import late
+from ..plugins.ops.random.functions import shared
+from .data import Batches, Examples, as_count
+from .session import Callbacks, History, Session
+
+__all__ = ["Run", "as_epochs"]
+
+#: What the state of a run is made of.
+_KINDS = {
+    "epoch": int,
+    "batch": int,
+    "logs": dict,
+    "stopped": bool,
+    "data": list,
+    "epochs": list,
+    "history": dict,
+    "session": dict,
+    "callbacks": list,
+}
+
+
+class Run:
+    """Where a training run is: what a checkpoint keeps beside model and optimizer.
+
+    Parameters
+    ----------
+    session
+        What is trained.
+    data
+        What to train on.
+    callbacks
+        Callbacks, of which those that are objects are kept.
+    epochs
+        How often to go through the data, those epochs that went before included.
+    initial_epoch
+        The number of the first epoch.
+    shuffle, seed
+        Whether each epoch has an order of its own, and what that comes from.
+    checkpoint
+        Where to keep the run: a manager or a path, or None.
+    save_every
+        After how many batches of an epoch to save; None for its end alone.
+    resume
+        Whether to go on from the checkpoint if there is one.
+
+    Attributes
+    ----------
+    epoch, batch : int
+        What comes next.
+    logs : dict of str to float
+        What the epoch measured so far.
+    stopped : bool
+        Whether a callback ended the run.
+    history : History
+        The finished epochs.
+
+    Raises
+    ------
+    ValueError
+        If the arguments do not go together.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        data: Examples | Batches,
+        callbacks: Iterable[Any],
+        *,
+        epochs: int,
+        initial_epoch: int = 0,
+        shuffle: bool = True,
+        seed: int | None = None,
+        checkpoint: Any = None,
+        save_every: Any = None,
+        resume: bool = False,
+    ) -> None:
+        self.session, self.data = session, data
+        self.listeners = Callbacks(callbacks)
+        self.epochs = epochs
+        self.epoch = initial_epoch
+        self.batch = 0
+        self.logs: dict[str, float] = {}
+        self.stopped = False
+        self.history = History()
+        self._asked = seed
+        self._seed = _seed(seed) if shuffle else None
+        self._source: Any = None
+        self._every = None if save_every is None else as_count("fit: save_every", save_every, 1)
+        if checkpoint is None and (resume or save_every is not None):
+            raise ValueError(
+                f"fit: {'resume' if resume else 'save_every'} needs a checkpoint: "
+                "checkpoint=PATH, or a gradtape.training.CheckpointManager"
+            )
+        if not data.rewinds and (resume or save_every is not None):
+            raise ValueError(
+                f"fit: {data.what} is an iterator, which cannot be gone through again up to where "
+                "a run was; to resume, give arrays, a list, or an object whose __iter__ starts anew"
+            )
+        self._keeper: Any = None
+        if checkpoint is not None:
+            keep = late("saving.checkpoints").Keeper
+            self._keeper = keep(checkpoint, {**session.trackables(), "fit": self})
+        self._found = self._keeper.find() if resume else None
+        self._plan: Any = None
+
+    def check_best(self, names: Iterable[str]) -> None:
+        """Raise if a manager looks for the best by what no epoch will measure.
+
+        Raises
+        ------
+        ValueError
+            With what is measured.
+        """
+        best, measured = self._keeper and self._keeper.best, list(names)
+        if best and best not in measured:
+            raise ValueError(
+                f"fit: the checkpoints' best={best!r} is not among what is measured: "
+                f"{', '.join(measured)}"
+            )
+
+    # -- the run -------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin: where a checkpoint was, if it is to be resumed."""
+        if self._found is not None:
+            for batch in self.data.batches():
+                self.session.prepare(batch)  # so that all that the file has is there
+                break
+            self._plan = self._keeper.plan(self._found)
+            self._plan.apply()
+
+    def begin_epoch(self) -> None:
+        """Begin an epoch, or go on within it."""
+        if not self.batch:
+            self._source = self.data.state()
+        elif self._plan is not None:
+            self._plan.apply()  # what was told of the epoch's beginning is in the file too
+        self._plan = None
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the batches of the epoch that have not been trained on."""
+        order = None if self._seed is None else np.random.default_rng([self._seed, self.epoch])
+        return self.data.batches(order, self.batch)
+
+    def trained(self, logs: dict[str, float]) -> None:
+        """Take note of a batch, before others are told."""
+        self.batch += 1
+        self.logs = logs
+
+    def save_within(self) -> None:
+        """Save within an epoch, if it is time."""
+        if self._every is not None and self.batch % self._every == 0:
+            self._keeper.save()
+
+    def end_epoch(self, logs: dict[str, float]) -> bool:
+        """Tell of the end of an epoch, and save; return whether to end the run."""
+        epoch = self.epoch
+        self.history.append(epoch, logs)
+        self.epoch, self.batch, self.logs = epoch + 1, 0, {}
+        self.stopped = self.listeners.tell("on_epoch_end", epoch, logs)
+        if self._keeper is not None:
+            self._source = self.data.state()
+            self._keeper.save(logs)
+        return self.stopped
+
+    def interrupt(self) -> None:
+        """Save within an epoch that ends here, if one can go on from it."""
+        if self._keeper is not None and self.data.rewinds:
+            self._keeper.save()
+
+    # -- the state -----------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the run is."""
+        return {
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "logs": self.logs,
+            "stopped": self.stopped,
+            "seed": None if self._seed is None else str(self._seed),
+            "data": self.data.signature(),
+            "source": self._source,
+            "epochs": self.history.epoch,
+            "history": self.history.history,
+            "session": self.session.state(),
+            "random": shared().state.numpy(),
+            "callbacks": self.listeners.states(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to where a run was.
+
+        Raises
+        ------
+        ValueError
+            If that was with other data or another order, or it is the state of no run.
+        """
+        wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
+        if wrong or state["epoch"] < 0 or state["batch"] < 0:
+            raise ValueError(f"this is not the state of a run: {', '.join(wrong) or 'its place'}")
+        seed = None if state["seed"] is None else int(state["seed"])
+        within = state["batch"] > 0
+        if within and list(state["data"]) != self.data.signature():
+            raise ValueError(
+                "the run was within an epoch of other data, or of batches of another size: "
+                f"[examples, batch size, batches] {state['data']}, now {self.data.signature()}"
+            )
+        if self._asked is not None and self._seed is not None and seed not in (None, self._seed):
+            raise ValueError(f"the run had seed {seed}, not {self._seed}; leave it out, or agree")
+        if within and (seed is None) != (self._seed is None):
+            raise ValueError("the run was within an epoch; shuffle is what it was then")
+        if seed is not None and self._seed is not None:
+            self._seed = seed
+        self.epoch, self.batch = state["epoch"], state["batch"]
+        self.logs = {name: float(value) for name, value in state["logs"].items()}
+        self.stopped = state["stopped"]
+        self.history.epoch = [int(epoch) for epoch in state["epochs"]]
+        self.history.history = {
+            name: [float(value) for value in values] for name, values in state["history"].items()
+        }
+        if state["source"] is not None:
+            self.data.load(state["source"])
+        self._source = state["source"]
+        self.session.load(state["session"])
+        shared().state = state["random"]
+        self.listeners.load(state["callbacks"])
+
+
+def as_epochs(epochs: Any, initial_epoch: Any) -> tuple[int, int]:
+    """Return the number of epochs, and that of the first, as Python integers.
+
+    Raises
+    ------
+    ValueError
+        If they are no numbers of epochs, or the first comes after the last.
+    """
+    last = as_count("fit: epochs", epochs, least=0)
+    first = as_count("fit: initial_epoch", initial_epoch, least=0)
+    if first > last:
+        raise ValueError(
+            f"fit: initial_epoch={first} is after the last of epochs={last}, which counts those "
+            "before it too"
+        )
+    return last, first
+
+
+def _seed(seed: int | None) -> int:
+    return secrets.randbits(62) if seed is None else int(seed)

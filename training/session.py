@@ -1,0 +1,194 @@
+"""What the loop over epochs is made of: a session, callbacks, and a history."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Callbacks", "History", "Session"]
+
+_EVENTS = ("on_train_begin", "on_epoch_begin", "on_train_batch_end", "on_epoch_end", "on_train_end")
+
+
+class Session:
+    """What is trained, a batch at a time: base class."""
+
+    #: The names of the values, if they are known before an epoch.
+    names: tuple[str, ...] = ()
+
+    def prepare(self, batch: Any) -> None:
+        """Make all variables that training makes, with a batch: a file's values go into them."""
+        raise NotImplementedError
+
+    def trackables(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps, by name."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Return the state of the epoch: plain values."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on within an epoch in this state."""
+
+    def begin_epoch(self) -> None:
+        """Begin an epoch, before its first batch."""
+
+    def train(self, batch: Any) -> dict[str, float]:
+        """Train on a batch; return the values of the epoch so far."""
+        raise NotImplementedError
+
+    def evaluate(
+        self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False
+    ) -> dict[str, float]:
+        """Return the values of these batches at inference; early if ``stop()``."""
+        raise NotImplementedError
+
+    def restore(self) -> None:
+        """Go back to where the epoch began, as far as that is known: an exception ended it."""
+
+
+class History:
+    """What a training run measured.
+
+    Attributes
+    ----------
+    history : dict of str to list of float
+        One value per finished epoch for ``"loss"``, each metric, and with validation data for each
+        of these with ``"val_"`` before it.
+    epoch : list of int
+        The finished epochs, from 0.
+    interrupted : bool
+        Whether Ctrl-C ended the run.
+
+    Examples
+    --------
+    >>> history = gt.training.History()
+    >>> history.append(0, {"loss": 0.5})
+    >>> history.history
+    {'loss': [0.5]}
+    """
+
+    def __init__(self) -> None:
+        self.history: dict[str, list[float]] = {}
+        self.epoch: list[int] = []
+        self.interrupted = False
+
+    def append(self, epoch: int, logs: dict[str, float]) -> None:
+        """Add the values of an epoch."""
+        self.epoch.append(epoch)
+        for name, value in logs.items():
+            self.history.setdefault(name, []).append(value)
+
+    def __repr__(self) -> str:
+        last = ", ".join(f"{name}={values[-1]:.4g}" for name, values in self.history.items())
+        stopped = ", interrupted" if self.interrupted else ""
+        return f"<History of {len(self.epoch)} epochs{stopped}{': ' if last else ''}{last}>"
+
+
+class Callbacks:
+    """Callbacks by the event that they listen to.
+
+    Parameters
+    ----------
+    callbacks
+        Functions of an epoch and its values, or objects with methods named for events.
+
+    Raises
+    ------
+    TypeError
+        If something is neither.
+    """
+
+    def __init__(self, callbacks: Iterable[Any]) -> None:
+        self._objects: list[tuple[Any, dict[str, Any]]] = []  # with the attributes of the beginning
+        self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
+        for callback in callbacks:
+            methods = {event: getattr(callback, event, None) for event in _EVENTS}
+            if not any(methods.values()):
+                if not callable(callback):
+                    raise TypeError(
+                        f"fit: a callback is a function or has one of the methods {_EVENTS}, "
+                        f"got {callback!r}"
+                    )
+                methods["on_epoch_end"] = callback
+            for event, method in methods.items():
+                if method is not None:
+                    self.by_event[event].append(method)
+            if not isinstance(callback, FunctionType):
+                self._objects.append((callback, _plain_attributes(callback)))
+
+    def tell(self, event: str, *arguments: Any) -> bool:
+        """Call those who listen; return whether one of them returned ``True``."""
+        answers = [listener(*arguments) for listener in self.by_event[event]]  # all are told
+        return any(answer is True for answer in answers)
+
+    def states(self) -> list[dict[str, Any]]:
+        """Return the state of each callback that is an object.
+
+        That is what its ``state_dict`` returns, or else its plain attributes: those that it was
+        given with, and those of now.
+        """
+        found = []
+        for callback, given in self._objects:
+            if _has_state(callback):
+                state = callback.state_dict()
+            else:
+                state = {"given": given, "now": _plain_attributes(callback)}
+            found.append({"type": type(callback).__qualname__, "state": state})
+        return found
+
+    def load(self, states: Iterable[dict[str, Any]]) -> None:
+        """Set states, those of one class in their order.
+
+        An attribute that a run never changed is a setting: it stays what it is given as now.
+        """
+        waiting = list(self._objects)
+        for record in states:
+            of_class = (x for x in waiting if type(x[0]).__qualname__ == record["type"])
+            place = next(of_class, None)
+            if place is None:
+                continue
+            waiting = [x for x in waiting if x is not place]
+            callback, given = place
+            state = record["state"]
+            if _has_state(callback):
+                callback.load_state_dict(state)
+                continue
+            for name, value in state["now"].items():
+                ran = _differs(name, value, state["given"])  # it is no setting: the run changed it
+                begun = _differs(name, vars(callback).get(name), given)
+                # a file replaces no method
+                if (ran or begun) and _is_plain(getattr(type(callback), name, None)):
+                    vars(callback)[name] = copy.deepcopy(value)
+
+
+def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:
+    return name not in held or repr(held[name]) != repr(value)
+
+
+def _plain_attributes(callback: Any) -> dict[str, Any]:
+    held = getattr(callback, "__dict__", {})
+    return {name: copy.deepcopy(value) for name, value in held.items() if _is_plain(value)}
+
+
+def _has_state(callback: Any) -> bool:
+    return all(callable(getattr(callback, x, None)) for x in ("state_dict", "load_state_dict"))
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether files hold a value as it is, apart from arrays, which may be large."""
+    if isinstance(value, (list, tuple)):
+        return type(value) in (list, tuple) and all(map(_is_plain, value))
+    if isinstance(value, dict):
+        keys = all(type(key) is str for key in value)
+        return type(value) is dict and keys and all(map(_is_plain, value.values()))
+    if type(value) is int:
+        return abs(value) < 2**64
+    return (
+        value is None or type(value) in (bool, str, float, complex) or isinstance(value, np.number)
+    )
