@@ -15,7 +15,7 @@ from gradtape.core.extend import Graph, compiled
 from gradtape.testing import Sample
 
 sys.path.append(str(Path(__file__).parents[1] / "ops"))
-from table import SAMPLES  # noqa: E402
+from table import SAMPLES
 
 OPS = definitions()
 OWN = sorted(name for name in gt.registry().ops if gt.registry().owner("op", name).ours)
