@@ -1,5 +1,7 @@
 """Saving modules to HDF5 files, and loading them from anyone's. The format: docs/format.md."""
 
+from typing import TYPE_CHECKING
+
 from ..public import publish
 from .errors import (
     DamagedFile,
@@ -14,15 +16,17 @@ from .errors import (
     UntraceableGradient,
 )
 from .reading.build import load
-from .reports.diff import diff
-from .reports.difference import Difference
-from .reports.inspection import Inspection, inspect, inspect_text
-from .reports.results import Report
-from .reports.verify import verify
-from .weights.load import load_weights, read_weights
-from .weights.report import WeightsMismatch, WeightsReport
-from .weights.save import save_weights
 from .writing.save import save
+
+if TYPE_CHECKING:
+    from .reports.diff import diff
+    from .reports.difference import Difference
+    from .reports.inspection import Inspection, inspect, inspect_text
+    from .reports.results import Report
+    from .reports.verify import verify
+    from .weights.load import load_weights, read_weights
+    from .weights.report import WeightsMismatch, WeightsReport
+    from .weights.save import save_weights
 
 __all__ = [
     "DamagedFile",
@@ -51,4 +55,17 @@ __all__ = [
     "verify",
 ]
 
-publish(__name__)
+# what loading a model needs nothing of is imported when it is asked for
+publish(
+    __name__,
+    above={
+        ".saving.reports.diff": "diff",
+        ".saving.reports.difference": "Difference",
+        ".saving.reports.inspection": "Inspection inspect inspect_text",
+        ".saving.reports.results": "Report",
+        ".saving.reports.verify": "verify",
+        ".saving.weights.load": "load_weights read_weights",
+        ".saving.weights.report": "WeightsMismatch WeightsReport",
+        ".saving.weights.save": "save_weights",
+    },
+)

@@ -159,6 +159,8 @@ def read_case(
         raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
     names = {spec.dtype.name for spec in (*given, *made)}
     flat = {name: contents.array(f"{base}/{name}", again) for name in sorted(names)}
+    if any(array.ndim != 1 for array in flat.values()):
+        raise DamagedFile(f"golden: {base[:80]}: its arrays are not flat")
     try:
         arrays = unpacked([*given, *made], flat)
     except ValueError as error:

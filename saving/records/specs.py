@@ -70,8 +70,8 @@ def decode_signature(records: list[Any], where: str) -> inspect.Signature:
             parameters.append(
                 inspect.Parameter(take(record, "name", str, where), kind, default=default)
             )
-        except (ValueError, TypeError) as error:
-            raise DamagedFile(f"{where}: {error}") from None
+        except (ValueError, TypeError, IndexError) as error:  # the last one for an empty name
+            raise DamagedFile(f"{where}: not a parameter: {error}") from None
     try:
         return inspect.Signature(parameters)
     except ValueError as error:

@@ -180,8 +180,10 @@ for name, choices in keywords.items():
     for i in range(3):
         for j, choice in enumerate(choices):
             module = gt.load(f"{folder}/{name}.h5")
+            gt.random.set_seed(7)
             found = probe(module, "__call__", [given[f"{name} {i}"]], choice)
             results |= {f"{name} {i} {j} {k}": x for k, x in enumerate(found)}
+    gt.random.set_seed(7)
     last = gt.constant(given[f"{name} 2"])
     losses[name] = train(gt.load(f"{folder}/{name}.h5"), last, 40, choices[-1])
 np.savez(f"{folder}/results.npz", **results)
@@ -202,7 +204,6 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Any:
         model = models[name] = make()
         before = space["train"](model, gt.constant(seen), 5, choices[-1])
         assert before[-1] < before[0]
-        gt.random.set_seed(7)  # the file goes on from here
         gt.save(model, folder / f"{name}.h5")
         given |= {f"{name} {i}": x for i, x in enumerate(others)}
         keywords[name] = choices
@@ -220,7 +221,7 @@ def test_a_loaded_model_gives_values_and_gradients_of_the_live_one_at_other_size
     model, (_, _, others, choices) = models[name], MODELS[name]
     for i, x in enumerate(others):
         for j, keywords in enumerate(choices):
-            gt.random.set_seed(7)  # each draw there was the first after loading
+            gt.random.set_seed(7)  # as before each draw there
             expected = probe(model, "__call__", [x], keywords)
             found = [results[f"{name} {i} {j} {k}"] for k in range(len(expected))]
             for got, want in zip(found, expected, strict=True):

@@ -15,7 +15,6 @@ from .judging import judged, without_a_new_interpreter
 from .old import changed as changed_old
 from .old import old_files
 from .subjects import Subject, subjects
-from .workers import Pool
 
 __all__ = ["KINDS", "Case", "add_arguments", "case", "run"]
 
@@ -94,6 +93,8 @@ def run(options: argparse.Namespace) -> int:
     if not hasattr(os, "fork"):
         print("fuzz files: it reads files in forked processes, which this system does not have")
         return 2
+    from .workers import Pool  # what limits processes is missing where they cannot fork
+
     seconds = options.seconds if options.minutes is None else 60 * options.minutes
     clock, found, failures = Clock(seconds, options.files), Counter[str](), 0
     subjects()

@@ -1,4 +1,4 @@
-"""What a file says, changed: its JSON and its arrays. Digests and checksums are made right after."""
+"""What a file says, changed: its JSON and its arrays; digests and checksums are right after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ....core.extend import registry
 from .subjects import Parts
 
-__all__ = ["changed", "told_otherwise"]
+__all__ = ["changed"]
 
 _DTYPES = ["bool", "int8", "uint8", "int64", "uint64", "float16", "float32", "float64", "complex64"]
 _JUNK: list[Any] = [
@@ -109,11 +109,6 @@ def changed(parts: Parts, rng: random.Random) -> Parts:
         if path in texts and texts[path] == parts.texts[path]:
             texts[path] = json.dumps(document)
     return found
-
-
-def told_otherwise(before: Parts, after: Parts) -> bool:
-    """Return whether what a file says explains that it gives another model."""
-    return before != after
 
 
 def _edited(document: Any, rng: random.Random) -> Any:

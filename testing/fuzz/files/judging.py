@@ -16,10 +16,10 @@ import numpy as np
 
 import gradtape as gt
 
-from ....saving.container import child, hdf5, legacy
+from ....saving.container import child
 from .subjects import behaviour
 
-__all__ = ["Limits", "judged", "without_a_new_interpreter"]
+__all__ = ["Forked", "Limits", "judged", "without_a_new_interpreter"]
 
 READERS: dict[str, Callable[[str], Any]] = {
     "load": gt.load,
@@ -89,20 +89,19 @@ def _seconds() -> float:
 
 def without_a_new_interpreter() -> None:
     """Let this process's forks read files of format 1: nine in ten seconds are Python's start."""
-    assert hdf5.Hdf5File  # imported once, for all forks
-    child.subprocess = _Forked  # type: ignore[assignment, attr-defined]
+    child.subprocess = Forked  # type: ignore[assignment, attr-defined]
 
 
-class _Forked:
-    """As much of :mod:`subprocess` as reading files of format 1 needs."""
+class Forked:
+    """As much of :mod:`subprocess` as :mod:`..saving.container.child` needs."""
 
     DEVNULL = subprocess.DEVNULL
     TimeoutExpired = subprocess.TimeoutExpired
 
     @staticmethod
     def run(command: list[str], **options: Any) -> Any:
-        """Run the conversion in a fork."""
-        arguments = command[command.index("-c") + 3 :]
+        """Run the code of a command in a fork."""
+        place = command.index("-c")
         read, write = os.pipe()
         forked = os.fork()
         if not forked:
@@ -110,12 +109,13 @@ class _Forked:
             try:
                 os.dup2(write, 1)
                 sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-                legacy.convert(*arguments)  # type: ignore[arg-type]
+                sys.argv = ["-c", *command[place + 2 :]]
+                exec(command[place + 1], {"__name__": "__main__"})
                 code = 0
             except SystemExit as error:
-                sys.stdout.flush()
                 code = int(error.code or 0)
             finally:
+                sys.stdout.flush()
                 os._exit(code)
         os.close(write)
         output = b""

@@ -63,8 +63,8 @@ def old_files() -> list[tuple[bytes, str]]:
     found = []
     for subject in subjects():
         if subject.name in ("plain", "traced"):
-            for libver in ("v110", "earliest"):
-                found.append((old_file(subject.parts, libver=libver), subject.name))
+            made = (old_file(subject.parts, libver=libver) for libver in ("v110", "earliest"))
+            found += [(data, subject.name) for data in made]
     return found
 
 
@@ -100,9 +100,9 @@ def _blocks(data: bytes) -> list[tuple[int, int]]:
     for signature in _BLOCKS:
         place = data.find(signature)
         while place >= 0:
-            end = _end_of(data, place)
-            if end is not None:
-                rare.append((place, end))
+            found_end = _end_of(data, place)
+            if found_end is not None:
+                rare.append((place, found_end))
             place = data.find(signature, place + 4)
     # what indices are made of as often as all object headers
     return found + rare * (1 + len(found) // (1 + len(rare)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -69,13 +70,13 @@ class Subject:
 
 def _plain() -> gt.Module:
     """Return variables of many kinds, in containers of each kind."""
-    module = gt.Module("plain")
+    module: Any = gt.Module("plain")
     for dtype in ("bool", "int8", "uint16", "int64", "float16", "float64", "complex64"):
         setattr(module, dtype, gt.Variable(np.arange(6).reshape(2, 3).astype(dtype)))
     module.parts = [gt.Variable(1.0), {"deep": (gt.Variable(2.0), "text", 0.5, None)}]
     module.large = gt.Variable(np.zeros((40, 50), "float32"))
     module.empty = gt.Variable(np.zeros((0, 3), "float32"))
-    return module
+    return cast(gt.Module, module)
 
 
 class _Traced(gt.Module):
@@ -127,7 +128,8 @@ def subjects() -> list[Subject]:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "subject.h5")
         for name, (make, compression) in _MAKERS.items():
-            gt.save(make(), path)
+            with warnings.catch_warnings(action="ignore"):  # of float64, which is meant
+                gt.save(make(), path)
             parts = Parts.of(path)
             data = parts.encoded(compression)
             with open(path, "wb") as stream:
@@ -139,7 +141,7 @@ def subjects() -> list[Subject]:
 def behaviour(path: str) -> list[Any]:
     """Return what a file gives: the same means that it is the same model."""
     model = gt.load(path)
-    found = [(name, _bytes(v)) for name, v in sorted(model.named_variables.items())]
+    found: list[Any] = [(name, _bytes(v)) for name, v in sorted(model.named_variables.items())]
     found += [("tree", repr(_plain_values(model)))]
     if hasattr(model, "project"):
         first, second = model.project(_ROWS)

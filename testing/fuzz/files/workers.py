@@ -40,6 +40,8 @@ class Pool:
         How many processes; each reads every so many-th file.
     clock
         When to stop.
+    hang
+        How many seconds of computing one number may take.
     """
 
     def __init__(
@@ -48,10 +50,12 @@ class Pool:
         first: int,
         workers: int,
         clock: Clock,
+        hang: float = Limits.hang,
     ) -> None:
-        self._read, self._first, self._clock = read, first, clock
         last = None if clock.count is None else first + clock.count
-        self._workers = [_Worker(read, first + i, workers, last, clock) for i in range(workers)]
+        self._workers = [
+            _Worker(read, first + i, workers, last, clock, hang) for i in range(workers)
+        ]
 
     def results(self) -> Iterator[Result]:
         """Yield the number, the label and what is wrong of each file."""
@@ -80,9 +84,10 @@ class _Worker:
         step: int,
         last: int | None,
         clock: Clock,
+        hang: float,
     ) -> None:
         self._read, self._next, self._step, self._last = read, first, step, last
-        self._clock = clock
+        self._clock, self._hang = clock, hang
         self._at = mmap.mmap(-1, _NUMBER.size)
         self._seen = (-1, 0.0)
         self._rest = b""
@@ -98,10 +103,12 @@ class _Worker:
         self._process = os.fork()
         if not self._process:
             os.close(self.pipe)
+            code = 1
             try:
                 self._work(write)
+                code = 0
             finally:
-                os._exit(0)
+                os._exit(code)
         os.close(write)
 
     def _set(self, number: int) -> None:
@@ -114,7 +121,7 @@ class _Worker:
         number, most = self._next, 0
         while (self._last is None or number < self._last) and self._clock.runs(0):
             self._set(number)
-            signal.setitimer(signal.ITIMER_PROF, Limits.hang)
+            signal.setitimer(signal.ITIMER_PROF, self._hang)
             label, wrong = self._read(number)
             signal.setitimer(signal.ITIMER_PROF, 0)
             memory = _memory()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,10 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
         lambda m: put(m["functions"][0]["parameters"][0], "name", "a b"),
         DamagedFile,
     ),
+    "parameter without a name": (
+        lambda m: put(m["functions"][0]["parameters"][0], "name", ""),
+        DamagedFile,
+    ),
     "parameters out of order": (
         lambda m: m["functions"][0]["parameters"].insert(0, {"name": "k", "kind": "keyword_only"}),
         DamagedFile,
@@ -271,6 +276,67 @@ def test_lies_in_the_manifest(name: str, path: Path) -> None:
         gt.saving.inspect_text(path)
 
 
+def test_golden_values_of_no_axes_are_refused(path: Path) -> None:
+    def change(draft: Any) -> None:
+        name = next(x for x in draft.arrays if x.startswith("/golden/"))
+        draft.arrays[name] = draft.arrays[name].reshape(-1)[:1].reshape(())
+
+    forged(path, draft=change)
+    with pytest.raises(DamagedFile, match="its arrays are not flat"):
+        gt.load(path)
+
+
+def test_a_dataset_has_one_use(path: Path) -> None:
+    def shared(manifest: Any) -> None:
+        record = manifest["variables"][0]
+        manifest["variables"] += [dict(record) for _ in range(100)]
+
+    template = path.read_bytes()
+    forged(path, manifest=shared)
+    for read in (gt.load, lambda path: gt.load(path, lazy=True)):
+        with pytest.raises(UnsafeFile, match="is used twice"):
+            read(path)
+    path.write_bytes(template)
+    forged(
+        path,
+        draft=lambda draft: draft.arrays.update({"/constants/77": draft.arrays["/variables/w"]}),
+    )
+    with pytest.raises(DamagedFile, match="nothing uses /constants/77"):
+        gt.load(path)
+
+
+def test_json_is_bounded_before_it_is_parsed(path: Path) -> None:
+    """Seven hundred thousand nodes, thirty million empty lists, or thirty million brackets."""
+    template = path.read_bytes()
+    node = '{"op":"sin","inputs":[0],"params":{},"outputs":[{"shape":null,"dtype":"int8"}]},'
+    texts = {
+        "nodes": f'{{"nodes":[{node * 700_000}0]}}',
+        "lists": "[" + "[]," * 10_000_000 + "0]",
+        "deep": "[" * 30_000_000,
+        "quotes": '"' * 30_000_000,
+        "escapes": '"' + "\\" * 15_000_000 + '"',
+        "zigzag": ("[" * 60 + "]" * 60 + ",") * 8_000,
+    }
+    for name, text in texts.items():
+        path.write_bytes(template)
+        forged(path, manifest=lambda _, text=text: text)
+        for read in (gt.load, gt.saving.inspect_text):
+            start = time.process_time()
+            with pytest.raises(LoadError):
+                read(path)
+            assert time.process_time() - start < 1.0, name
+
+
+def test_a_writer_refuses_what_readers_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = gt.Module("m")
+    module.values = list(range(400))
+    monkeypatch.setattr("gradtape.saving.records.schema.MAX_TOKENS", 300)
+    with pytest.raises(gt.saving.SaveError, match="300 tokens as JSON, which readers refuse"):
+        gt.save(module, tmp_path / "m.h5")
+
+
 def test_configurations_that_ask_for_much_allocate_nothing_at_load(path: Path) -> None:
     forged(path, manifest=lambda m: put(dense(m)["config"], "units", {"value": 2**50}))
     tracemalloc.start()
@@ -309,6 +375,20 @@ def test_nothing_is_executed_or_opened_while_loading(path: Path) -> None:
         watching[0] = False
     allowed = [("open", str(path)), *(("import", name) for name in sys.modules)]
     assert [x for x in opened if x not in allowed] == []
+
+
+def test_what_a_stranger_wrote_is_escaped_and_cut_in_errors(path: Path) -> None:
+    def named(manifest: Any) -> None:
+        root(manifest)["class"] = "\x1b[2J\u202e"
+        manifest["requires"] = [{"plugin": "\n\x1b[2J" * 9_000, "distribution": "", "version": ""}]
+        manifest["requires"][0] |= {"ops": ["\x07" * 90_000], "modules": []}
+
+    forged(path, manifest=named)
+    for read in (gt.load, gt.saving.verify):
+        with pytest.raises(LoadError) as caught:
+            read(path)
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 50_000
 
 
 def test_terminal_control_characters_are_not_printed(path: Path) -> None:

@@ -1,0 +1,111 @@
+"""The fuzzer of files: a short run, and that it notices what it looks for."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradtape as gt
+from gradtape.testing.fuzz.commands import Clock, main
+from gradtape.testing.fuzz.files import command, documents, headers
+from gradtape.testing.fuzz.files.judging import Limits, judged
+from gradtape.testing.fuzz.files.subjects import subjects
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="files are read in forks")
+
+
+def test_a_short_run_finds_nothing(capsys: Any) -> None:
+    arguments = ["--kind", "metadata", "--kind", "json", "--kind", "raw", "--keep-going"]
+    code = main(["files", "--seed", "4", "--files", "150", *arguments])
+    assert code == 0, capsys.readouterr().out
+    assert "unexplained: 0" in capsys.readouterr().out
+
+
+def test_the_same_seed_gives_the_same_files() -> None:
+    for number in range(20):
+        assert command.case(3, number, ["metadata", "json", "raw"]) == command.case(
+            3, number, ["metadata", "json", "raw"]
+        )
+
+
+def test_headers_in_parts_are_written_as_they_were() -> None:
+    for subject in subjects():
+        assert headers.Headers(subject.data).encoded() == subject.data
+
+
+def test_what_is_changed_gets_past_the_digests(tmp_path: Path) -> None:
+    """Else the reader would refuse everything at its door, and nothing behind it would be tried."""
+    traced = next(subject for subject in subjects() if subject.name == "traced")
+    said = set()
+    for seed in range(60):
+        data = documents.changed(traced.parts, random.Random(seed)).encoded()
+        (tmp_path / "a.h5").write_bytes(data)
+        try:
+            gt.load(tmp_path / "a.h5")
+        except gt.saving.LoadError as error:
+            said.add(str(error))
+    assert len(said) > 20
+    assert not any("digest" in text or "checksum" in text for text in said)
+
+
+def test_other_values_are_noticed(tmp_path: Path) -> None:
+    one, other = subjects()[:2]
+    path = tmp_path / "a.h5"
+    path.write_bytes(one.data)
+    assert judged(str(path), one.behaviour, verify=True) == ("accepted", None)
+    assert judged(str(path), other.behaviour, verify=False)[1] == "accepted with other values"
+
+
+def _fails() -> None:
+    raise ZeroDivisionError("foreign")
+
+
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        (os.abort, "crash (SIGABRT)"),
+        (lambda: all(iter(int, 1)) or [None for _ in iter(int, 1)], "hang"),
+        (lambda: b"x" * (300 * 2**20), "it took"),
+        (_fails, "crash (exit code 1)"),
+    ],
+)
+def test_a_process_that_fails_is_noticed_and_replaced(
+    action: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gradtape.testing.fuzz.files.workers import Pool
+
+    monkeypatch.setattr(Limits, "memory", 100 * 2**20)
+
+    def read(number: int) -> tuple[str, str | None]:
+        if number == 3:
+            action()
+        return "fine", None
+
+    found = sorted(Pool(read, 0, 2, Clock(None, 8), hang=1.0).results())
+    assert [number for number, _, _ in found] == list(range(8))
+    assert [number for number, _, wrong in found if wrong] == [3]
+    assert said in str(found[3][2])
+
+
+def test_slow_reading_and_foreign_errors_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.h5"
+    path.write_bytes(subjects()[0].data)
+    readers = "gradtape.testing.fuzz.files.judging.READERS"
+
+    def slow(path: str) -> None:
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            pass
+
+    monkeypatch.setattr(Limits, "seconds", 0.1)
+    monkeypatch.setattr(readers, {"load": slow})
+    assert "load: slow" in str(judged(str(path), None, verify=False)[1])
+    monkeypatch.setattr(readers, {"load": lambda path: _fails()})
+    assert "ZeroDivisionError: foreign" in str(judged(str(path), None, verify=False)[1])
