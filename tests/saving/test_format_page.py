@@ -75,6 +75,41 @@ def test_a_reader_written_from_the_page_computes_with_sizes(tmp_path: Path) -> N
             np.testing.assert_array_equal(got, live)
 
 
+class Network(gt.Module):
+    """Ops of many families, one after another."""
+
+    @gt.function(input_signature=[gt.TensorSpec([None, 8, 8, 2]), gt.TensorSpec([None], "int64")])
+    def loss(self, x: Any, labels: Any) -> Any:
+        w = gt.reshape(gt.linspace(-1.0, 1.0, 3 * 3 * 2 * 4), (3, 3, 2, 4))
+        y = gt.nn.relu(gt.nn.conv2d(gt.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), w, padding="same"))
+        y = gt.nn.avg_pool2d(gt.nn.max_pool2d(y, 2, padding=1), 2)
+        y = (
+            gt.einsum("bijc,bkjc->bik", y, gt.cumsum(y, axis=1))
+            + gt.std(y, axis=(1, 2, 3))[:, None, None]
+        )
+        flat = gt.reshape(gt.nn.gelu(y / 10.0), (x.shape[0], -1))
+        logits = gt.stack([gt.sort(flat, axis=1)[:, i] for i in (0, 2, -1)], axis=1)
+        shares = gt.one_hot(labels, 3) * 0.9 + 0.05
+        return (
+            gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits),
+            gt.nn.softmax(logits) * shares,
+            gt.linalg.norm(flat, axis=1),
+            gt.erf(logits),
+        )
+
+
+def test_a_reader_written_from_the_page_computes_a_network(tmp_path: Path) -> None:
+    gt.save(Network(), tmp_path / "net.h5")
+    reader, loaded = Reader(tmp_path / "net.h5"), gt.load(tmp_path / "net.h5")
+    trace, _ = reader.trace("loss")
+    for n in (1, 3):
+        x = np.sin(np.arange(n * 128.0)).reshape(n, 8, 8, 2).astype("float32")
+        labels = np.arange(n) % 3
+        found = reader.outputs(trace["graph"], [x, labels])
+        for got, want in zip(found, loaded.loss(x, labels), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 def test_the_page_names_every_kind_of_formula() -> None:
     page = PAGE.read_text().partition("### Formulas")[2].partition("## 7")[0].replace("\\", "")
     assert set(re.findall(r'\["([^"]+)"', page)) - {"size", "value", "//"} == {*KINDS} - {"//"}
@@ -250,18 +285,24 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     listed = page.partition("MUST NOT be one of")[2].partition(". `config`")[0]
     public = {name for name in dir(LoadedModule) if not name.startswith(("__", "_gradtape"))}
     assert set(re.findall(r"`(\w+)`", listed)) == public | {"_name"}
+    rows = re.findall(r"\| `(\w+)` \| `((?:[0-9a-f]{2} ?)+)` \|", page)
+    assert {name: bytes.fromhex(x) for name, x in rows if name != "8"} == profile.DATATYPES
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == profile.DTYPES
 
 
-def test_the_page_names_every_key_of_the_json_and_no_other() -> None:
+def test_the_page_names_every_key_of_the_json() -> None:
     page = PAGE.read_text()
-    reader = Reader(GOLDEN[-1])
-    documents = [reader.manifest, reader.trace("cube")[0]]
+    documents = []
+    for path in FILES:
+        reader = Reader(path)
+        traces = [trace for f in reader.manifest["functions"] for trace in f["traces"]]
+        documents += [reader.manifest, *reader.rules, *(reader.json(x["dataset"]) for x in traces)]
     found: set[str] = set()
     free = {
         "attributes",
         "extra",
+        "checkpoint",
         "functions",
         "signatures",
         "digests",
