@@ -87,6 +87,7 @@ BACK: dict[str, Callable[..., Any]] = {
     "subtract": lambda g, y, a, b: (g, -g),
     "multiply": lambda g, y, a, b: (g * b, g * a),
     "divide": lambda g, y, a, b: (g / b, -g * y / b),
+    "identity": lambda g, y, x: (g,),
     "negative": lambda g, y, x: (-g,),
     "sin": lambda g, y, x: (g * np.cos(x),),
     "cos": lambda g, y, x: (-g * np.sin(x),),
@@ -114,8 +115,13 @@ BACK: dict[str, Callable[..., Any]] = {
 }
 
 
-def gradients(ys: Sequence[Any], seeds: Sequence[Any], sources: Sequence[Any]) -> list[Any]:
-    """Return the gradients of the sum of all products of ``ys`` and ``seeds``; None for no path."""
+def gradients(
+    ys: Sequence[Any], seeds: Sequence[Any], sources: Sequence[Any], start: int = 0
+) -> list[Any]:
+    """Return the gradients of the sum of all products of ``ys`` and ``seeds``; None for no path.
+
+    They go back as far as place ``start`` of the tape.
+    """
     found: dict[int, Any] = {}
 
     def add(x: Any, g: Any) -> None:
@@ -124,8 +130,8 @@ def gradients(ys: Sequence[Any], seeds: Sequence[Any], sources: Sequence[Any]) -
         found[id(x)] = found[id(x)] + g if id(x) in found else g
 
     for y, seed in zip(ys, seeds, strict=True):
-        add(y, box(seed))
-    for back, xs, made in TAPE[::-1]:
+        add(y, seed if isinstance(seed, Box) else box(seed))
+    for back, xs, made in TAPE[start:][::-1]:
         if any(id(y) in found for y in made):
             gs = [found.get(id(y), box(np.zeros(y.shape, y.dtype))) for y in made]
             for x, g in zip(xs, back(gs, xs, made), strict=False):
@@ -136,9 +142,12 @@ def gradients(ys: Sequence[Any], seeds: Sequence[Any], sources: Sequence[Any]) -
 
 def pull(function: Any, inputs: Sequence[Any], seeds: Sequence[Any]) -> list[Any]:
     """Return the gradients that ops of graphs need, zeros where there is no path."""
+    # of each input its own: one may be given twice, or be made of another, which does not count
+    inputs = [op("identity", x)[0] if floating(x) else x for x in inputs]
+    start = len(TAPE)
     ys = [y for y in function(*inputs) if floating(y)]
     sources = [x for x in inputs if floating(x)]
-    found = gradients(ys, seeds, sources)
+    found = gradients(ys, seeds, sources, start)
     pairs = zip(found, sources, strict=True)
     return [box(np.zeros(x.shape, x.dtype)) if g is None else g for g, x in pairs]
 

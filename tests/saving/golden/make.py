@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,14 @@ def wrong_cube(x: Any) -> Any:
 def wrong_exp(g: Any, x: Any) -> Any:
     """Return a gradient of exp that is wrong on purpose."""
     return 3.0 * g * gt.exp(x)
+
+
+def train(model: gt.Module, optimizer: gt.training.Optimizer, x: Any) -> None:
+    """Make a step, so that the optimizer has a state."""
+    with gt.GradientTape() as tape:
+        loss = gt.sum(model(x, training=True) ** 2)
+    trained = model.trainable_variables
+    optimizer.apply_gradients(zip(tape.gradient(loss, trained), trained, strict=True))
 
 
 class Halved(gt.layers.Layer):
@@ -81,11 +90,7 @@ class Everything(gt.Module):
         self.net.note = ["an attribute that no constructor makes", {"n": 1}]
         self.optimizer = gt.training.Adam(0.01, clipnorm=1.0)
         x = np.linspace(-1, 1, 15, dtype="float32").reshape(5, 3)
-        with gt.GradientTape() as tape:
-            loss = gt.sum(self.net(x, training=True) ** 2)
-        trained = self.net.trainable_variables
-        grads = tape.gradient(loss, trained)
-        self.optimizer.apply_gradients(zip(grads, trained, strict=True))
+        train(self.net, self.optimizer, x)
         self(x)
         self.noise(x)
 
@@ -146,8 +151,16 @@ def write(folder: Path, name: str) -> None:
     large.flags = gt.Variable(np.zeros((3, 100), "bool"))
     large.one = gt.Variable(1.5)
     gt.save(large, folder / f"{name}_gzip.h5", compression="gzip")
+    model = gt.layers.Sequential([gt.layers.Dense(4), gt.layers.BatchNorm(), gt.layers.Dense(2)])
+    optimizer = gt.training.Adam(0.01)
+    train(model, optimizer, np.linspace(-1, 1, 15, dtype="float32").reshape(5, 3))
     checkpoint = gt.training.Checkpoint(
-        model=module.net, optimizer=module.optimizer, rng=module.own, step=gt.Variable(3)
+        model=model,
+        optimizer=optimizer,
+        streams={"own": gt.random.Generator(seed=7)},
+        numpy=np.random.default_rng(1),
+        python=random.Random(1),
+        step=3,
     )
     checkpoint.save(folder / f"{name}_checkpoint.h5")
 
