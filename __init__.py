@@ -27,7 +27,7 @@ _TABLE = {
     ".core.functions.custom": "custom_gradient register_gradient",
     ".core.functions.function": "function",
     ".core.functions.recompute": "recompute_grad",
-    ".core.module": "Module",
+    ".core.module.module": "Module",
     ".core.ops.backend": "backend",
     ".core.ops.hookspecs": "hookimpl",
     ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",

@@ -63,15 +63,9 @@ from .batches.batched import (
 from .batches.boundary import check_randomness, key_for_examples
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
-from .functions.concrete import (
-    ConcreteFunction,
-    Output,
-    RestoredFunction,
-    are_several,
-    as_inputs,
-    held_to,
-)
+from .functions.concrete import ConcreteFunction, Output, RestoredFunction
 from .functions.custom import custom_gradient
+from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import Function, function
 from .functions.program import Program, batched_graph
 from .graphs.compiled import compiled
@@ -81,15 +75,9 @@ from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol,
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
-from .module import (
-    Module,
-    freeze,
-    frozen_variables,
-    is_frozen,
-    keeping_calls,
-    saved_classes,
-    snake_case,
-)
+from .module.calls import keeping_calls
+from .module.freezing import freeze, frozen_variables, is_frozen
+from .module.module import Module, saved_classes, snake_case
 from .ops.backend import (
     Backend,
     backend,

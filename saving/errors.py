@@ -42,15 +42,23 @@ class LoadError(GradtapeError):
     """
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(_shown(message))
+        super().__init__(printable(message, _MOST_SHOWN))
 
 
-def _shown(message: str) -> str:
-    if len(message) > _MOST_SHOWN:
-        message = f"{message[:_MOST_SHOWN]} ..."
-    if message.isprintable():
-        return message
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+def printable(text: Any, most: int = 200) -> str:
+    """Return an untrusted text as one line without control characters.
+
+    Parameters
+    ----------
+    text
+        A text, or an object whose text is meant.
+    most
+        The most characters of it; what is longer ends in ``...``.
+    """
+    line = str(text)[: most + 1]
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 class FileMissing(LoadError, FileNotFoundError):
@@ -58,7 +66,7 @@ class FileMissing(LoadError, FileNotFoundError):
 
 
 class NotAGradtapeFile(LoadError):
-    """The file is no HDF5 file, or none that gradtape wrote."""
+    """The file is not an HDF5 file, or gradtape did not write it."""
 
 
 class NewerFormat(LoadError):
@@ -88,7 +96,7 @@ def guarded(origin: Any) -> Iterator[None]:
     try:
         yield
     except LoadError as error:
-        if str(error).startswith((path, _shown(path), repr(path))):
+        if str(error).startswith((path, printable(path, _MOST_SHOWN), repr(path))):
             raise
         raise type(error)(f"{path}: {error}") from None
     except (BackendUnavailable, PluginError, Warning):  # of what is here, not of the file

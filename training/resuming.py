@@ -103,8 +103,8 @@ class Run:
             )
         if not data.rewinds and (resume or save_every is not None):
             raise ValueError(
-                f"fit: {data.what} is an iterator, which cannot be gone through again up to where "
-                "a run was; to resume, give arrays, a list, or an object whose __iter__ starts anew"
+                f"fit: {data.what} is an iterator, which cannot be rewound to where a run stopped; "
+                "to resume, give arrays, a list, or an object whose __iter__ starts anew"
             )
         self._keeper: Any = None
         if checkpoint is not None:
@@ -114,7 +114,7 @@ class Run:
         self._plan: Any = None
 
     def check_best(self, names: Iterable[str]) -> None:
-        """Raise if a manager looks for the best by what no epoch will measure.
+        """Raise if no epoch will measure what a manager chooses the best checkpoint by.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class Run:
         best, measured = self._keeper and self._keeper.best, list(names)
         if best and best not in measured:
             raise ValueError(
-                f"fit: the checkpoints' best={best!r} is not among what is measured: "
+                f"fit: the checkpoint manager's best={best!r} is not measured; measured are "
                 f"{', '.join(measured)}"
             )
 
@@ -203,22 +203,26 @@ class Run:
         Raises
         ------
         ValueError
-            If that was with other data or another order, or it is the state of no run.
+            If it had other data or another order, or this is not the state of a run.
         """
         wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
         if wrong or state["epoch"] < 0 or state["batch"] < 0:
-            raise ValueError(f"this is not the state of a run: {', '.join(wrong) or 'its place'}")
+            raise ValueError(
+                f"this is not the state of a run: wrong {', '.join(wrong) or 'epoch or batch'}"
+            )
         seed = None if state["seed"] is None else int(state["seed"])
         within = state["batch"] > 0
         if within and list(state["data"]) != self.data.signature():
             raise ValueError(
-                "the run was within an epoch of other data, or of batches of another size: "
+                "the run stopped within an epoch, with other data or another batch size: "
                 f"[examples, batch size, batches] {state['data']}, now {self.data.signature()}"
             )
         if self._asked is not None and self._seed is not None and seed not in (None, self._seed):
-            raise ValueError(f"the run had seed {seed}, not {self._seed}; leave it out, or agree")
+            raise ValueError(
+                f"the run had seed {seed}, not {self._seed}; give the same seed, or none"
+            )
         if within and (seed is None) != (self._seed is None):
-            raise ValueError("the run was within an epoch; shuffle is what it was then")
+            raise ValueError("the run stopped within an epoch: give the shuffle= that it had")
         if seed is not None and self._seed is not None:
             self._seed = seed
         self.epoch, self.batch = state["epoch"], state["batch"]
@@ -242,7 +246,7 @@ def as_epochs(epochs: Any, initial_epoch: Any) -> tuple[int, int]:
     Raises
     ------
     ValueError
-        If they are no numbers of epochs, or the first comes after the last.
+        If they are not numbers of epochs, or the first comes after the last.
     """
     last = as_count("fit: epochs", epochs, least=0)
     first = as_count("fit: initial_epoch", initial_epoch, least=0)

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..base.context import active_graph, active_tapes, tracing_into
-from ..base.dtypes import SCALARS
-from ..base.sizes import Shape, is_open, same_size, sizes_differ
 from ..base.spec import TensorSpec, describe
-from ..base.table import late, ops
+from ..base.table import late
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.compiled import compiled
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
-from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
+from .fitting import as_declared, as_inputs, clash, dtype_beside, fit, fits_surely, held, same_value
 
-__all__ = [
-    "ConcreteFunction",
-    "Output",
-    "RestoredFunction",
-    "are_several",
-    "as_declared",
-    "as_inputs",
-    "clash",
-    "fit",
-    "held_to",
-    "same_value",
-]
+__all__ = ["ConcreteFunction", "Output", "RestoredFunction"]
 
 
 class _Kept:
@@ -177,7 +164,7 @@ class ConcreteFunction(_Kept):
         pairs = zip(flatten(given), flatten(self.arguments), strict=True)
         tensors = [(x, spec) for x, spec in pairs if isinstance(spec, TensorSpec)]
         try:
-            dtypes = tuple([_dtype_beside(x, spec) for x, spec in tensors])
+            dtypes = tuple([dtype_beside(x, spec) for x, spec in tensors])
         except (TypeError, ValueError):  # no tensor
             return None
         if dtypes not in self.also:
@@ -331,7 +318,7 @@ class RestoredFunction(_Kept):
                 if self.sizes == "seen" and isinstance(error, ValueError):
                     misfits.append(concrete)
             else:
-                if active_graph.get() is None or all(map(_is_sure, concrete.specs, tensors)):
+                if active_graph.get() is None or all(map(fits_surely, concrete.specs, tensors)):
                     return concrete
                 possible.append(concrete)
         if len(possible) > 1:
@@ -361,156 +348,3 @@ class RestoredFunction(_Kept):
 
     def __repr__(self) -> str:
         return f"<restored function {self.name}{self.signature}>"
-
-
-def _dtype_beside(leaf: Any, spec: TensorSpec) -> str:
-    """Return the dtype of a tensor among arguments; the declared one of Python's numbers."""
-    weak = type(leaf) in SCALARS or is_open(leaf)
-    return spec.dtype.name if weak else as_tensor(leaf).dtype.name
-
-
-def as_inputs(inputs: Any) -> Any:
-    """Return a layer's inputs as a tensor; containers of tensors or arrays as containers of them.
-
-    Parameters
-    ----------
-    inputs
-        What a layer was called with first.
-    """
-    return map_structure(as_tensor, inputs) if are_several(inputs) else as_tensor(inputs)
-
-
-def are_several(inputs: Any) -> bool:
-    """Return whether these are containers of arrays, and not one array in lists of numbers.
-
-    Parameters
-    ----------
-    inputs
-        What a layer was called with first.
-    """
-    if isinstance(inputs, dict):
-        return True
-    return isinstance(inputs, (list, tuple)) and any(hasattr(x, "shape") for x in flatten(inputs))
-
-
-def fit(leaf: Any, spec: TensorSpec, name: str, position: int) -> Tensor:
-    """Return ``leaf`` as a tensor that fits ``spec``; say what differs if it does not."""
-    tensor = as_tensor(leaf)
-    if tensor.dtype != spec.dtype:
-        weak = type(leaf) in SCALARS or is_open(leaf) or isinstance(leaf, (list, tuple))
-        if not weak:
-            raise TypeError(
-                f"{name}: argument {position} must be {spec}, got dtype {tensor.dtype}; "
-                f"cast it with .astype({spec.dtype.name!r})"
-            )
-        _check_whole(tensor, spec, f"{name}: argument {position}")
-        tensor = as_tensor(leaf, spec.dtype)
-    if not spec.admits(tensor.shape):
-        raise ValueError(
-            f"{name}: argument {position} must be {spec}, "
-            f"got {describe(tensor.shape, tensor.dtype)}"
-        )
-    return tensor
-
-
-def _is_sure(spec: TensorSpec, x: Tensor) -> bool:
-    """Return whether a tensor fits a spec by what a trace knows of it."""
-    if spec.shape is None or x.shape is None:
-        return spec.shape is None
-    return all(
-        want is None or same_size(want, n) for want, n in zip(spec.shape, x.shape, strict=True)
-    )
-
-
-def held_to(x: Tensor, shape: Shape) -> Tensor:
-    """Return a tensor of a shape that it may have: each run checks what a trace does not know.
-
-    Parameters
-    ----------
-    x
-        The tensor.
-    shape
-        Its sizes, ``None`` for any; or ``None`` for any rank.
-    """
-    if shape is None:
-        return x
-    if x.shape is None:
-        x = ops["transpose"](x, axes=tuple(range(len(shape))))  # which other ranks do not take
-    for axis, want in enumerate(shape):
-        if want is not None and not same_size(want, x.shape[axis]):
-            # one axis at a time: none makes up for another
-            x = ops["reshape"](x, shape=(*x.shape[:axis], want, *x.shape[axis + 1 :]))
-    return x
-
-
-def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]:
-    """Return tensors that fit specs, and names in these, in each run.
-
-    Parameters
-    ----------
-    tensors
-        Tensors that may fit, as far as the trace knows them.
-    specs
-        A spec for each.
-    """
-    sizes: dict[str | None, Any] = {}
-    result = []
-    for x, spec in zip(tensors, specs, strict=True):
-        x = held_to(x, spec.shape)
-        if spec.names is not None:
-            named = zip(spec.names, x.shape, strict=True)
-            wanted = [None if name is None else sizes.setdefault(name, n) for name, n in named]
-            x = held_to(x, tuple(wanted))
-        result.append(x)
-    return result
-
-
-def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
-    """Say which sizes of one name differ: of ``(argument, names, shape)``; None if none do."""
-    known: dict[str, dict[Any, str]] = {}  # by name: sizes, and where they are first
-    for argument, names, shape in named:
-        if shape is None:  # a trace around this call does not know it
-            continue
-        for axis, (name, size) in enumerate(zip(names, shape, strict=True)):
-            if name is None:
-                continue
-            place = f"{size} in axis {axis} of {argument}"
-            sizes = known.setdefault(name, {})
-            for other, where in sizes.items():
-                if sizes_differ(other, size):
-                    equal = "sizes of one name are equal in a call"
-                    return f"size {name!r} is {where} and {place}; {equal}"
-            sizes.setdefault(size, place)
-    return None
-
-
-def same_value(a: Any, b: Any) -> bool:
-    """Return whether two Python arguments select the same trace."""
-    if type(a) is not type(b):
-        return False
-    return repr(a) == repr(b) if type(a) in (float, complex) else bool(a == b)
-
-
-def as_declared(args: Any, signature: Any) -> Any:
-    """Turn a list of numbers that stands where a tensor is declared into a tensor."""
-    if isinstance(signature, TensorSpec):
-        if not isinstance(args, (list, tuple)):
-            return args
-        _check_whole(as_tensor(args), signature, "an argument")
-        return as_tensor(args, signature.dtype)
-    alike = type(args) is type(signature)
-    if alike and type(args) in (tuple, list) and len(args) == len(signature):
-        return type(args)(as_declared(a, s) for a, s in zip(args, signature, strict=True))
-    if alike and type(args) is dict:
-        return {key: as_declared(x, signature.get(key)) for key, x in args.items()}
-    return args
-
-
-def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
-    """Refuse Python's floats where integers are declared: they would be cut off."""
-    fraction = spec.dtype.kind in "biu" and given.dtype.kind in "fc"
-    if fraction and sizes_differ(given.size, 0):  # an empty list is of floats
-        raise TypeError(
-            f"{what} must be {spec}, got Python numbers of kind {given.dtype.name}; round them, or "
-            f"cast a tensor of them with .astype({spec.dtype.name!r})"
-        )

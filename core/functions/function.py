@@ -29,7 +29,8 @@ from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .concrete import ConcreteFunction, Output, as_declared, clash, fit, held
+from .concrete import ConcreteFunction, Output
+from .fitting import as_declared, clash, fit, held
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 
 __all__ = ["STORE", "Function", "found_by_name", "function", "pickled_as_code"]

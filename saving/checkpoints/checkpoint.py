@@ -131,7 +131,7 @@ class Checkpoint:
         Raises
         ------
         LoadError
-            If the file is no checkpoint, is damaged or does not fit; nothing has changed then.
+            If the file is not a checkpoint, is damaged or does not fit; nothing has changed then.
         """
         plan = self._plan(path, {}, max_bytes)
         if strict:

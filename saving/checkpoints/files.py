@@ -15,6 +15,7 @@ from ..container.write import write
 from ..errors import DamagedFile, LoadError, SaveError
 from ..reading.contents import open_contents
 from ..records.schema import (
+    at,
     decode,
     dump,
     encode,
@@ -116,7 +117,7 @@ def _nested(names: list[str], nodes: Mapping[str, Any]) -> dict[str, Any]:
         for part in above:
             held = held.setdefault(part, {"dict": {}}).get("dict")
             if held is None:
-                raise SaveError(f"{path}: something else has the path {part!r} in it")
+                raise SaveError(f"{path}: {part!r} in it is taken already; rename one")
         if held.get(last, {"dict": {}}) != {"dict": {}}:
             raise SaveError(f"{path}: two things have this path; rename one")
         held[last] = node
@@ -171,7 +172,7 @@ class Stored:
     Raises
     ------
     LoadError
-        If it is no checkpoint.
+        If it is not a checkpoint.
     """
 
     def __init__(self, file: SafeFile) -> None:
@@ -180,7 +181,7 @@ class Stored:
         mark = self._contents.manifest.get(_MARK)
         if type(mark) is not dict:
             raise LoadError(
-                f"{file.path}: no checkpoint; gradtape.load loads what gradtape.save wrote"
+                f"{file.path}: not a checkpoint; gradtape.load loads files of gradtape.save"
             )
         self.record: dict[str, Any] = {key: decode(value) for key, value in mark.items()}
         self.attributes: dict[str, Any] = take(self._contents.modules[0], "attributes", dict, _MARK)
@@ -236,7 +237,6 @@ class Stored:
         raise DamagedFile(f"{where}: not a state: {str(node)[:80]}")
 
     def _dataset(self, number: Any, where: str) -> str:
-        if type(number) is not int or not 0 <= number < len(self._contents.variables):
-            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-        dataset: str = take(self._contents.variables[number], "dataset", str, where)
+        record = at(self._contents.variables, number, "variable", where)
+        dataset: str = take(record, "dataset", str, where)
         return dataset

@@ -102,7 +102,7 @@ class CheckpointManager:
         if keep is not None and (type(keep) is not int or keep < 1):
             raise ValueError(f"CheckpointManager: keep is a positive integer or None, got {keep!r}")
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
-            raise ValueError(f"CheckpointManager: {name!r} cannot be the name of files")
+            raise ValueError(f"CheckpointManager: {name!r} cannot be part of a file name")
         self.checkpoint = checkpoint
         self.folder = os.path.abspath(os.fspath(folder))
         self.keep, self.metric, self.name = keep, best, name
@@ -186,7 +186,7 @@ class CheckpointManager:
             with SafeFile(path) as file, init_scope():
                 record = Stored(file).record
         except LoadError as error:
-            warnings.warn(f"a checkpoint that cannot be read is left alone: {error}", stacklevel=2)
+            warnings.warn(f"ignoring a checkpoint that cannot be read: {error}", stacklevel=2)
             return None
         metrics = record.get("metrics")
         if record.get("series") != self.name or type(metrics) is not dict:
@@ -243,7 +243,7 @@ class CheckpointManager:
         """Save with further objects in the file."""
         if metrics is not None and self.metric is not None and self.metric not in metrics:
             raise ValueError(
-                f"CheckpointManager: best={self.metric!r} is not among what was measured: "
+                f"CheckpointManager: best={self.metric!r} was not measured; measured are "
                 f"{', '.join(metrics)}"
             )
         self._make_folder()
@@ -258,7 +258,7 @@ class CheckpointManager:
         try:
             os.makedirs(self.folder, exist_ok=True)
         except OSError as error:
-            raise SaveError(f"{self.folder}: no folder for checkpoints ({error})") from None
+            raise SaveError(f"{self.folder}: cannot make this folder ({error})") from None
 
     def _remove_old(self) -> None:
         if self.keep is None:
@@ -285,7 +285,7 @@ def _mode(best: str | None, mode: str | None) -> str:
     ]
     if best is not None and len(found) != 1:
         raise ValueError(
-            f"CheckpointManager: the name {best!r} does not tell whether less or more of it is "
+            f"CheckpointManager: the name {best!r} does not tell whether lower or higher is "
             'better; say mode="min" or mode="max"'
         )
     return found[0] if found else "min"

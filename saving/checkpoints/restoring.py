@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.extend import Variable, backend_of, exclusive, init_scope
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..errors import LoadError
 from .files import Stored
 from .trackables import Held, Trackables
@@ -165,8 +165,8 @@ class Plan:
         unbuilt = self._tracked.unbuilt()
         hint = " {} has no weights yet: call the model with a batch first." if unbuilt else ""
         raise LoadError(
-            f"{self._stored.path}: nothing was restored, for this is not what the checkpoint "
-            f"follows. {'; '.join(problems)}.{hint.format(*unbuilt)} "
+            f"{self._stored.path}: nothing was restored: the file does not match the checkpoint's "
+            f"objects. {'; '.join(problems)}.{hint.format(*unbuilt)} "
             "strict=False restores what fits"
         )
 

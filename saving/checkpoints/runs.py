@@ -36,7 +36,7 @@ class Keeper:
     ValueError
         If the path is a folder's, or a name is taken.
     SaveError, LoadError
-        If nothing can be written there, or what is there is no checkpoint.
+        If nothing can be written there, or the file there is not a checkpoint.
     """
 
     def __init__(self, where: Any, beside: Mapping[str, Any]) -> None:
@@ -55,8 +55,8 @@ class Keeper:
         taken = [name for name in self._beside if name in held]
         if taken:
             raise ValueError(
-                f"fit: the checkpoint follows something else as {taken[0]!r} than what fit keeps "
-                "under this name; rename it"
+                f"fit: the checkpoint has another object under {taken[0]!r}, a name that fit uses; "
+                "rename it"
             )
         if self._manager is not None:
             self._manager._make_folder()  # or training would end at the first save

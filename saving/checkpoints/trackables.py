@@ -12,7 +12,7 @@ import numpy as np
 from ... import random as gradtape_random
 from ...core.extend import Module, Variable
 from ...plugins.ops.random.functions import shared
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..errors import SaveError
 from ..records.schema import encode
 

@@ -1,4 +1,4 @@
-"""Run what may crash, hang or take all memory in a process that has nothing to lose."""
+"""Run code that may crash, hang or take all memory in a separate process."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def fail(error: Exception, message: str) -> NoReturn:
 
 
 def limit_self(memory: float, seconds: float | None = None) -> None:
-    """End this process when it has taken so much more than by now, where the system sees to that.
+    """Limit this process, where the system can: it is ended when it takes more than this.
 
     Parameters
     ----------

@@ -7,8 +7,10 @@ from typing import Any
 
 from xxhash import xxh3_128_digest
 
-__all__ = ["PIECE", "SIZE", "digest_of", "digest_of_bytes", "piece_digest", "pieces"]
+__all__ = ["DIGESTS", "PIECE", "SIZE", "digest_of", "digest_of_bytes", "piece_digest", "pieces"]
 
+#: The dataset that holds the digests of all others.
+DIGESTS = "/digests"
 #: A dataset's bytes are hashed in pieces of this many.
 PIECE = 16 * 2**20
 #: The length of a digest.
@@ -31,6 +33,6 @@ def pieces(size: int) -> list[tuple[int, int]]:
 
 
 def digest_of_bytes(path: str, kind: str, shape: Sequence[int], data: Any) -> bytes:
-    """Return the digest of a dataset of which all bytes are at hand."""
+    """Return the digest of a dataset, given all of its bytes."""
     parts = [piece_digest(data[i:j]) for i, j in pieces(len(data))]
     return digest_of(path, kind, shape, parts)

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from . import profile as p
-from .digests import PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
-from .layout import Item
+from .digests import DIGESTS, PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
+from .layout import Batch, Item, batches
 from .legacy import converted
 from .source import Source
 from .walk import Walk
@@ -21,18 +21,14 @@ from .workers import each
 
 __all__ = ["SafeFile"]
 
-_DIGESTS = "/digests"
-# Of one call of the system; it takes at most 1,024.
-_MOST_BUFFERS = 500
-
 Array = np.ndarray[Any, Any]
 
 
 class SafeFile:
-    """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
+    """An open file. Before :meth:`check`, only the root's attributes can be read.
 
-    No byte of it reaches the HDF5 library, but for files of format 1, which a process of its own
-    reads (see :mod:`.legacy`).
+    The HDF5 library is not used here: a separate process converts files of format 1 (see
+    :mod:`.legacy`).
 
     Parameters
     ----------
@@ -42,8 +38,8 @@ class SafeFile:
         The most that all datasets together may take in memory; 8 GiB by default. Whatever is read
         is counted, as often as it is read.
     keep_open
-        Whether datasets are read after the block as well; the file is closed when nobody holds this
-        any more.
+        Whether datasets are also read after the block; the file is then closed with the last
+        reference to this object.
 
     Attributes
     ----------
@@ -109,7 +105,7 @@ class SafeFile:
         with _Naming(self.path):
             self._walk.run()
             items = self._walk.items
-            self.sizes = {path: item.size for path, item in items.items() if path != _DIGESTS}
+            self.sizes = {path: item.size for path, item in items.items() if path != DIGESTS}
             self.texts = {path for path in self.sizes if not items[path].dtype}
             total = sum(self.sizes.values())
             if total > self._max_bytes:
@@ -122,12 +118,12 @@ class SafeFile:
             self._read_digests()
 
     def _read_digests(self) -> None:
-        item = self._walk.items.get(_DIGESTS)
+        item = self._walk.items.get(DIGESTS)
         count = len(self.sizes)
         if item is None or (item.dtype, item.shape, item.level) != ("uint8", (count, SIZE), None):
-            raise DamagedFile(f"{_DIGESTS} is not a table of {count} digests")
+            raise DamagedFile(f"{DIGESTS} is not a table of {count} digests")
         table = self._source.read(item.offset, item.stored) if item.stored else b""
-        found = digest_of_bytes(_DIGESTS, item.kind, item.shape, table)
+        found = digest_of_bytes(DIGESTS, item.kind, item.shape, table)
         if found.hex() != self._walk.attributes["digest"]:
             raise DamagedFile("the table of digests does not match its own")
         for i, path in enumerate(sorted(self.sizes)):
@@ -156,7 +152,10 @@ class SafeFile:
             items.sort(key=lambda item: item.offset)
             found = {item.path: _empty(item) for item in items}
             read = _Read(self._source, found)
-            each(read.batch, _batches(items), sum(item.size for item in items))
+            plain = [item for item in items if item.level is None]
+            each(read.batch, batches(plain), sum(item.size for item in plain))
+            deflated = [item for item in items if item.level is not None]
+            each(read.inflate, deflated, sum(item.size for item in deflated))
             for item in items:
                 array = found[item.path]
                 if item.dtype == "bool" and np.any(array.view(np.uint8) > 1):
@@ -227,11 +226,9 @@ class _Read:
         self._bytes = {path: _bytes_of(array) for path, array in arrays.items()}
         self.parts = {path: [b""] * len(pieces(x.nbytes)) for path, x in arrays.items()}
 
-    def batch(self, batch: Sequence[tuple[Item, int, int]]) -> None:
+    def batch(self, batch: Batch) -> None:
+        """Read pieces that lie side by side."""
         first, begin, _ = batch[0]
-        if first.level is not None:
-            self._inflate(first)
-            return
         start = end = first.offset + begin
         buffers: list[Any] = []
         for item, begin, stop in batch:
@@ -247,7 +244,8 @@ class _Read:
         piece = self._bytes[item.path][begin:stop]
         self.parts[item.path][begin // PIECE] = piece_digest(piece)
 
-    def _inflate(self, item: Item) -> None:
+    def inflate(self, item: Item) -> None:
+        """Read a compressed dataset."""
         data = self._source.read(item.offset, item.stored)
         stream = zlib.decompressobj()
         try:
@@ -270,26 +268,3 @@ def _empty(item: Item) -> Array:
 
 def _bytes_of(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
-
-
-def _batches(items: Sequence[Item]) -> list[list[tuple[Item, int, int]]]:
-    """Return the pieces of all datasets: what lies side by side together, what is compressed alone.
-
-    Who reads a few datasets of many does not read what is between them.
-    """
-    batches: list[list[tuple[Item, int, int]]] = []
-    batch: list[tuple[Item, int, int]] = []
-    size = end = 0
-    for item in items:
-        if item.level is not None:
-            batches.append([(item, 0, item.size)])
-            continue
-        for begin, stop in pieces(item.size):
-            apart = item.offset + begin >= end + p.ALIGNMENT
-            if batch and (apart or size + stop - begin > PIECE or len(batch) == _MOST_BUFFERS):
-                batches.append(batch)
-                batch, size = [], 0
-            batch.append((item, begin, stop))
-            size += stop - begin
-            end = item.offset + stop
-    return [*batches, batch] if batch else batches

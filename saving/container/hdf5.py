@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from types import TracebackType
 from typing import Any, ClassVar
 
 import h5py
@@ -45,7 +44,7 @@ _FREE_CHUNK = 2**20
 
 
 class Hdf5File:
-    """An open file, of which nothing but the root's attributes is readable before :meth:`check`.
+    """An open file. Before :meth:`check`, only the root's attributes can be read.
 
     Parameters
     ----------
@@ -81,12 +80,7 @@ class Hdf5File:
     def __enter__(self) -> Hdf5File:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._datasets.clear()
         self._file.close()
 
@@ -176,7 +170,7 @@ class Hdf5File:
             held = h5a.open(self._file.id, name.encode())
             fixed = held.get_type().get_class() == h5t.STRING and held.dtype.kind == "S"
             if held.shape != () or not fixed or held.get_storage_size() > 4096:
-                raise UnsafeFile(f"attribute {name!r} is no short fixed-length text")
+                raise UnsafeFile(f"attribute {name!r} is not a short string of fixed length")
             value = np.empty((), held.dtype)
             held.read(value)
             return bytes(value[()]).decode("utf-8")

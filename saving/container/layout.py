@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -11,9 +11,13 @@ import numpy as np
 
 from ..errors import SaveError
 from . import profile as p
+from .digests import PIECE, pieces
 from .lookup3 import checksum, checksums
 
-__all__ = ["Item", "Layout"]
+__all__ = ["Batch", "Item", "Layout", "batches"]
+
+# Of one call of the system; it takes at most 1,024.
+_MOST_BUFFERS = 500
 
 
 @dataclass(slots=True)
@@ -59,6 +63,30 @@ class Item:
     def size(self) -> int:
         """How many bytes it takes in memory."""
         return prod(self.shape) * (np.dtype(self.dtype).itemsize if self.dtype else 1)
+
+
+#: Pieces of datasets that are read or written with one call: each begins and ends in its dataset.
+Batch = list[tuple[Item, int, int]]
+
+
+def batches(items: Iterable[Item]) -> Iterator[Batch]:
+    """Yield the pieces of datasets in the order of their bytes, side by side together.
+
+    Who reads a few datasets of many does not read what is between them.
+    """
+    batch: Batch = []
+    size = end = 0
+    for item in items:
+        for begin, stop in pieces(item.size):
+            apart = item.offset + begin >= end + p.ALIGNMENT
+            if batch and (apart or size + stop - begin > PIECE or len(batch) == _MOST_BUFFERS):
+                yield batch
+                batch, size = [], 0
+            batch.append((item, begin, stop))
+            size += stop - begin
+            end = item.offset + stop
+    if batch:
+        yield batch
 
 
 @dataclass(slots=True)

@@ -54,13 +54,13 @@ def resolved(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
     Raises
     ------
     SaveError
-        If the path can be no file's, its folder does not exist, or what is there is no regular file
-        or may not be written.
+        If the path cannot be a file's, its folder does not exist, or what is there is not a regular
+        file or may not be written.
     """
     given = os.fsdecode(path)
     try:
         if "\0" in given:
-            raise SaveError(f"{given!r} is no path: it holds a NUL")
+            raise SaveError(f"{given!r} is not a path: it contains a NUL character")
         if os.path.basename(given) in ("", os.curdir, os.pardir):
             raise SaveError(f"{given!r} cannot be written: it names no file")
         real = os.path.realpath(given)
@@ -71,7 +71,7 @@ def resolved(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
         if held is None:
             return real
         if not stat.S_ISREG(held.st_mode):
-            kind = next((word for test, word in _KINDS if test(held.st_mode)), "no regular file")
+            kind = next((word for test, word in _KINDS if test(held.st_mode)), "not a regular file")
             raise SaveError(f"{real} cannot be written: it is {kind}; only a file is replaced")
         if not os.access(real, os.W_OK):
             raise SaveError(f"{real} cannot be written: the file there is read-only")

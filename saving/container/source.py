@@ -20,7 +20,7 @@ _SEEKING = threading.Lock()
 class Source:
     """Bytes that are read at offsets, from as many threads as there are.
 
-    An open file is closed when nobody holds this any more.
+    An open file is closed with the last reference to this object.
 
     Parameters
     ----------

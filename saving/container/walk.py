@@ -182,7 +182,7 @@ class Walk:
             version, flags, length = _LINK.unpack_from(data)
             name = data[_LINK.size : -8].decode("ascii", "replace")
             if (version, flags) != (1, 0) or len(data) != _LINK.size + length + 8:
-                raise UnsafeFile(f"{path or '/'}: a link is no hard link with a plain name")
+                raise UnsafeFile(f"{path or '/'}: a link is not a hard link with a plain name")
             if not p.SEGMENT.match(name):
                 raise UnsafeFile(f"{path or '/'}: a link is called {name[:60]!r}")
             if name in found:
@@ -211,7 +211,7 @@ class Walk:
 
 
 def _attribute(data: bytes) -> tuple[str, str]:
-    refusal = UnsafeFile("an attribute is no short text of fixed length")
+    refusal = UnsafeFile("an attribute is not a short string of fixed length")
     if len(data) < _ATTRIBUTE.size or len(data) > _LONGEST_ATTRIBUTE:
         raise refusal
     version, flags, name_size, kind_size, space_size, charset = _ATTRIBUTE.unpack_from(data)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import SaveError
 from . import profile as p
-from .digests import PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
-from .layout import Item, Layout
+from .digests import DIGESTS, SIZE, digest_of, digest_of_bytes, piece_digest
+from .layout import Batch, Item, Layout, batches
 from .replace import replacing, write_at
 from .workers import each
 
@@ -22,9 +22,6 @@ __all__ = ["COMPRESSIONS", "to_bytes", "write"]
 COMPRESSIONS = {"gzip": 4}
 # Smaller arrays gain nothing, since a chunk has an index.
 _LEAST_COMPRESSED = 4096
-# Of one call of the system; it takes at most 1,024.
-_MOST_BUFFERS = 500
-_DIGESTS = "/digests"
 
 Array = np.ndarray[Any, Any]
 # Writes buffers one after another from an offset on.
@@ -99,10 +96,10 @@ class _Plan:
         # the table of digests is made last, and lies with the small things at the beginning
         table = np.zeros((len(texts) + len(arrays), SIZE), np.uint8)
         self._plain = {path: _bytes_of(text, path) for path, text in texts.items()}
-        self._plain[_DIGESTS] = _raw(table)
+        self._plain[DIGESTS] = _raw(table)
         self._plain |= {path: _raw(array) for path, array in arrays.items()}
         items = [Item(path, "", (len(self._plain[path]),)) for path in texts]
-        items.append(Item(_DIGESTS, table.dtype.name, table.shape))
+        items.append(Item(DIGESTS, table.dtype.name, table.shape))
         items += [Item(path, x.dtype.name, x.shape) for path, x in arrays.items()]
         self._stored = self._compressed(items, compression)
         self._layout = Layout(self._attributes, items)
@@ -124,7 +121,7 @@ class _Plan:
         def deflated(item: Item) -> bytes | None:
             plain = self._plain[item.path]
             fits = _LEAST_COMPRESSED <= len(plain) <= p.MAX_COMPRESSED
-            if not item.dtype or not item.shape or item.path == _DIGESTS or not fits:
+            if not item.dtype or not item.shape or item.path == DIGESTS or not fits:
                 return None
             rows = np.frombuffer(plain, np.uint8).reshape(-1, np.dtype(item.dtype).itemsize)
             found = zlib.compress(np.ascontiguousarray(rows.T).data, level)
@@ -147,56 +144,39 @@ class _Plan:
 
     def carry_out(self, put: Put) -> None:
         """Write everything through ``put``."""
-        items = [item for item in self._layout.items if item.path != _DIGESTS]
-        parts: dict[str, dict[int, bytes]] = {item.path: {} for item in items}
+        items = [item for item in self._layout.items if item.path != DIGESTS]
+        plain = [item for item in items if item.level is None]
+        parts: dict[str, dict[int, bytes]] = {item.path: {} for item in plain}
 
-        def run(batch: Sequence[tuple[Item, int, int]]) -> None:
+        def run(batch: Batch) -> None:
             buffers: list[Any] = []
             start = end = batch[0][0].offset + batch[0][1]
             for item, begin, stop in batch:
                 piece = self._plain[item.path][begin:stop]
                 parts[item.path][begin] = piece_digest(piece)
-                if item.level is not None:
-                    continue
                 if item.offset + begin > end:
                     buffers.append(bytes(item.offset + begin - end))
                 buffers.append(piece)
                 end = item.offset + stop
             put(start, buffers)
 
-        each(run, _batches(items), self.end)
+        each(run, batches(plain), self.end)
+        found = {}
         for item in items:
-            if item.level is not None:
+            if item.level is None:
+                digests = [x for _, x in sorted(parts[item.path].items())]
+                found[item.path] = digest_of(item.path, item.kind, item.shape, digests)
+            else:
                 put(item.index, [_index(item)])
                 put(item.offset, [self._stored[item.path]])
-        found = {
-            item.path: digest_of(
-                item.path, item.kind, item.shape, [x for _, x in sorted(parts[item.path].items())]
-            )
-            for item in items
-        }
+                data = self._plain[item.path]
+                found[item.path] = digest_of_bytes(item.path, item.kind, item.shape, data)
         table = b"".join(found[path] for path in sorted(found))
-        place = next(item for item in self._layout.items if item.path == _DIGESTS)
-        own = digest_of_bytes(_DIGESTS, place.kind, place.shape, table)
+        place = next(item for item in self._layout.items if item.path == DIGESTS)
+        own = digest_of_bytes(DIGESTS, place.kind, place.shape, table)
         self._layout.set_attribute("digest", own.hex())
         put(place.offset, [table])
         put(0, [self._layout.encode(self.end)])
-
-
-def _batches(items: Sequence[Item]) -> Iterator[list[tuple[Item, int, int]]]:
-    """Yield the pieces of all datasets, small ones that lie side by side together."""
-    batch: list[tuple[Item, int, int]] = []
-    size = 0
-    for item in items:
-        for begin, end in pieces(item.size):
-            apart = bool(batch) and (item.level is None) != (batch[-1][0].level is None)
-            if batch and (apart or size + end - begin > PIECE or len(batch) == _MOST_BUFFERS):
-                yield batch
-                batch, size = [], 0
-            batch.append((item, begin, end))
-            size += end - begin
-    if batch:
-        yield batch
 
 
 def _index(item: Item) -> bytes:

@@ -76,6 +76,6 @@ def _array(array: Any, protocol: int) -> Any:
 
 
 def _bytes(texts: dict[str, str], arrays: dict[str, np.ndarray[Any, Any]], protocol: int) -> Any:
-    """Return the bytes of a file; whoever asks for buffers beside the pickle gets them so."""
+    """Return the bytes of a file, as an out-of-band buffer if the pickler takes those."""
     held = to_bytes(ATTRIBUTES, texts, arrays)
     return pickle.PickleBuffer(held) if protocol >= 5 else bytes(held)

@@ -21,12 +21,12 @@ from ...core.extend import (
     registry,
     warn_user,
 )
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..container.file import SafeFile
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state
 from ..records.loaded import LoadedModule, absorb, check_name, reached
-from ..records.schema import IDENTIFIER, check_dtype, check_shape, take
+from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -124,9 +124,7 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
     _warn_of_rules(reader.replaced)
 
     def function(number: int) -> RestoredFunction:
-        if type(number) is not int or not 0 <= number < len(functions):
-            raise DamagedFile(f"manifest: no function {number!r}")
-        return functions[number]
+        return at(functions, number, "function", "manifest")
 
     modules: list[Module] = []
     for i, record in enumerate(contents.modules):
@@ -191,9 +189,9 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
     if replaced:
         (op, who), *_ = replaced.items()
         warn_user(
-            f"gradient rules were replaced in this process, for ops that the file's functions use "
-            f"with the rules of their owners ({', '.join(sorted(replaced)[:5])}; that of {op!r} by "
-            f"{who}): the functions have the gradients of this process",
+            "load: this process replaced gradient rules that the file's functions use (of "
+            f"{', '.join(sorted(replaced)[:5])}; that of {op!r} by {who}): their gradients differ "
+            "from those where the file was saved",
             UserWarning,
         )
 
@@ -226,7 +224,7 @@ def _variable(record: Any, array: Any, where: str) -> Variable:
         return Variable.holding(array, trainable=trainable, name=name)
     stream = take(record, "stream", (str, dict), where)
     if array.shape != (2,) or array.dtype != np.int64 or trainable:
-        raise DamagedFile(f"{where} is no stream of random numbers")
+        raise DamagedFile(f"{where} is not a random stream")
     if stream == "shared":
         return Stream.of_process()
     drawn = take(stream, "drawn", (int, type(None)), where)
@@ -307,15 +305,13 @@ def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Modu
 
 def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> list[Variable]:
     """Return variables by their numbers, each once."""
-    for number in numbers:
-        if type(number) is not int or not 0 <= number < len(variables):
-            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
+    found = [at(variables, number, "variable", where) for number in numbers]
     if len(set(numbers)) < len(numbers):
         raise DamagedFile(f"{where}: a variable comes twice")
-    return [variables[number] for number in numbers]
+    return found
 
 
 def _identifier(name: str, where: str) -> str:
     if not IDENTIFIER.match(name):
-        raise UnsafeFile(f"{where}: {name[:80]!r} is no name")
+        raise UnsafeFile(f"{where}: {name[:80]!r} is not an identifier")
     return name

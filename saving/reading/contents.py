@@ -103,7 +103,7 @@ class Contents:
 
 
 def check_format(file: SafeFile) -> None:
-    """Refuse what is not of a format that is read here."""
+    """Refuse a file whose format is not read here."""
     if file.attribute("format") != FORMAT:
         raise NotAGradtapeFile(f"{file.path}: its format is {file.attribute('format')[:40]!r}")
     # before anything else is looked at: a newer format may hold what this one forbids
@@ -117,7 +117,7 @@ def check_format(file: SafeFile) -> None:
             f"{VERSION[0]}.x; upgrade with: pip install --upgrade gradtape"
         )
     if major != (1 if file.is_old else 2):
-        raise DamagedFile(f"{file.path}: a file of its kind is not of format {version}")
+        raise DamagedFile(f"{file.path}: its container is not the one of format {version}")
 
 
 def open_contents(file: SafeFile) -> Contents:

@@ -29,7 +29,7 @@ from ...core.extend import (
     tracing_into,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
-from ..records.schema import MAX_AXES, MAX_RULES, decode, tagged, take
+from ..records.schema import MAX_AXES, MAX_RULES, at, decode, tagged, take
 from ..records.specs import read_spec
 from .rules import attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
@@ -112,7 +112,7 @@ class GraphReader:
         results = self._tree(record.get("results"), where, len(graph.outputs))
         if not (type(arguments) is tuple and [type(x) for x in arguments] == [tuple, dict]):
             raise DamagedFile(
-                f"{where}: 'arguments' is no pair of positional and keyword arguments"
+                f"{where}: 'arguments' is not a pair of positional and keyword arguments"
             )
         concrete = ConcreteFunction(name, graph, arguments, results)
         inputs = take(record["graph"], "inputs", list, where)
@@ -184,7 +184,7 @@ class GraphReader:
             raise DamagedFile(f"{where}: an input is neither a value nor a number")
         kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
         if len(kinds) != 1:
-            raise DamagedFile(f"{where} is of no single kind: {kinds}")
+            raise DamagedFile(f"{where} has no single kind: {kinds}")
         if kinds == ["op"]:
             return self._op_node(graph, item, inputs, where)
         if kinds == ["custom_gradient"]:
@@ -257,9 +257,7 @@ class GraphReader:
         where: str,
     ) -> Symbol:
         index = take(item, kind.name, int, where)
-        if not 0 <= index < len(self._variables):
-            raise DamagedFile(f"{where}: no variable {index}")
-        variable = self._variables[index]
+        variable = at(self._variables, index, "variable", where)
         if len(inputs) != (1 if kind is Written else 0):
             raise DamagedFile(f"{where}: wrong number of inputs")
         if kind is Read:

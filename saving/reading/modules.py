@@ -19,7 +19,7 @@ from ...core.extend import (
 )
 from ..errors import DamagedFile, MissingOp
 from ..records.loaded import LoadedModule, check_name, tracks
-from ..records.schema import check_dtype, decode, tagged, take
+from ..records.schema import at, check_dtype, decode, tagged, take
 
 __all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
 
@@ -70,7 +70,7 @@ class StateReader:
             check_name(name, type(module), where)
             value = self._decode(encoded, where)
             if not isinstance(vars(module).get(name), _DATA) or tracks(value):
-                raise DamagedFile(f"{where}: {name!r} is nothing that a file may set")
+                raise DamagedFile(f"{where}: {name!r} is not an attribute that a file may set")
             self._set(module, name, value, where)
 
     def _set(self, module: Module, name: str, value: Any, where: str) -> None:
@@ -86,9 +86,9 @@ class StateReader:
             return None
         tag, content = tagged(encoded, where)
         if tag in self._pools:
-            return _at(self._pools[tag], content, tag, where)
+            return at(self._pools[tag], content, tag, where)
         if tag == "same":
-            return _at(self._containers, content, "container", where)
+            return at(self._containers, content, "container", where)
         if tag == "value":
             return decode(content)
         if tag in ("list", "tuple", "dict", "items"):
@@ -170,12 +170,6 @@ def fixed(value: Any) -> None:
             seen.update(map(id, inner))
 
 
-def _at(pool: Sequence[Any], number: Any, kind: str, where: str) -> Any:
-    if type(number) is not int or not 0 <= number < len(pool):
-        raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
-    return pool[number]
-
-
 class MissingFunction(RestoredFunction):
     """A function some of whose traces, or all, need an op that no plugin provides here."""
 
@@ -217,5 +211,5 @@ def restore_config(
     except Exception as error:  # the class is a plugin's, what it is given a stranger's
         raise DamagedFile(f"{where}: {cls.__name__} refuses its configuration: {error}") from None
     if not isinstance(module, Module):
-        raise DamagedFile(f"{where}: {cls.__name__} is no module class")
+        raise DamagedFile(f"{where}: {cls.__name__} is not a module class")
     return module

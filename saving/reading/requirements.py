@@ -18,7 +18,7 @@ _VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
 
 
 def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
-    """Refuse a file that needs what is not here, unless told not to; warn of other versions."""
+    """Refuse a file that needs what is missing, unless told not to; warn of other versions."""
     known = registry()
     others: list[str] = []
     for record in records:
@@ -35,13 +35,13 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         # the meaning of gradtape's own ops never changes
         if here is not None and not here.problem and not here.ours and here.version != version:
             others.append(
-                f"plugin {name[:80]!r} is here in version {here.version or 'unknown'}, the file "
+                f"plugin {name[:80]!r} has version {here.version or 'unknown'} here, the file "
                 f"was saved with {_shown(version, _VERSION) or 'unknown'}"
             )
     if others:
         warn_user(
-            f"load: {'; '.join(others)}. What its ops and classes do may differ; gradtape verify "
-            "compares the file's functions with the samples in it",
+            f"load: {'; '.join(others)}. Its ops and classes may behave differently; gradtape "
+            "verify compares the file's functions with the samples in it",
             UserWarning,
         )
 
@@ -54,13 +54,13 @@ def _missing(
     label = label or f"the plugin {name[:80]!r}"
     if here is not None and not here.problem:
         return MissingOp(
-            f"plugin {name[:80]!r} is here in version {here.version}, but does not provide "
-            f"{what}; the file was saved with {label}"
+            f"plugin {name[:80]!r} is installed in version {here.version or 'unknown'}, but does "
+            f"not provide {what}; the file was saved with {label}"
         )
     install = state = ""
     if _DISTRIBUTION.match(distribution):
         install = (
-            "; if you know that package and trust the file, which can name any, install it "
+            "; a file can name any package: if you know this one and trust the file, install it "
             f"with: pip install {distribution}"
         )
     if here is not None:

@@ -35,7 +35,7 @@ def without_witnesses(
 
 
 def check_sizes(outputs: Sequence[Symbol], where: str) -> None:
-    """Refuse shapes in which something is no size, or is below 0 in every run."""
+    """Refuse shapes with entries that are not sizes, or are below 0 in every run."""
     shapes: list[Any] = [() if x.shape is None else x.shape for x in outputs]
     checked: set[int] = set()  # many parts of one array have the same open sizes
     for shape in shapes:

@@ -147,7 +147,7 @@ def shadows(cls: type, name: str) -> bool:
 def check_name(name: Any, cls: type, where: str) -> str:
     """Return a name of a file that may become an attribute of an instance of ``cls``."""
     if not is_attribute(name):
-        raise UnsafeFile(f"{where}: {str(name)[:80]!r} is no attribute name")
+        raise UnsafeFile(f"{where}: {str(name)[:80]!r} is not an attribute name")
     if shadows(cls, name):
         raise UnsafeFile(
             f"{where}: {name!r} is a name that {cls.__name__} has itself, and that no file may take"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ...core.extend import Formula
 from ..container.profile import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
 from ..errors import DamagedFile, SaveError, UnsafeFile
+
+T = TypeVar("T")
 
 FORMAT = "gradtape"
 #: Written into every file: a reader takes any minor of its major version.
@@ -172,7 +175,7 @@ def parse(text: str, most: int = MAX_TOKENS) -> Any:
 
 
 def _is_shallow(text: str) -> bool:
-    """Return whether JSON is nested no deeper than it may be; what is no JSON may give either.
+    """Return whether JSON is not nested too deeply; of other text the answer means nothing.
 
     Removing the innermost brackets again and again takes a few passes over little text. Walking
     through the tokens would take as long as parsing them.
@@ -212,6 +215,13 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
     if type(value) not in kinds:
         raise DamagedFile(f"{where}: {key!r} is {type(value).__name__}")
     return value
+
+
+def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:
+    """Return the variable, module or function that has this number in the file."""
+    if type(number) is not int or not 0 <= number < len(pool):
+        raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
+    return pool[number]
 
 
 def tagged(value: Any, where: str) -> tuple[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..records.schema import tagged
-from .words import printable, shown
+from .words import shown
 
 __all__ = ["attribute_text", "children", "is_plain", "with_arrays"]
 
@@ -15,7 +15,7 @@ _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
 def children(encoded: Any) -> list[tuple[str, Any]] | None:
-    """Return what a container holds, by index or key; None for what is no container."""
+    """Return what a container holds, by index or key; None if it is not one."""
     if encoded is None:
         return None
     tag, content = tagged(encoded, "module")

@@ -12,13 +12,13 @@ import numpy as np
 from ...core.extend import ConcreteFunction, Variable, current_backend, init_scope
 from ...core.extend import backend as select_backend
 from ..container.file import SafeFile
-from ..errors import DamagedFile, UnsafeFile
+from ..errors import UnsafeFile
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
 from ..proofs.work import output_bytes
 from ..reading.build import Built, build, streams_as_saved
 from ..reading.contents import Contents, open_contents, read_case, thinning_of
-from ..records.schema import take, variable_label
+from ..records.schema import at, take, variable_label
 from .results import Check, Report
 
 __all__ = ["checked"]
@@ -112,10 +112,9 @@ def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
     for module, record in zip(built.modules, contents.modules, strict=True):
         known = record["class"] is not None
         for name, number in take(record, "functions", dict, "module").items():
-            if type(number) is not int or not 0 <= number < len(built.functions):
-                raise DamagedFile(f"module: no function {str(number)[:40]}")
+            function = at(built.functions, number, "function", "module")
             # a class that is known here runs its own code, and must agree with the saved trace
-            run = module if known and name == "__call__" else built.functions[number]
+            run = module if known and name == "__call__" else function
             found.setdefault(number, (f"{record['name']}.{name}", number, run))
         for key, encoded in record["config"].items() if known else ():
             if "function" in encoded:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..container.file import SafeFile
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..reading.contents import open_contents
 from ..records.schema import take
 from .attributes import attribute_text, with_arrays
@@ -21,7 +21,7 @@ from .listing import listing
 from .statistics import distance
 from .tree import ModuleRecord
 from .views import Names, view
-from .words import counted, printable
+from .words import counted
 
 __all__ = ["diff"]
 

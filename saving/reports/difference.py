@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import printable
 from .statistics import Distance
-from .words import counted, number_text, printable, strict_json
+from .words import counted, number_text, strict_json
 
 __all__ = ["Change", "Difference"]
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
 from ..records.schema import take
 from .tree import ModuleRecord
-from .words import counted, printable, shown
+from .words import counted, shown
 
 __all__ = ["FunctionRecord", "TraceRecord", "find", "functions_of", "rules_of"]
 
@@ -140,7 +140,7 @@ def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
     """Return arguments as ``x: float32[?, 3]`` and ``training=False``."""
     pair = take(encoded, "tuple", list, "arguments")
     if len(pair) != 2:
-        raise DamagedFile("function: its arguments are no pair")
+        raise DamagedFile("function: its arguments are not a pair")
     args = take(pair[0], "tuple", list, "arguments")
     labels = [*names, *(f"{i}" for i in range(len(names), len(args)))]
     given = [*zip(labels, args, strict=False), *take(pair[1], "dict", dict, "arguments").items()]

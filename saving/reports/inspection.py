@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.extend import registry
 from ..container.file import SafeFile
-from ..errors import guarded
+from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import take
 from .drawing.svg import svg
@@ -20,7 +20,7 @@ from .page.html import page
 from .statistics import Spread, spread
 from .telling import record_of, table, view_of
 from .tree import MOST_ROWS, Tree, VariableRecord, tree_of
-from .words import printable, strict_json
+from .words import strict_json
 
 if TYPE_CHECKING:
     from .results import Report

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ..errors import LoadError
+from ..errors import LoadError, printable
 from ..records.schema import take
 from .functions import FunctionRecord, TraceRecord
 from .tree import ModuleRecord, Row
 from .views import Names, View, view
-from .words import counted, printable
+from .words import counted
 
 if TYPE_CHECKING:
     from .inspection import Inspection, Requirement

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.extend import describe
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
-from ..records.schema import check_dtype, check_shape, tagged, take, variable_label
+from ..records.schema import at, check_dtype, check_shape, tagged, take, variable_label
 from .attributes import attribute_text, children, is_plain
-from .words import printable, shown
+from .words import shown
 
 __all__ = [
     "MOST_ROWS",
@@ -222,8 +222,7 @@ class _Walk:
         if tag == "variable":
             yield Row(depth, path, name, "variable", "", self._variable(content, path))
         elif tag == "module":
-            if type(content) is not int or not 0 <= content < len(self._contents.modules):
-                raise DamagedFile(f"module: no module {str(content)[:40]}")
+            at(self._contents.modules, content, "module", "module")
             yield from self.module(content, depth, level, path, name)
         elif not is_plain(encoded):
             for key, item in children(encoded) or []:
@@ -240,9 +239,7 @@ class _Walk:
         self.leaves[f"{path}@{len(self.leaves)}" if path in self.leaves else path] = encoded
 
     def _variable(self, number: Any, path: str) -> int:
-        if type(number) is not int or not 0 <= number < len(self._variables):
-            raise DamagedFile(f"module: no variable {str(number)[:40]}")
-        variable = self._variables[number]
+        variable = at(self._variables, number, "variable", "module")
         if number in self._named or variable.path.startswith("captured/"):
             self._keep(path, {"variable": variable.path})
         else:

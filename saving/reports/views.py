@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import DamagedFile
-from ..records.schema import decode, take
+from ..errors import DamagedFile, printable
+from ..records.schema import at, decode, take
 from ..records.specs import read_spec
-from .words import printable, shown
+from .words import shown
 
 __all__ = ["Names", "Step", "View", "count_steps", "view"]
 
@@ -31,9 +31,7 @@ class Names:
 
     def variable(self, number: Any, where: str) -> tuple[str, str]:
         """Return the path, and the shape and dtype, of a variable."""
-        if type(number) is not int or not 0 <= number < len(self.variables):
-            raise DamagedFile(f"{where}: no variable {str(number)[:40]}")
-        return self.variables[number]
+        return at(self.variables, number, "variable", where)
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ def _step(item: Any, values: list[str], names: Names, where: str) -> Step:
     first = len(values)
     kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
     if len(kinds) != 1:
-        raise DamagedFile(f"{where} is of no single kind: {kinds}")
+        raise DamagedFile(f"{where} has no single kind: {kinds}")
     (kind,) = kinds
     if kind == "op":
         return _op(item, inputs, first, names, where)

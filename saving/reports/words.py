@@ -1,4 +1,4 @@
-"""What strangers named and stored, as text that steers no terminal and no page."""
+"""Values and names from files, as text that is safe to print or to put into a page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DamagedFile
+from ..errors import DamagedFile, printable
 from ..records.schema import decode
 from ..records.specs import read_spec
 
@@ -19,7 +19,6 @@ __all__ = [
     "expression_text",
     "markup",
     "number_text",
-    "printable",
     "shown",
     "strict_json",
     "width",
@@ -27,12 +26,6 @@ __all__ = [
 
 #: How much of a value or a name is shown; what is longer ends in "...".
 _LONGEST = 200
-
-
-def printable(text: Any, most: int = _LONGEST) -> str:
-    """Return a text in one line, of which nothing is a control, a direction or half a character."""
-    line = "".join(c if c.isprintable() else "?" for c in str(text)[: most + 1])
-    return line if len(line) <= most else line[: most - 3] + "..."
 
 
 def markup(text: Any, most: int = _LONGEST) -> str:

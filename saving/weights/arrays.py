@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Arrays", "Entry", "of_arrays", "shown"]
+__all__ = ["Arrays", "Entry", "of_arrays"]
 
 
 class Entry(NamedTuple):
@@ -34,7 +34,7 @@ class Arrays:
     aliases
         Further names of arrays, with the name in ``entries`` of each.
     left_out
-        What is in the file and is no weight of a model, with the reason.
+        What is in the file but not a weight of a model, with the reason.
     layout
         Whose names and axes these are; ``""`` if names must tell.
     close
@@ -90,13 +90,7 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
         array = np.asarray(value)
         if array.dtype.kind not in "biufc":
             raise TypeError(
-                f"load_weights: {name!r} is no array of numbers, it has dtype {array.dtype}"
+                f"load_weights: {name!r} is not an array of numbers: its dtype is {array.dtype}"
             )
         entries[str(name)] = Entry(array.shape, array.dtype, array.copy)
     return Arrays("the given arrays", entries)
-
-
-def shown(name: str) -> str:
-    """Return a name from a stranger as it may be printed."""
-    text = name if name.isprintable() else ascii(name)[1:-1]
-    return text if len(text) <= 160 else f"{text[:157]}..."

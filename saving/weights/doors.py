@@ -15,9 +15,10 @@ from ..container.profile import SIGNATURE
 from ..container.source import Source
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
-from ..records.schema import check_dtype, check_shape, decode, tagged, take, variable_label
+from ..records.schema import at, check_dtype, check_shape, decode, tagged, take, variable_label
+from .archives import archive_kind
 from .arrays import Arrays, Entry
-from .keras import archive_kind, open_keras
+from .keras import open_keras
 from .tensors import open_tensors
 
 __all__ = ["open_arrays"]
@@ -37,7 +38,7 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
     Raises
     ------
     LoadError
-        If there is no such file, or it is damaged, unsafe or of no kind that is read.
+        If there is no such file, or it is damaged, unsafe or of an unknown kind.
     """
     file = Source(path)
     try:
@@ -57,7 +58,7 @@ def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
         raise
     file.close()
     raise NotAGradtapeFile(
-        f"{file.path}: no file of weights of a kind that is read, which are: files of gradtape, "
+        f"{file.path}: not a weights file of a known kind. Known are files of gradtape, "
         "safetensors, and files of Keras (.weights.h5, .keras, .h5)"
     )
 
@@ -135,8 +136,7 @@ def _paths(contents: Contents) -> dict[int, list[str]]:
         attributes = take(contents.modules[number], "attributes", dict, where)
         for path, kind, item in _leaves(attributes, where):
             pool = contents.variables if kind == "variable" else contents.modules
-            if type(item) is not int or not 0 <= item < len(pool):
-                raise DamagedFile(f"{where}: no {kind} {str(item)[:40]}")
+            at(pool, item, kind, where)
             if kind == "variable":
                 found.setdefault(item, []).append(prefix + path)
             elif item not in seen:
@@ -172,5 +172,5 @@ def _leaves(attributes: Mapping[str, Any], where: str) -> Iterator[tuple[str, st
             queue += [(f"{path}/{key}", item) for key, item in content.items()]
         elif tag == "items" and type(content) is list:
             if any(type(pair) is not list or len(pair) != 2 for pair in content):
-                raise DamagedFile(f"{where}: {path[:80]!r} is no dictionary")
+                raise DamagedFile(f"{where}: {path[:80]!r} is not a dictionary")
             queue += [(f"{path}/{decode(key)}", item) for key, item in content]

@@ -75,7 +75,7 @@ def load_weights(
     LoadError
         If the file cannot be read, or is of no kind that is read; with the kind where it is known.
     TypeError
-        If ``model`` is no module, or the mapping is of another kind.
+        If ``model`` is not a module, or the mapping is of another kind.
     RuntimeError
         If it is called while a function is traced.
 
@@ -113,7 +113,7 @@ def load_weights(
     if layout is not None and layout not in LAYOUTS:
         raise ValueError(f"load_weights: layout is one of {', '.join(LAYOUTS)}, got {layout!r}")
     if active_graph.get() is not None:
-        raise RuntimeError("load_weights: call it outside of traced functions, which would keep it")
+        raise RuntimeError("load_weights: call it outside of traced functions")
     with _opened(path, max_bytes) as arrays:
         layout = layout or arrays.layout or layout_of(list(arrays.entries))
         plan = Plan(model, arrays, mapping, layout, strict)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.extend import Module, Variable, frozen_variables, snake_case
-from .arrays import shown
+from ..errors import printable
 
 __all__ = ["LAYOUTS", "Names", "Renamed", "Slot", "is_unbuilt", "layout_of", "rename"]
 
@@ -269,7 +269,9 @@ def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
     if callable(mapping):
         return {name: _renamed(mapping(name), name) for name in names}
     if isinstance(mapping, (str, bytes)):
-        raise TypeError(f"load_weights: no mapping: {mapping!r}")
+        raise TypeError(
+            f"load_weights: mapping is a dictionary, a function or a list of pairs, got {mapping!r}"
+        )
     return _by_patterns(names, mapping)
 
 
@@ -316,7 +318,7 @@ def _by_patterns(names: Sequence[str], pairs: Any) -> dict[str, Renamed]:
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
-                f"load_weights: {pair!r} is no pair of a regular expression and a replacement"
+                f"load_weights: {pair!r} is not a pair of a regular expression and a replacement"
             )
         pattern, replacement = pair
         matched = False
@@ -332,7 +334,7 @@ def _by_patterns(names: Sequence[str], pairs: Any) -> dict[str, Renamed]:
 def _refuse_unused(unused: Sequence[Any], names: Sequence[str]) -> None:
     if unused:
         listed = ", ".join(map(repr, unused))
-        there = ", ".join(map(shown, sorted(names)[:8])) + (", ..." if len(names) > 8 else "")
+        there = ", ".join(map(printable, sorted(names)[:8])) + (", ..." if len(names) > 8 else "")
         raise ValueError(
             f"load_weights: the mapping's {listed} match no name; the file has {there}"
         )

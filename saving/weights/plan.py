@@ -17,7 +17,8 @@ from ...core.extend import (
     init_scope,
     warn_user,
 )
-from .arrays import Arrays, Entry, of_arrays, shown
+from ..errors import printable
+from .arrays import Arrays, Entry, of_arrays
 from .names import Names, Slot, rename
 from .report import WeightsMismatch, WeightsReport
 
@@ -72,7 +73,7 @@ class Plan:
             if len(slots) > 1:
                 places = " and ".join(slot.path for slot in slots)
                 raise ValueError(
-                    f"load_weights: {shown(name)!r} may be {places}; say which by mapping"
+                    f"load_weights: {printable(name)!r} may be {places}; say which by mapping"
                 )
             if slots:
                 self._take(slots[0], name, axes)
@@ -96,17 +97,18 @@ class Plan:
             first, second = (self._arrays.look_at(x) for x in (other, name))
             if not np.array_equal(first, second, equal_nan=first.dtype.kind in "fc"):
                 raise ValueError(
-                    f"load_weights: {shown(other)!r} and {shown(name)!r} are both {slot.path}, and "
-                    "differ; leave one out by mapping it to None"
+                    f"load_weights: {printable(other)!r} and {printable(name)!r} are both "
+                    f"{slot.path}, and differ; leave one out by mapping it to None"
                 )
-            self.report.left_out[name] = f"the same as {shown(other)}"
+            self.report.left_out[name] = f"the same as {printable(other)}"
             return
         axes = slot.axes if axes is None else axes
         rank = len(self._arrays.entries[name].shape)
         if axes is not None and sorted(axes) != list(range(rank)):
             if axes is not slot.axes:
                 raise ValueError(
-                    f"load_weights: {axes} is no order of the {rank} axes of {shown(name)!r}"
+                    f"load_weights: {axes} is not an order of the {rank} axes of "
+                    f"{printable(name)!r}"
                 )
             axes = None  # the shapes will not fit, and the message says so
         self._chosen[slot] = name, axes
@@ -160,7 +162,7 @@ class Plan:
         )
 
     def warn(self) -> None:
-        """Tell the user what was not loaded, and what no file of weights can tell."""
+        """Warn of what was not loaded, and of settings that weights files do not hold."""
         for text in self._remarks():
             warn_user(text, UserWarning)
 
@@ -344,7 +346,7 @@ def _converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[
 
 
 def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
-    """Return an array, which nobody else holds, where a variable's is."""
+    """Return an array on the variable's device, owned by the caller."""
     if isinstance(variable.array, np.ndarray):
         return array
     owner = backend_of(variable.array)

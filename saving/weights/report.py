@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import LoadError
-from .arrays import shown
+from ..errors import LoadError, printable
 
 __all__ = ["WeightsMismatch", "WeightsReport"]
 
@@ -33,7 +32,7 @@ class WeightsReport:
     wrong_shape, wrong_dtype
         By path: what the model has, and what the file has.
     left_out
-        What the mapping left out, and what is no weight, by name in the file: the reason.
+        What the mapping left out, and what is not a weight, by name in the file: the reason.
 
     Examples
     --------
@@ -80,7 +79,7 @@ class WeightsReport:
         for path, (own, other) in self.wrong_dtype.items():
             yield f"wrong dtype: {path} is {own}, the file has {other}"
         for name in self.unexpected:
-            yield f"unexpected: {shown(name)}"
+            yield f"unexpected: {printable(name)}"
 
     def table(self) -> str:
         """Return a table with a row for each variable and array; what is left out, by reason."""
@@ -102,7 +101,7 @@ class WeightsReport:
             names = [name for name, reason in self.left_out.items() if reason == why]
             text = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
             rows.append(("-", text, f"left out: {why}"))
-        cells = [[shown(cell) for cell in row] for row in rows]
+        cells = [[printable(cell) for cell in row] for row in rows]
         widths = [max(len(row[i]) for row in cells) for i in range(2)]
         lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c}" for a, b, c in cells]
         return "\n".join([f"{self.path} ({self.layout}): {self.counts()}", "", *lines])

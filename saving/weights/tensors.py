@@ -19,9 +19,9 @@ import numpy as np
 from ..container.profile import MAX_OBJECTS, MAX_RANK
 from ..container.replace import replacing, write_at
 from ..container.source import Source
-from ..errors import DamagedFile, SaveError, UnsafeFile
+from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 from ..records.schema import take
-from .arrays import Arrays, Entry, shown
+from .arrays import Arrays, Entry
 
 __all__ = ["KINDS", "open_tensors", "pieces_of", "write_tensors"]
 
@@ -92,17 +92,17 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
     header = _parsed(text, path)
     metadata = header.pop("__metadata__", {})
     if type(metadata) is not dict or any(type(x) is not str for x in metadata.values()):
-        raise DamagedFile(f"{path}: its metadata is no mapping of texts")
+        raise DamagedFile(f"{path}: its metadata is not a mapping of strings")
     if len(header) > MAX_OBJECTS:
         raise UnsafeFile(f"{path}: more than {MAX_OBJECTS:,} arrays")
     entries: dict[str, Entry] = {}
     extents: list[tuple[int, int]] = []
     total = 0
     for name, record in header.items():
-        kind, shape, begin, end = _checked(record, f"{path}: {shown(name)!r}")
+        kind, shape, begin, end = _checked(record, f"{path}: {printable(name)!r}")
         extents.append((begin, end))
         total += prod(shape) * np.dtype(kind.dtype).itemsize
-        read = partial(_read, file, 8 + start + begin, kind, shape, f"{path}: {shown(name)!r}")
+        read = partial(_read, file, 8 + start + begin, kind, shape, f"{path}: {printable(name)!r}")
         entries[name] = Entry(shape, np.dtype(kind.dtype), read, kind.name)
     if total > max_bytes:
         raise UnsafeFile(
@@ -133,7 +133,7 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DamagedFile(f"{path}: its header cannot be read ({str(error)[:200]})") from None
     if type(header) is not dict:
-        raise DamagedFile(f"{path}: its header is no JSON object")
+        raise DamagedFile(f"{path}: its header is not a JSON object")
     return header
 
 

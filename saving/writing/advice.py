@@ -1,4 +1,4 @@
-"""What a user is told of a file that is all right, and may not be what was meant."""
+"""Warnings about files that are valid, but may not be what the user wants."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ def left_out(places: Sequence[str]) -> str:
     if not places:
         return ""
     return (
-        f"the file does not hold all that Python does: {'; '.join(places)}. Files hold numbers, "
-        "strings, arrays, tensors, ops, variables, modules, and lists, tuples, sets and "
-        "dictionaries of them"
+        f"not saved: {'; '.join(places)}. Files hold numbers, strings, arrays, tensors, ops, "
+        "variables, modules, and lists, tuples, sets and dictionaries of them"
     )
 
 
@@ -25,23 +24,23 @@ def double_precision(module: Module) -> str:
     if default_dtype() != "float32":
         return ""
     advice = (
-        'Cast it with x.astype("float32"); or say that it is meant: dtype="float64" of a layer, '
-        'gradtape.set_default_dtype("float64")'
+        'Cast it with x.astype("float32"); if float64 is intended, say so: dtype="float64" of a '
+        'layer, gradtape.set_default_dtype("float64")'
     )
     modules = (module, *module.submodules)
     found = [place for item in modules for place in _doubles(item)]
     if found:
         more = f" and {len(found) - 3} more" if len(found) > 3 else ""
         return (
-            f"{', '.join(found[:3])}{more}: trained in float64, as NumPy makes it, at twice the "
-            f"memory and time of float32. {advice}"
+            f"{', '.join(found[:3])}{more}: float64, NumPy's default, takes twice the memory and "
+            f"time of float32. {advice}"
         )
     floats = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
     kinds = {x.dtype.name for x in floats if x.dtype.kind == "f"}
     if kinds == {"float64"} and any(v.dtype == "float32" for v in module.trainable_variables):
         return (
-            f"{module.name} was called with float64 data alone, as NumPy makes it, and has "
-            f"variables of float32: it computes in float64. {advice}"
+            f"{module.name} has float32 variables, but was only called with float64 data, NumPy's "
+            f"default: it computes in float64. {advice}"
         )
     return ""
 

@@ -108,7 +108,7 @@ def _difference(found: Evaluation, replayed: Evaluation) -> str:
     if _equal(found.plain, replayed.plain):
         return ""
     python, trace = (repr(x.plain)[:80] for x in (found, replayed))
-    return f"returns {trace} beside tensors, the Python code {python}"
+    return f"returns {trace} beside tensors, where the Python code returns {python}"
 
 
 def differs(value: np.ndarray[Any, Any], other: np.ndarray[Any, Any] | None) -> bool:

@@ -25,7 +25,7 @@ from ...core.extend import (
     to_numpy,
     warn_user,
 )
-from ...training.optimizer import Optimizer
+from ...training import Optimizer
 from ..errors import SaveError
 from ..proofs.golden import why
 from ..proofs.samples import Shapes, sample_inputs
@@ -56,6 +56,7 @@ from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
 from .places import check_hidden, places_of
 from .reads import reads_of
+from .requirements import requirements
 from .rules import op_nodes
 from .traces import (
     Met,
@@ -142,8 +143,13 @@ class Everything:
             **({"rules": rules} if rules else {}),
             "functions": self._functions,
             "variables": [self._variable(v) for v in self._variables],
-            "requires": self._requirements(),
+            "requires": self._requires(),
         }
+
+    def _requires(self) -> list[dict[str, Any]]:
+        classes = {type(x) for x in self._modules if id(x) not in self._classless}
+        known = [self._known[cls] for cls in classes if cls in self._known]
+        return requirements(self._graphs.ops.values(), known)
 
     def _runs_python(self, given: Mapping[str, Any]) -> bool:
         """Return whether code may run whose reads matter: that of classes that readers lack."""
@@ -160,7 +166,8 @@ class Everything:
         known = self._class_of(module, where)
         if not IDENTIFIER.match(module.name):
             raise SaveError(
-                f"{where}: a module's name in a file is made of ASCII letters, digits, '_'"
+                f"{where}: a module's name in a file has only ASCII letters, digits and '_'; "
+                "rename it"
             )
         record: dict[str, Any] = {
             "name": module.name,
@@ -217,8 +224,9 @@ class Everything:
             name = function.name
             if name != "__call__" and (not is_attribute(name) or shadows(LoadedModule, name)):
                 raise SaveError(
-                    f"{where}: a function cannot be called {name!r} in a file, since "
-                    "every module has that, or it is not made of ASCII letters, digits and '_'"
+                    f"{where}: a function cannot be called {name!r} in a file: every module has an "
+                    "attribute of that name, or it has characters other than ASCII letters, digits "
+                    "and '_'"
                 )
             record["functions"][name] = self._function(function, of_module=known is None)
         if not untraced:
@@ -227,7 +235,7 @@ class Everything:
     def _absorbed(
         self, records: list[dict[str, Any]], reads: set[tuple[int, str]], signed: bool
     ) -> None:
-        """Say in the records which attributes graphs have read; refuse what nobody could call."""
+        """Record which attributes graphs have read; refuse modules that could not be called."""
         unknown = [i for i, record in enumerate(records) if record["class"] is None]
         callers = [i for i in unknown if records[i]["functions"] or (signed and i == 0)]
         within = reached(records, callers)
@@ -244,7 +252,7 @@ class Everything:
                 ]
 
     def _check_callable(self, module: Module) -> None:
-        """Refuse a module that can be called here and, without a trace, could not when loaded."""
+        """Refuse a module that can be called here, but has no trace and could not when loaded."""
         if module is not self._modules[0]:
             held = module.variables
             if held and not any(variable.trainable for variable in held):
@@ -252,9 +260,9 @@ class Everything:
         never = not isinstance(module, LoadedModule) and not self._met[id(module)].calls
         if self._with_functions and is_called(module) and never:
             raise SaveError(
-                f"{self._where(module)} was never called, and what is not called is not traced: it "
-                "could not be called when it is loaded. Call it once on data like those that it "
-                "is for, then save it; or keep its tree and variables alone: "
+                f"{self._where(module)} was never called. A module that was never called has no "
+                "trace, and could not be called after loading. Call it once on typical inputs and "
+                "save it then; or save its variables and structure only: "
                 "gradtape.save(..., functions=False)"
             )
 
@@ -279,9 +287,9 @@ class Everything:
         if not name:
             return known
         warn_user(
-            f"{where}: its gradients use a rule that was replaced in this process (of op {name!r}, "
-            "or of one that its rule uses); so that they are the same elsewhere, it is saved as "
-            "its traces, and comes back as a module without the methods of its class",
+            f"{where}: its gradients use a rule that was replaced in this process (the rule of op "
+            f"{name!r}, or of an op in that rule). To keep these gradients, the module is saved as "
+            "traces: it loads as a module without the methods of its class",
             UserWarning,
         )
         self._classless.add(id(module))
@@ -452,35 +460,6 @@ class Everything:
             trace["golden"] = cases
             trace.pop("not_sampled", None)
 
-    # -- plugins -------------------------------------------------------------------------------
-
-    def _requirements(self) -> list[dict[str, Any]]:
-        needed: dict[str, dict[str, Any]] = {}
-
-        def need(info: Any, kind: str, name: str) -> None:
-            label = info.distribution or info.name
-            entry = needed.setdefault(
-                f"{label}:{info.name}",
-                {
-                    "plugin": info.name,
-                    "distribution": info.distribution,
-                    "version": info.version,
-                    "ops": [],
-                    "modules": [],
-                },
-            )
-            entry[kind].append(name)
-
-        for name, op in sorted(self._graphs.ops.items()):
-            need(_provider(op), "ops", name)
-        for cls in {type(x) for x in self._modules if id(x) not in self._classless}:
-            class_name = self._known.get(cls)
-            if class_name is not None:
-                need(registry().owner("module", class_name), "modules", class_name)
-        for entry in needed.values():
-            entry["modules"].sort()
-        return [needed[key] for key in sorted(needed)]
-
 
 def _stream_record(variable: Variable) -> dict[str, Any]:
     """Say what a stream of random numbers is: the one that all share, or by whom it was seeded."""
@@ -489,15 +468,8 @@ def _stream_record(variable: Variable) -> dict[str, Any]:
     return {"stream": "shared" if variable is Stream.shared else {"drawn": variable.drawn}}
 
 
-def _provider(op: Op) -> Any:
-    info = registry().owner("op", op.name)
-    if info is None:
-        raise SaveError(f"op {op.name!r} belongs to no registered plugin, so no file can name it")
-    return info
-
-
 def plain_signature(concrete: ConcreteFunction) -> inspect.Signature:
-    """Return the parameters of a trace of which nobody knows how they were called."""
+    """Return parameters for a trace whose own names are not known."""
     args, kwargs = concrete.arguments
     positional, named = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.KEYWORD_ONLY
     return inspect.Signature(

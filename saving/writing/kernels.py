@@ -49,9 +49,9 @@ class KernelCheck:
         for node in op_nodes(graph):
             if node.op.name in self._foreign and self._differs(node):
                 raise SaveError(
-                    f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]} "
-                    "here, which does not give what the op's own kernel gives, and readers need "
-                    "not have it; make an op of another name of it"
+                    f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]}, "
+                    "which gives other results than the op's own kernel, and readers of the file "
+                    "may use that one; register it as an op with another name"
                 )
 
     def _differs(self, node: Node) -> bool:

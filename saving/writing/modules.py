@@ -83,7 +83,7 @@ class StateWriter:
                 self._check_name(name, path, LoadedModule)
                 result[name] = encoded
             elif not isinstance(value, Module):  # one that its class hides
-                absent[name] = f"{_described(value)} is no part of a file"
+                absent[name] = f"{_described(value)} cannot be stored in a file"
         return result, absent
 
     def known_attributes(
@@ -142,9 +142,10 @@ class StateWriter:
     def _check_name(self, name: str, path: str, cls: type) -> None:
         if not is_attribute(name) or shadows(cls, name):
             raise SaveError(
-                f"{path}: {name!r} cannot be the name of an attribute in a file, since "
-                f"{'a loaded module' if cls is LoadedModule else 'its class'} has one of its own, "
-                "or it is not made of ASCII letters, digits and '_'; rename it"
+                f"{path}: {name!r} cannot be the name of an attribute in a file: "
+                f"{'every loaded module' if cls is LoadedModule else 'its class'} has an attribute "
+                "of that name, or it has characters other than ASCII letters, digits and '_'; "
+                "rename it"
             )
 
     # -- values --------------------------------------------------------------------------------

@@ -63,8 +63,8 @@ def check_hidden(
         lost = [v for v in variables if id(v) not in saved]
         if lost:
             raise SaveError(
-                f"{path}: variable {lost[0].name!r} would be lost: modules look for variables in "
-                f"their attributes, lists, tuples and dicts, not in an object of class {owner}, "
-                "and no function that is saved reads it. Make that class a gradtape.Module, or "
-                "keep the variable in an attribute of a module too"
+                f"{path}: variable {lost[0].name!r} would be lost: modules find variables in "
+                f"attributes, lists, tuples and dicts, but not inside an object of class {owner}, "
+                "and no saved function reads it. Make that class a gradtape.Module, or keep the "
+                "variable in an attribute of a module as well"
             )

@@ -191,9 +191,9 @@ class KeptRules:
             reason = "backward passes and loops use the op by themselves"
         if reason and self._keep:
             raise SaveError(
-                f"{where}: op {op.name!r} has a rule that {elsewhere} put in the place of its own, "
-                f"and it cannot be stored ({reason}). Use a gradtape.custom_gradient instead, or "
-                "save with custom_gradients=False, without gradients through the op"
+                f"{where}: the gradient rule of op {op.name!r} was replaced by {elsewhere}, and "
+                f"the new one cannot be stored ({reason}). Use a gradtape.custom_gradient instead, "
+                "or save with custom_gradients=False, without gradients through the op"
             )
         return elsewhere
 
@@ -206,8 +206,8 @@ class KeptRules:
             if not elsewhere or not self._keep:
                 return None  # a rule that is not written in ops uses none
             raise UntraceableGradient(
-                f"{where}: op {node.op.name!r} has a gradient rule of {elsewhere}, which is to go "
-                f"into the file and cannot be traced: {str(error).rstrip('.')} ({line_of(error)}). "
+                f"{where}: op {node.op.name!r} has a gradient rule of {elsewhere}, which cannot be "
+                f"traced for the file: {str(error).rstrip('.')} ({line_of(error)}). "
                 "Write it with gradtape ops, or save with custom_gradients=False, without "
                 "gradients through the op"
             ) from error

@@ -32,7 +32,7 @@ def untracked(value: Any) -> Iterator[tuple[str, Variable | Module]]:
     Parameters
     ----------
     value
-        An object that is no module, and no list, tuple or dictionary.
+        An object that is not a module, list, tuple or dictionary.
     """
     seen = {id(value)}
     queue: deque[tuple[str, Any]] = deque([("", value)])

@@ -4,35 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gradtape.saving.container.file import SafeFile
 from gradtape.saving.container.write import write
+from gradtape.testing.fuzz.files.subjects import Parts
 
 
-@dataclass
-class Draft:
+class Draft(Parts):
     """What a file holds, to be changed."""
-
-    attributes: dict[str, str]
-    texts: dict[str, str]
-    arrays: dict[str, np.ndarray[Any, Any]]
-
-    @classmethod
-    def of(cls, path: Path) -> Draft:
-        """Read a file of format 2."""
-        with SafeFile(path) as file:
-            file.check()
-            names = ("format", "format_version")
-            return cls(
-                {name: file.attribute(name) for name in names},
-                {name: file.text(name) for name in sorted(file.texts)},
-                {name: file.array(name) for name in sorted(set(file.sizes) - file.texts)},
-            )
 
     def json(self, path: str = "/manifest") -> Any:
         """Return what a text says."""

@@ -218,7 +218,7 @@ def test_an_op_that_the_plugin_no_longer_provides_is_named(acme: Op, tmp_path: P
     gt.save(Doubling(), tmp_path / "a.h5")
     gt.unregister_plugin("acme")
     gt.register_plugin(Plugin(), name="acme")
-    with pytest.raises(MissingOp, match=r"plugin 'acme' is here .*does not provide acme::double"):
+    with pytest.raises(MissingOp, match=r"'acme' is installed .*does not provide acme::double"):
         gt.load(tmp_path / "a.h5")
 
 
@@ -263,7 +263,7 @@ def test_a_class_that_refuses_its_configuration_or_attributes_is_damage(tmp_path
         with pytest.raises(DamagedFile, match="Picky refuses its configuration: picky"):
             gt.load(tmp_path / "a.h5")
         Picky.__new__ = lambda cls: object()  # type: ignore[assignment]
-        with pytest.raises(DamagedFile, match="Picky is no module class"):
+        with pytest.raises(DamagedFile, match="Picky is not a module class"):
             gt.load(tmp_path / "a.h5")
     finally:
         gt.unregister_plugin("acme")

@@ -88,7 +88,7 @@ def test_a_function_is_found_by_each_of_its_names_and_its_traces_by_number(path:
     assert "dense.activation" in found.table()
     with pytest.raises(LookupError, match=r"did you mean model\.solve\? The file has: .*serve"):
         found.graph_text("model.solv")
-    with pytest.raises(LookupError, match=r"'\?\[2J' ?; the file has"):
+    with pytest.raises(LookupError, match=r"'\\\\x1b\[2J' ?; the file has"):
         found.graph_text("\x1b[2J")
 
 

@@ -99,7 +99,7 @@ def test_another_version_of_a_plugin_is_told_once_with_both(path: Path, info: An
         gt.load(path)
     info.version = "3.0"
     with pytest.warns(
-        UserWarning, match=r"plugin 'acme' is here in version 3\.0, .* saved with 2\.5\."
+        UserWarning, match=r"plugin 'acme' has version 3\.0 here, .* saved with 2\.5\."
     ) as caught:
         gt.load(path)
     assert len(caught) == 1

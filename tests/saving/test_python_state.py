@@ -239,7 +239,7 @@ def test_a_variable_in_an_object_is_kept_if_a_function_reads_it(tmp_path: Path) 
     with pytest.warns(UserWarning, match=r"scaled\.helper \(an object of class Helper\)"):
         loaded = reloaded(module, tmp_path)
     assert loaded(np.ones(1, "float32")).tolist() == [3.0]
-    with pytest.raises(AttributeError, match=r"no 'helper' \(an object of class Helper is no part"):
+    with pytest.raises(AttributeError, match=r"no 'helper' \(an object of class Helper cannot"):
         _ = loaded.helper
 
 
@@ -304,7 +304,7 @@ def test_one_warning_names_every_path(tmp_path: Path) -> None:
     model.blocks[3].cache = Helper(1)
     model.blocks[0].table = {"by": [Helper(2)]}
     model.log = Helper(3)
-    with pytest.warns(UserWarning, match="does not hold all that Python does") as caught:
+    with pytest.warns(UserWarning, match="save: not saved: ") as caught:
         gt.save(model, tmp_path / "m.h5")
     (warning,) = caught
     assert warning.filename == __file__
@@ -315,7 +315,7 @@ def test_one_warning_names_every_path(tmp_path: Path) -> None:
 def test_code_in_an_attribute_is_no_surprise_and_says_so_when_asked_for(tmp_path: Path) -> None:
     with warnings.catch_warnings(action="error"):
         loaded = reloaded(module_with(lambda x: x), tmp_path)
-    with pytest.raises(AttributeError, match=r"no 'value' \(the code of '<lambda>' is no part"):
+    with pytest.raises(AttributeError, match=r"no 'value' \(the code of '<lambda>' cannot"):
         _ = loaded.value
 
 

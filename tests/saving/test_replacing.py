@@ -157,7 +157,7 @@ def test_only_a_regular_file_is_replaced(tmp_path: Path) -> None:
         "loop": "cannot be written",
         "folder/": "it names no file",
         "folder/..": "it names no file",
-        "a\0b": "holds a NUL",
+        "a\0b": "contains a NUL",
         "n" * 300: "cannot be written",
         "\ud800": "cannot be written|no folder",
         "nowhere/a.h5": "there is no folder .*nowhere",

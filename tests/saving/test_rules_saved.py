@@ -198,7 +198,7 @@ def test_an_op_without_a_rule_in_the_file_has_that_of_this_process_and_loading_s
 ) -> None:
     gt.save(module_of(gt.exp), tmp_path / "exp.h5")
     with with_rules({"exp": lambda g: g * 100.0}):
-        with pytest.warns(UserWarning, match=r"replaced in this process.*'exp' by"):
+        with pytest.warns(UserWarning, match=r"this process replaced gradient rules.*'exp' by"):
             loaded = gt.load(tmp_path / "exp.h5")
         assert slope(loaded.f).tolist() == [[100.0] * 3] * 2
         with pytest.warns(UserWarning, match="replaced"):

@@ -296,7 +296,7 @@ def test_a_python_value_beside_the_tensors_is_compared(tmp_path: Path) -> None:
         def __call__(self, x: Any) -> Any:
             return {"y": x * self.w, "kind": "few" if str(x.shape[0]) in FACTORS else "many"}
 
-    words = r"\['many'\] beside tensors, the Python code \['few'\]"
+    words = r"\['many'\] beside tensors, where the Python code returns \['few'\]"
     with pytest.raises(SaveError, match=words):
         gt.save(called(Told(), (4, 3)), tmp_path / "a.h5")
 

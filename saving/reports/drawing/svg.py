@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ...errors import printable
 from ..views import Step, View, count_steps
-from ..words import counted, markup, printable, width
+from ..words import counted, markup, width
 from .layout import Box, Placed, place
 
 __all__ = ["STYLE", "figure", "svg"]

@@ -6,13 +6,14 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...errors import printable
 from ..drawing.svg import figure
 from ..functions import FunctionRecord, TraceRecord
 from ..listing import listing
 from ..statistics import Spread
 from ..telling import view_of
 from ..tree import ModuleRecord, Row, VariableRecord
-from ..words import counted, markup, number_text, printable, shown
+from ..words import counted, markup, number_text, shown
 from .charts import curves, histogram, parts_bar
 from .style import DEPTHS, POLICY, STYLE
 

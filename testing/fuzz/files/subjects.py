@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Parts:
     arrays: dict[str, Any]
 
     @classmethod
-    def of(cls, path: str) -> Parts:
+    def of(cls, path: str | os.PathLike[str]) -> Self:
         """Read a file of format 2."""
         with SafeFile(path) as file:
             file.check()

@@ -317,7 +317,7 @@ def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
         gt.load_weights(net, "model.h5")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="layout is one of gradtape, keras, pytorch, got 'torch'"):
         gt.load_weights({}, net, layout="torch")
-    with pytest.raises(TypeError, match="'a' is no array of numbers"):
+    with pytest.raises(TypeError, match="'a' is not an array of numbers"):
         gt.load_weights({"a": "text"}, net)
     with pytest.raises(gt.saving.FileMissing):
         gt.load_weights(tmp_path / "none.h5", net)
@@ -402,12 +402,12 @@ def test_a_part_of_a_file_becomes_the_model_itself_and_others_are_left_out(tmp_p
         ({"hid": "scale"}, ValueError, "'hid' match no name"),
         ([("^none$", "scale"), ("scale", "scale")], ValueError, r"'\^none\$' match no name"),
         ({"scale": 3}, TypeError, "the mapping gives 3 for 'scale'"),
-        ([("scale", "a", "b")], TypeError, "no pair of a regular expression and a replacement"),
-        ("scale", TypeError, "no mapping"),
+        ([("scale", "a", "b")], TypeError, "not a pair of a regular expression and a replacement"),
+        ("scale", TypeError, "mapping is a dictionary, a function or"),
         (
             {"scale": ("scale", (1, 0))},
             ValueError,
-            r"\(1, 0\) is no order of the 1 axes of 'scale'",
+            r"\(1, 0\) is not an order of the 1 axes of 'scale'",
         ),
         (
             {"hidden/bias": "norm/beta"},

@@ -74,8 +74,8 @@ LIES: dict[str, tuple[bytes, type[LoadError], str]] = {
     "a hole": (tensors({"a": record(begin=4, end=12)}, bytes(12)), UnsafeFile, "leave bytes"),
     "more behind": (tensors({"a": record()}, bytes(9)), DamagedFile, "bytes long, its header"),
     "cut": (tensors({"a": record()}, bytes(7)), DamagedFile, "bytes long, its header tells"),
-    "metadata": (tensors({"__metadata__": {"a": 1}}), DamagedFile, "no mapping of texts"),
-    "metadata a list": (tensors({"__metadata__": []}), DamagedFile, "no mapping of texts"),
+    "metadata": (tensors({"__metadata__": {"a": 1}}), DamagedFile, "not a mapping of strings"),
+    "metadata a list": (tensors({"__metadata__": []}), DamagedFile, "not a mapping of strings"),
     "no boolean": (
         tensors({"a": record("BOOL", end=2)}, b"\x02\x00"),
         DamagedFile,
@@ -189,8 +189,8 @@ def npy() -> bytes:
         (zipped(**{"a.npy": npy()}), LoadError, "a file of NumPy; pass the arrays"),
         (zipped(**{"config.json": b"{}"}), LoadError, "without weights of Keras in it"),
         (b"PK\x03\x04" + bytes(50), DamagedFile, "not a readable zip archive"),
-        (b"", NotAGradtapeFile, "no file of weights of a kind that is read"),
-        (b"hello", NotAGradtapeFile, "no file of weights of a kind that is read"),
+        (b"", NotAGradtapeFile, "not a weights file of a known kind"),
+        (b"hello", NotAGradtapeFile, "not a weights file of a known kind"),
     ],
     ids=range(9),
 )

@@ -334,7 +334,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     model = model_of()
     checkpoint = Checkpoint(model=model)
     gt.save(model, tmp_path / "model.h5")
-    with pytest.raises(LoadError, match=r"no checkpoint; gradtape.load loads"):
+    with pytest.raises(LoadError, match=r"not a checkpoint; gradtape.load loads"):
         checkpoint.restore(tmp_path / "model.h5")
     with pytest.raises(LoadError, match="no such file"):
         checkpoint.restore(tmp_path / "none.h5")

@@ -364,9 +364,9 @@ def test_iterables_of_batches_go_on_where_they_were(data: Any, tmp_path: Path) -
         ({"resume": 3}, TypeError, "resume is True or False, got 3"),
         ({"checkpoint": 3}, TypeError, "checkpoint is a gradtape.training.CheckpointManager or"),
         ({"checkpoint": "."}, ValueError, "is a folder; give a file in it"),
-        ({"checkpoint": "model.h5"}, LoadError, "no checkpoint"),
+        ({"checkpoint": "model.h5"}, LoadError, "not a checkpoint"),
         ({"checkpoint": "none/run.h5"}, SaveError, "there is no folder"),
-        ({"checkpoint": "run\0.h5"}, SaveError, "it holds a NUL"),
+        ({"checkpoint": "run\0.h5"}, SaveError, "it contains a NUL"),
         ({"epochs": 2, "initial_epoch": 3}, ValueError, "initial_epoch=3 is after the last"),
         ({"initial_epoch": -1}, ValueError, "initial_epoch must be a non-negative integer"),
         ({"resume": True, "data": iter([(X, LABELS)])}, ValueError, "data is an iterator, which"),
@@ -391,10 +391,10 @@ def test_what_means_nothing_is_refused_before_anything_changes(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 16}, "within an epoch of other data, or of batches of another size"),
-        ({"data": (X[:40], LABELS[:40])}, "within an epoch of other data"),
+        ({"batch_size": 16}, "within an epoch, with other data or another batch size"),
+        ({"data": (X[:40], LABELS[:40])}, "within an epoch, with other data"),
         ({"seed": 4}, "the run had seed 3, not 4"),
-        ({"shuffle": False}, "shuffle is what it was then"),
+        ({"shuffle": False}, "give the shuffle= that it had"),
         ({"metrics": ()}, "the run measured loss, accuracy; this one loss"),
         ({"model": Sequential([Dense(3)])}, r"model/layers/0/kernel .in the file float32\[6, 2\]"),
     ],
@@ -417,13 +417,11 @@ def test_another_run_than_that_in_the_file_is_refused(
 
 
 def test_a_manager_whose_best_no_epoch_measures_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match="best='val_loss' is not among what is measured: loss, acc"
-    ):
+    with pytest.raises(ValueError, match="best='val_loss' is not measured; measured are loss, acc"):
         Run(validation_split=0.0, checkpoint=manager(tmp_path))
     model, other = Sequential([Dense(2)]), Sequential([Dense(2)])
     keeper = CheckpointManager(Checkpoint(model=other), tmp_path)
-    with pytest.raises(ValueError, match="follows something else as 'model'"):
+    with pytest.raises(ValueError, match="another object under 'model'"):
         fit(model, (X, LABELS), verbose=False, checkpoint=keeper)
 
 

@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 import fnmatch
-import functools
-import inspect
-import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from types import FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .base.context import Mode, training_mode
-from .base.dtypes import is_differentiable
-from .base.sizes import blunt, unsure
-from .base.spec import TensorSpec
-from .base.table import public
-from .base.tree import map_structure
-from .functions.concrete import RestoredFunction
-from .functions.function import STORE, Function, found_by_name, pickled_as_code
-from .tensors.convert import as_tensor
-from .tensors.recording import transfer
-from .tensors.tensor import Tensor
-from .tensors.variable import Variable, exclusive
+from ..base.table import public
+from ..functions.concrete import RestoredFunction
+from ..functions.function import STORE, Function
+from ..tensors.recording import transfer
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable, exclusive
+from .calls import CALLS, handing_on, noting
+from .freezing import freeze, is_frozen, thaw
+from .pickled import check_named
+from .summary import summary
 
-__all__ = [
-    "Module",
-    "freeze",
-    "frozen_variables",
-    "is_frozen",
-    "keeping_calls",
-    "saved_classes",
-]
+__all__ = ["Module", "saved_classes", "snake_case"]
 
-_CALLS = "_gradtape_calls"
-_OUTPUT = "_gradtape_output"
-_TRAINABLE = "_gradtape_trainable"
-_FROZEN = "_gradtape_frozen"
 # Types of attributes that hold nothing to track.
 _PLAIN = frozenset({bool, int, float, str, type(None)})
-# Types of what may hold a function.
-_HOLDING = (FunctionType, Function, list, tuple, dict)
 
 
 class Module:
@@ -103,7 +83,7 @@ class Module:
         cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
         call = cls.__dict__.get("__call__")
         if call is not None and not isinstance(call, Function):
-            cls.__call__ = _noting(_handing_on(call))  # type: ignore[assignment, method-assign, unused-ignore]
+            cls.__call__ = noting(handing_on(call))  # type: ignore[assignment, method-assign, unused-ignore]
 
     @property
     def name(self) -> str:
@@ -141,7 +121,7 @@ class Module:
             )
         for module in (self, *self.submodules):
             if value:
-                _thaw(module)
+                thaw(module)
             else:
                 freeze(module)
 
@@ -231,7 +211,7 @@ class Module:
         list
             A pair per signature that ``__call__`` was called with, up to 64 of them.
         """
-        return list(vars(self).get(_CALLS, {}).values())
+        return list(vars(self).get(CALLS, {}).values())
 
     def to(self, where: str) -> Module:
         """Move every variable to a backend or device, in place: ``module.to("cupy:1")``.
@@ -357,32 +337,7 @@ class Module:
             The table. Output shapes are those of the last call; ``?`` stands for the batch size.
             A module that does not train is marked as frozen, and the last line counts what trains.
         """
-        rows = [("Layer", "Output shape", "Parameters")]
-        own = [leaf for _, leaf in self.own_leaves()]
-        shown: list[tuple[str, Any]] = [
-            (path, leaf) for path, leaf in self.named_leaves() if isinstance(leaf, Module)
-        ]
-        variables = [leaf for leaf in own if isinstance(leaf, Variable)]
-        if variables or not shown:
-            shown.insert(0, (self.name, self))
-        for path, module in shown:
-            held = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
-            count = sum(v.size for v in held)
-            shape = vars(module).get(_OUTPUT)
-            output = "-" if shape is None else str(_batch(shape)).replace("None", "?")
-            frozen = ", frozen" if is_frozen(module) else ""
-            rows.append((f"{path} ({type(module).__name__}{frozen})", output, f"{count:,}"))
-        total = sum(v.size for v in self.variables)
-        trainable = sum(v.size for v in self.trainable_variables)
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = [
-            f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}".rstrip() for a, b, c in rows
-        ]
-        rule = "-" * (sum(widths) + 4)
-        lines.insert(1, rule)
-        lines += [rule, f"Parameters: {total:,} ({trainable:,} trainable)"]
-        frozen = ", frozen" if is_frozen(self) else ""
-        return "\n".join([f"{type(self).__name__} {self.name!r}{frozen}", *lines])
+        return summary(self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Return what pickle and copy make it of: its attributes, without the traces it made."""
@@ -391,74 +346,11 @@ class Module:
             return reduced  # the class has a way of its own
         state = {name: value for name, value in reduced[2].items() if name != STORE}
         for name, value in state.items():
-            _check_named(f"{type(self).__name__}.{name}", value)
+            check_named(f"{type(self).__name__}.{name}", value)
         return (*reduced[:2], state, *reduced[3:])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
-
-
-def freeze(module: Module, variables: Iterable[Variable] | None = None) -> None:
-    """Keep a module's own variables from training, those of the modules inside left alone.
-
-    Parameters
-    ----------
-    module
-        The module.
-    variables
-        What trains again once it is thawed; by default what trains now, or was frozen before.
-    """
-    if variables is None:
-        own = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
-        variables = (*frozen_variables(module), *(v for v in own if v.trainable))
-    state = vars(module)
-    state[_TRAINABLE], state[_FROZEN] = False, tuple(dict.fromkeys(variables))
-    for variable in state[_FROZEN]:
-        variable.trainable = False
-
-
-def _thaw(module: Module) -> None:
-    """Let a frozen module's own variables train again."""
-    state = vars(module)
-    for variable in frozen_variables(module):
-        variable.trainable = is_differentiable(variable.dtype)
-    state.pop(_TRAINABLE, None)
-    state.pop(_FROZEN, None)
-
-
-def frozen_variables(module: Module) -> tuple[Variable, ...]:
-    """Return a frozen module's own variables that train again once it is thawed."""
-    found: tuple[Variable, ...] = vars(module).get(_FROZEN, ())
-    return found
-
-
-def is_frozen(module: Module) -> bool:
-    """Return whether a module was set not to train."""
-    return not vars(module).get(_TRAINABLE, True)
-
-
-@contextmanager
-def keeping_calls(modules: Iterable[Module]) -> Iterator[None]:
-    """Let modules forget the calls of a block: for whoever runs them on inputs of his own.
-
-    Parameters
-    ----------
-    modules
-        The modules.
-
-    Yields
-    ------
-    None
-        Past calls and output shapes are those of before afterwards.
-    """
-    before = [(vars(x), dict(vars(x).get(_CALLS, {})), vars(x).get(_OUTPUT)) for x in modules]
-    try:
-        yield
-    finally:
-        for state, calls, shape in before:
-            for key, value in ((_CALLS, calls), (_OUTPUT, shape)):
-                if value or key in state:
-                    state[key] = value
 
 
 def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
@@ -494,10 +386,6 @@ def snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().lstrip("_") or "module"
 
 
-def _batch(shape: tuple[int, ...]) -> tuple[int | None, ...]:
-    return (None, *shape[1:]) if shape else ()
-
-
 def _leaves(
     path: str, value: Any, inside: frozenset[int]
 ) -> Iterator[tuple[str, Variable | Module]]:
@@ -514,108 +402,3 @@ def _leaves(
                 yield f"{path}/{key}", item
             elif type(item) not in _PLAIN:
                 yield from _leaves(f"{path}/{key}", item, inside)
-
-
-def _check_named(where: str, value: Any) -> None:
-    """Say which attribute holds a function that pickle would not find; pickle does not."""
-    if isinstance(value, (list, tuple, dict)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            if type(item) in _HOLDING:
-                _check_named(f"{where}[{key!r}]", item)
-        return
-    function = value.python_function if isinstance(value, Function) else value
-    if not isinstance(function, FunctionType) or found_by_name(value) or found_by_name(function):
-        return
-    if pickled_as_code():
-        return
-    raise pickle.PicklingError(
-        f"{where} is {function.__qualname__}, which pickle would not find by its name: define it "
-        "with def at the top of a module, or save the module with gradtape.save, whose files keep "
-        "what functions compute"
-    )
-
-
-def _handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a ``__call__`` that takes ``training``, so that calls inside it hear of it.
-
-    Where it is not given, it is what the call around says. As in Keras; PyTorch has one mode for
-    all.
-    """
-    names = list(inspect.signature(call).parameters)
-    if "training" not in names:
-        return call
-    place = names.index("training") - 1
-
-    @functools.wraps(call)
-    def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
-        training = args[place] if len(args) > place else kwargs.get("training")
-        mode = training_mode.get()
-        if training is None:
-            if mode is not None:
-                mode.asked = True
-                if len(args) <= place and mode.training is not None:
-                    kwargs["training"] = mode.training
-            return call(self, *args, **kwargs)
-        if mode is not None and mode.training is training:
-            return call(self, *args, **kwargs)
-        token = training_mode.set(Mode(training))  # without the cost of a context manager
-        try:
-            return call(self, *args, **kwargs)
-        finally:
-            training_mode.reset(token)
-
-    return wrapper
-
-
-def _noting(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``__call__`` so that the module remembers what it was called with.
-
-    That is what a module without decorated methods is traced from when it is saved.
-    """
-
-    converts = getattr(call, "converts", None)
-
-    @functools.wraps(call)
-    def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
-        if converts is not None and args and type(args[0]) is not Tensor:
-            args = (converts(args[0]), *args[1:])  # what a layer does with its input
-        result = call(self, *args, **kwargs)
-        state = vars(self)
-        state[_OUTPUT] = _lasting(getattr(result, "shape", None))
-        calls = state.setdefault(_CALLS, {})
-        key = tuple(_signature_of(x) for x in args)
-        if kwargs:
-            key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
-        if key not in calls and len(calls) < 64:
-            calls[key] = map_structure(_spec_of, (args, kwargs))
-        return result
-
-    return wrapper
-
-
-def _lasting(shape: Any) -> Any:
-    """Return a shape as it may be kept: sizes that are open belong to a trace."""
-    return blunt(shape) if unsure(shape) else shape
-
-
-def _signature_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray, np.generic)):
-        return (_lasting(x.shape), x.dtype)
-    if isinstance(x, (list, tuple)):
-        return tuple(_signature_of(item) for item in x)
-    if isinstance(x, dict):
-        return tuple((name, _signature_of(item)) for name, item in x.items())
-    return (type(x), x if isinstance(x, (bool, int, float, str, type(None))) else id(x))
-
-
-def _spec_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray, np.generic, Variable)):
-        return TensorSpec(_lasting(x.shape), x.dtype)
-    if hasattr(x, "__array__") and not isinstance(x, type):  # a table, say: ops take it for one
-        try:
-            array = as_tensor(x)
-        except (TypeError, ValueError):
-            return x
-        return TensorSpec(array.shape, array.dtype)
-    return x

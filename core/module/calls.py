@@ -1,0 +1,137 @@
+"""What a module remembers of its calls, and what it tells the modules that it calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.context import Mode, training_mode
+from ..base.sizes import blunt, unsure
+from ..base.spec import TensorSpec
+from ..base.tree import map_structure
+from ..tensors.convert import as_tensor
+from ..tensors.tensor import Tensor
+from ..tensors.variable import Variable
+
+if TYPE_CHECKING:
+    from .module import Module
+
+__all__ = ["CALLS", "OUTPUT", "handing_on", "keeping_calls", "noting"]
+
+#: Under what a module keeps the signatures of its calls, and the shape of its last output.
+CALLS = "_gradtape_calls"
+OUTPUT = "_gradtape_output"
+
+
+@contextmanager
+def keeping_calls(modules: Iterable[Module]) -> Iterator[None]:
+    """Forget the calls that modules record in a block, such as those on made-up inputs.
+
+    Parameters
+    ----------
+    modules
+        The modules.
+
+    Yields
+    ------
+    None
+        Past calls and output shapes are those of before afterwards.
+    """
+    before = [(vars(x), dict(vars(x).get(CALLS, {})), vars(x).get(OUTPUT)) for x in modules]
+    try:
+        yield
+    finally:
+        for state, calls, shape in before:
+            for key, value in ((CALLS, calls), (OUTPUT, shape)):
+                if value or key in state:
+                    state[key] = value
+
+
+def handing_on(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a ``__call__`` that takes ``training``, so that calls inside it hear of it.
+
+    Where it is not given, it is what the call around says. As in Keras; PyTorch has one mode for
+    all.
+    """
+    names = list(inspect.signature(call).parameters)
+    if "training" not in names:
+        return call
+    place = names.index("training") - 1
+
+    @functools.wraps(call)
+    def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
+        training = args[place] if len(args) > place else kwargs.get("training")
+        mode = training_mode.get()
+        if training is None:
+            if mode is not None:
+                mode.asked = True
+                if len(args) <= place and mode.training is not None:
+                    kwargs["training"] = mode.training
+            return call(self, *args, **kwargs)
+        if mode is not None and mode.training is training:
+            return call(self, *args, **kwargs)
+        token = training_mode.set(Mode(training))  # without the cost of a context manager
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            training_mode.reset(token)
+
+    return wrapper
+
+
+def noting(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap ``__call__`` so that the module remembers what it was called with.
+
+    That is what a module without decorated methods is traced from when it is saved.
+    """
+
+    converts = getattr(call, "converts", None)
+
+    @functools.wraps(call)
+    def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if converts is not None and args and type(args[0]) is not Tensor:
+            args = (converts(args[0]), *args[1:])  # what a layer does with its input
+        result = call(self, *args, **kwargs)
+        state = vars(self)
+        state[OUTPUT] = _lasting(getattr(result, "shape", None))
+        calls = state.setdefault(CALLS, {})
+        key = tuple(_signature_of(x) for x in args)
+        if kwargs:
+            key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
+        if key not in calls and len(calls) < 64:
+            calls[key] = map_structure(_spec_of, (args, kwargs))
+        return result
+
+    return wrapper
+
+
+def _lasting(shape: Any) -> Any:
+    """Return a shape as it may be kept: sizes that are open belong to a trace."""
+    return blunt(shape) if unsure(shape) else shape
+
+
+def _signature_of(x: Any) -> Any:
+    if isinstance(x, (Tensor, np.ndarray, np.generic)):
+        return (_lasting(x.shape), x.dtype)
+    if isinstance(x, (list, tuple)):
+        return tuple(_signature_of(item) for item in x)
+    if isinstance(x, dict):
+        return tuple((name, _signature_of(item)) for name, item in x.items())
+    return (type(x), x if isinstance(x, (bool, int, float, str, type(None))) else id(x))
+
+
+def _spec_of(x: Any) -> Any:
+    if isinstance(x, (Tensor, np.ndarray, np.generic, Variable)):
+        return TensorSpec(_lasting(x.shape), x.dtype)
+    if hasattr(x, "__array__") and not isinstance(x, type):  # a table, say: ops take it for one
+        try:
+            array = as_tensor(x)
+        except (TypeError, ValueError):
+            return x
+        return TensorSpec(array.shape, array.dtype)
+    return x

@@ -1,0 +1,56 @@
+"""Modules that do not train: which of their variables train again when they are thawed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ..base.dtypes import is_differentiable
+from ..tensors.variable import Variable
+
+if TYPE_CHECKING:
+    from .module import Module
+
+__all__ = ["freeze", "frozen_variables", "is_frozen", "thaw"]
+
+_TRAINABLE = "_gradtape_trainable"
+_FROZEN = "_gradtape_frozen"
+
+
+def freeze(module: Module, variables: Iterable[Variable] | None = None) -> None:
+    """Keep a module's own variables from training, those of the modules inside left alone.
+
+    Parameters
+    ----------
+    module
+        The module.
+    variables
+        What trains again once it is thawed; by default what trains now, or was frozen before.
+    """
+    if variables is None:
+        own = [leaf for _, leaf in module.own_leaves() if isinstance(leaf, Variable)]
+        variables = (*frozen_variables(module), *(v for v in own if v.trainable))
+    state = vars(module)
+    state[_TRAINABLE], state[_FROZEN] = False, tuple(dict.fromkeys(variables))
+    for variable in state[_FROZEN]:
+        variable.trainable = False
+
+
+def thaw(module: Module) -> None:
+    """Let a frozen module's own variables train again."""
+    state = vars(module)
+    for variable in frozen_variables(module):
+        variable.trainable = is_differentiable(variable.dtype)
+    state.pop(_TRAINABLE, None)
+    state.pop(_FROZEN, None)
+
+
+def frozen_variables(module: Module) -> tuple[Variable, ...]:
+    """Return a frozen module's own variables that train again once it is thawed."""
+    found: tuple[Variable, ...] = vars(module).get(_FROZEN, ())
+    return found
+
+
+def is_frozen(module: Module) -> bool:
+    """Return whether a module was set not to train."""
+    return not vars(module).get(_TRAINABLE, True)

@@ -1,0 +1,34 @@
+"""What pickle makes of a module's attributes."""
+
+from __future__ import annotations
+
+import pickle
+from types import FunctionType
+from typing import Any
+
+from ..functions.function import Function, found_by_name, pickled_as_code
+
+__all__ = ["check_named"]
+
+# Types of what may hold a function.
+_HOLDING = (FunctionType, Function, list, tuple, dict)
+
+
+def check_named(where: str, value: Any) -> None:
+    """Say which attribute holds a function that pickle would not find; pickle does not."""
+    if isinstance(value, (list, tuple, dict)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            if type(item) in _HOLDING:
+                check_named(f"{where}[{key!r}]", item)
+        return
+    function = value.python_function if isinstance(value, Function) else value
+    if not isinstance(function, FunctionType) or found_by_name(value) or found_by_name(function):
+        return
+    if pickled_as_code():
+        return
+    raise pickle.PicklingError(
+        f"{where} is {function.__qualname__}, which pickle would not find by its name: define it "
+        "with def at the top of a module, or save the module with gradtape.save, whose files keep "
+        "what functions compute"
+    )
