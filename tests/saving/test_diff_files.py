@@ -15,7 +15,8 @@ from rewriting import Draft, rewritten
 
 import gradtape as gt
 
-GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.h5"))
+FILES = sorted((Path(__file__).parent / "golden").glob("*.h5"))
+GOLDEN = [path for path in FILES if path.stem.count("_") == 1]
 
 
 class Model(gt.Module):
@@ -198,8 +199,12 @@ def test_other_shapes_and_dtypes_are_told(tmp_path: Path, a: Any, b: Any, words:
     assert f"~ w: {words}" in files(tmp_path, variable(a), variable(b)).table()
 
 
-@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", [x for x in FILES if "checkpoint" not in x.stem], ids=lambda file: file.stem
+)
 def test_a_golden_file_saved_again_holds_the_same(file: Path, tmp_path: Path) -> None:
+    gt.random.set_seed(3)  # as where the file was saved: the stream that all share is the process's
+    gt.random.uniform((3,))
     gt.save(gt.load(file), tmp_path / "b.h5", golden=False)
     found = gt.saving.diff(file, tmp_path / "b.h5")
     assert not groups(found) - {"notes"}, found.table()

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-import operator
+import random
 import re
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
+from independent_reader import FORMULAS, Reader, plain, spread, weights
 from odd_modules import with_rules
-from xxhash import xxh3_128_digest
 
 import gradtape as gt
 from gradtape.core.base.sizes import KINDS
@@ -23,200 +21,11 @@ from gradtape.saving.records import schema
 from gradtape.saving.records.loaded import LoadedModule
 
 HERE = Path(__file__).parent
-GOLDEN = sorted((HERE / "golden").glob("v*.h5"))
+FILES = sorted((HERE / "golden").glob("v*.h5"))
+GOLDEN = [path for path in FILES if path.stem.count("_") == 1]
+#: Named in the page, in no golden file.
+UNWRITTEN: set[str] = set()
 PAGE = HERE.parents[1] / "docs" / "format.md"
-
-
-# -- a reader that knows the page, h5py and NumPy --------------------------------------------------
-
-
-def array_digest(array: np.ndarray[Any, Any]) -> str:
-    head = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]".encode()
-    little = array.astype(array.dtype.newbyteorder("<"))
-    return hashlib.sha256(head + little.tobytes(order="C")).hexdigest()
-
-
-def digest(path: str, held: Any) -> bytes:
-    if isinstance(held, bytes):
-        kind, data = f"text[{len(held)}]", held
-    else:
-        array = np.asarray(held)
-        kind = f"{array.dtype.name}[{', '.join(map(str, array.shape))}]"
-        data = array.astype(array.dtype.newbyteorder("<")).tobytes(order="C")
-    parts = [xxh3_128_digest(data[i : i + 2**24]) for i in range(0, len(data), 2**24)]
-    return xxh3_128_digest(f"{path} {kind}\n".encode() + b"".join(parts))
-
-
-def value_of(encoded: Any) -> Any:
-    if isinstance(encoded, list):
-        return [value_of(x) for x in encoded]
-    if not isinstance(encoded, dict):
-        return encoded
-    ((tag, content),) = encoded.items()
-    if tag == "float":
-        return float(content)
-    if tag == "complex":
-        return complex(float(content[0]), float(content[1]))
-    if tag == "tuple":
-        return tuple(value_of(x) for x in content)
-    return {key: value_of(x) for key, x in content.items()}
-
-
-def formula_of(formula: Any, witnesses: list[Any]) -> Any:
-    """Return what a formula of the sizes of arrays is."""
-    if not isinstance(formula, list):
-        return value_of(formula)
-    kind, *rest = formula
-    if kind == "size":
-        return witnesses[rest[0]].shape[rest[1]]
-    if kind == "value":
-        return int(witnesses[rest[0]])
-    return FORMULAS[kind](*(formula_of(part, witnesses) for part in rest))
-
-
-def settled(encoded: Any, witnesses: list[Any]) -> Any:
-    """Return a parameter with numbers in the place of formulas."""
-    if isinstance(encoded, list):
-        return [settled(x, witnesses) for x in encoded]
-    if isinstance(encoded, dict) and list(encoded) == ["size"]:
-        return formula_of(encoded["size"], witnesses)
-    if isinstance(encoded, dict) and list(encoded) == ["tuple"]:
-        return tuple(settled(x, witnesses) for x in encoded["tuple"])
-    return value_of(encoded)
-
-
-FORMULAS: dict[str, Any] = {
-    "+": lambda *xs: sum(xs[1:], xs[0]),
-    "*": lambda *xs: math.prod(xs[1:], start=xs[0]),
-    "max": lambda *xs: max(xs),
-    "min": lambda *xs: min(xs),
-    "-": operator.sub,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "neg": operator.neg,
-    "abs": abs,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "trunc": math.trunc,
-    "round": round,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "int": int,
-}
-
-
-OPS = {
-    "add": np.add,
-    "exp": np.exp,
-    "multiply": np.multiply,
-    "sin": np.sin,
-    "broadcast_to": np.broadcast_to,
-    "reshape": np.reshape,
-    "concatenate": lambda *arrays, axis: np.concatenate(arrays, axis),
-    "size_value": lambda like, value, dtype: np.asarray(value, dtype),
-    "getitem": lambda x, index: x[
-        tuple(slice(*i[1:]) if isinstance(i, tuple) and i[0] == "slice" else i for i in index)
-    ],
-}
-
-
-class Reader:
-    """Section by section of the page."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = h5py.File(path)
-        assert self.file.attrs["format"] == b"gradtape"
-        self.manifest = json.loads(self.file["manifest"][()])
-        if self.file.attrs["format_version"].split(b".")[0] == b"1":
-            self.check_digests_of_format_1()
-        else:
-            self.check_digests()
-        self.variables = [self.file[r["dataset"]][()] for r in self.manifest["variables"]]
-
-    def check_digests(self) -> None:
-        found: dict[str, Any] = {}
-        self.file.visititems(
-            lambda name, x: found.update({f"/{name}": x[()]} if isinstance(x, h5py.Dataset) else {})
-        )
-        table = found.pop("/digests")
-        expected = [digest(path, found[path]) for path in sorted(found)]
-        assert [bytes(row) for row in table] == expected
-        assert self.file.attrs["digest"].decode() == digest("/digests", table).hex()
-
-    def check_digests_of_format_1(self) -> None:
-        text = self.file["manifest"][()]
-        assert hashlib.sha256(text).hexdigest().encode() == self.file.attrs["manifest_sha256"]
-        for place, wanted in self.manifest["digests"].items():
-            held = self.file[place][()]
-            own = hashlib.sha256(held).hexdigest() if isinstance(held, bytes) else None
-            assert wanted == (own or array_digest(np.asarray(held)))
-
-    def trace(self, name: str) -> tuple[Any, Any]:
-        """Return the first trace of a function of the root, and its record."""
-        number = self.manifest["modules"][0]["functions"][name]
-        record = self.manifest["functions"][number]["traces"][0]
-        return json.loads(self.file[record["dataset"]][()]), record
-
-    def takes(self, trace: Any, inputs: list[Any]) -> bool:
-        """Return whether a trace is for these tensors."""
-        named: dict[str, int] = {}
-        for spec, x in zip(trace["graph"]["inputs"], inputs, strict=True):
-            shape = spec["shape"]
-            if x.dtype != spec["dtype"] or (shape is not None and len(shape) != x.ndim):
-                return False
-            names = spec.get("names", [None] * x.ndim)
-            for size, name, n in zip(shape or x.shape, names, x.shape, strict=True):
-                if size not in (None, n) or (name and named.setdefault(name, n) != n):
-                    return False
-        return True
-
-    def run(self, graph: Any, inputs: list[Any]) -> tuple[list[Any], dict[int, Any], list[Any]]:
-        """Return a graph's outputs, its updates, and its custom gradients with their inputs."""
-        values = [*inputs, *(self.file[c["dataset"]][()] for c in graph["constants"])]
-        custom = []
-        for node in graph["nodes"]:
-            given = [
-                value_of(x["scalar"]) if isinstance(x, dict) else values[x] for x in node["inputs"]
-            ]
-            if "read" in node:
-                values.append(self.variables[node["read"]])
-            elif "written" in node:
-                values.append(given[0])
-            elif "custom_gradient" in node:
-                values += given[: node["results"]]
-                custom.append((node, given))
-            else:
-                count = len(given) - node.get("witnesses", 0)
-                params = {k: settled(v, given[count:]) for k, v in node["params"].items()}
-                made = OPS[node["op"]](*given[:count], **params)
-                (spec,) = node["outputs"]
-                assert made.dtype == spec["dtype"]
-                values.append(made)
-        updates = {number: values[i] for number, i in graph["updates"]}
-        return [values[i] for i in graph["outputs"]], updates, custom
-
-    def case(self, case: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return a golden case's inputs, and its values by name."""
-        position: dict[str, int] = {}
-        arrays = []
-        for spec in (*case["inputs"], *case["values"]):
-            flat = self.file[f"{case['case']}/{spec['dtype']}"][()]
-            start = position.get(spec["dtype"], 0)
-            size = int(np.prod(spec["shape"], dtype=int))
-            arrays.append(flat[start : start + size].reshape(spec["shape"]))
-            position[spec["dtype"]] = start + size
-        count = len(case["inputs"])
-        names = [spec["name"] for spec in case["values"]]
-        return arrays[:count], dict(zip(names, arrays[count:], strict=True))
 
 
 def test_a_reader_written_from_the_page_knows_which_sizes_are_equal(tmp_path: Path) -> None:
@@ -259,12 +68,72 @@ def test_a_reader_written_from_the_page_computes_with_sizes(tmp_path: Path) -> N
     trace, _ = reader.trace("parts")
     for n in range(7):
         x = np.linspace(-1, 1, 3 * n, dtype="float32").reshape(n, 3)
-        found, _, _ = reader.run(trace["graph"], [x, np.asarray(n // 2)])
+        found = reader.outputs(trace["graph"], [x, np.asarray(n // 2)])
         expected = gt.load(path).parts(x, n // 2)
         eager = Sized.parts.python_function(None, gt.constant(x), n // 2)
-        for got, want, plain in zip(found, expected, eager, strict=True):
+        for got, want, live in zip(found, expected, eager, strict=True):
             np.testing.assert_array_equal(got, want)
-            np.testing.assert_array_equal(got, plain)
+            np.testing.assert_array_equal(got, live)
+
+
+class Network(gt.Module):
+    """Ops of many families, one after another."""
+
+    @gt.function(input_signature=[gt.TensorSpec([None, 8, 8, 2]), gt.TensorSpec([None], "int64")])
+    def loss(self, x: Any, labels: Any) -> Any:
+        w = gt.reshape(gt.linspace(-1.0, 1.0, 3 * 3 * 2 * 4), (3, 3, 2, 4))
+        y = gt.nn.relu(gt.nn.conv2d(gt.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), w, padding="same"))
+        y = gt.nn.avg_pool2d(gt.nn.max_pool2d(y, 2, padding=1), 2)
+        y = (
+            gt.einsum("bijc,bkjc->bik", y, gt.cumsum(y, axis=1))
+            + gt.std(y, axis=(1, 2, 3))[:, None, None]
+        )
+        flat = gt.reshape(gt.nn.gelu(y / 10.0), (x.shape[0], -1))
+        logits = gt.stack([gt.sort(flat, axis=1)[:, i] for i in (0, 2, -1)], axis=1)
+        shares = gt.one_hot(labels, 3) * 0.9 + 0.05
+        return (
+            gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits),
+            gt.nn.softmax(logits) * shares,
+            gt.linalg.norm(flat, axis=1),
+            gt.erf(logits),
+        )
+
+
+def test_a_reader_written_from_the_page_computes_a_network(tmp_path: Path) -> None:
+    gt.save(Network(), tmp_path / "net.h5")
+    reader, loaded = Reader(tmp_path / "net.h5"), gt.load(tmp_path / "net.h5")
+    trace, _ = reader.trace("loss")
+    for n in (1, 3):
+        x = np.sin(np.arange(n * 128.0)).reshape(n, 8, 8, 2).astype("float32")
+        labels = np.arange(n) % 3
+        found = reader.outputs(trace["graph"], [x, labels])
+        for got, want in zip(found, loaded.loss(x, labels), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+class Slopes(gt.Module):
+    """Gradients, of orders 1 and 2, of ops that run graphs."""
+
+    @gt.function(input_signature=[gt.TensorSpec([3])])
+    def slopes(self, x: Any) -> Any:
+        def loops(x: Any) -> Any:
+            grown = gt.while_loop(lambda y: gt.sum(y * y) < 20.0, lambda y: y * 1.5 + gt.sin(y), x)
+            last, each = gt.scan(lambda c, y: (gt.tanh(c + y), c * y), gt.constant(0.5), grown)
+            return gt.sum(each) + gt.cond(last > 0.0, lambda: last * last, lambda: gt.sin(last))
+
+        return gt.grad(loops)(x), gt.grad(lambda x: gt.sum(gt.grad(loops)(x) ** 2))(x)
+
+
+def test_a_reader_written_from_the_page_computes_gradients_of_loops(tmp_path: Path) -> None:
+    gt.save(Slopes(), tmp_path / "slopes.h5")
+    reader, loaded = Reader(tmp_path / "slopes.h5"), gt.load(tmp_path / "slopes.h5")
+    trace, _ = reader.trace("slopes")
+    orders = {(n["op"], n["params"].get("order")) for n in trace["graph"]["nodes"]}
+    assert orders >= {(op, n) for op in ("cond", "scan", "while_loop") for n in (0, 1, 2)}
+    for x in (np.array([0.3, -0.2, 0.5], "float32"), np.array([-1.0, 0.4, 0.1], "float32")):
+        found = reader.outputs(trace["graph"], [x])
+        for got, want in zip(found, loaded.slopes(x), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
 
 
 def test_the_page_names_every_kind_of_formula() -> None:
@@ -273,42 +142,111 @@ def test_the_page_names_every_kind_of_formula() -> None:
     assert {*FORMULAS} == {*KINDS}
 
 
-def weights(like: Any, i: int) -> Any:
-    return np.cos(np.arange(like.size) + 1.0 + i).reshape(like.shape).astype(like.dtype)
+def cases(reader: Reader) -> list[tuple[Any, Any]]:
+    """Return the graph of each trace with each of its golden cases."""
+    traces = [trace for function in reader.manifest["functions"] for trace in function["traces"]]
+    return [
+        (reader.json(trace["dataset"])["graph"], case)
+        for trace in traces
+        for case in trace.get("golden", [])
+    ]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_reader_written_from_the_page_computes_what_the_file_says(path: Path) -> None:
+    reader = Reader(path)
+    reader.modules()
+    for graph, case in cases(reader):
+        inputs, expected = reader.case(case)
+        found = reader.computed(graph, inputs, list(expected))
+        assert list(found) == list(expected)
+        for name, value in expected.items():
+            own = spread(found[name], case.get("elements"))
+            assert (own.dtype, own.shape) == (value.dtype, value.shape)
+            np.testing.assert_allclose(own, value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
-def test_a_reader_written_from_the_page_computes_what_the_file_says(path: Path) -> None:
+def test_a_reader_written_from_the_page_assigns_variables(path: Path) -> None:
     reader = Reader(path)
-    trace, record = reader.trace("cube")
+    trace, _ = reader.trace("cube")
     assert trace["results"]["dict"]["cube"] == {"output": 0}
     count = reader.manifest["modules"][0]["attributes"]["count"]["variable"]
-    for case in record["golden"]:
-        inputs, expected = reader.case(case)
-        outputs, updates, [(node, given)] = reader.run(trace["graph"], inputs)
-        for i, output in enumerate(outputs):
-            np.testing.assert_array_equal(output, expected[f"output {i}"])
-        assert updates == {count: reader.variables[count] + 2}
-        # the gradient of t1: through the custom gradient for output 0, plainly for output 1
-        saved = given[node["results"] + node["arguments"] :]
-        upstream = weights(outputs[0], 0)
-        (through,), _, _ = reader.run(node["backward"], [*saved, upstream])
-        plain = weights(outputs[1], 1)
-        while plain.ndim > inputs[0].ndim:
-            plain = plain.sum(axis=0)
-        np.testing.assert_allclose(through + plain, expected["gradient of input 0"], rtol=1e-5)
+    _, updates = reader.run(trace["graph"], [np.ones(3, "float32")])
+    assert updates == {count: plain(reader.variables[count]) + 2}
 
 
-def spread(array: Any) -> Any:
-    """Return the elements that a file holds of a value."""
-    size = array.size
-    count = min(max(256, size // 64), 16384)
-    if size <= count:
-        return array
-    step = math.ceil(46368 * size / 75025)
-    while math.gcd(step, size) != 1:
-        step += 1
-    return array.reshape(-1)[[k * step % size for k in range(count)]]
+def test_a_reader_written_from_the_page_reads_every_kind_of_attribute() -> None:
+    reader = Reader(HERE / "golden" / "v2_0.h5")
+    root, _, net, *_ = reader.modules()
+    state = root["state"]
+    assert repr(state["numbers"]) == "(-9223372036854775808, nan, -inf, -0.0, -0j)"
+    assert state["sets"] == [{1, 2}, frozenset({"a", (1.5, None)})]
+    assert state["keys"][2, None] is reader.variables[0]
+    assert [state["keys"][key] for key in (1, 0.5, 3)] == ["one", [], {}]
+    assert state["array"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert state["tensor"].tolist() == [[1.5]]
+    assert [x.dtype.name for x in state["scalars"]] == ["float32", "int8", "bool", "complex64"]
+    assert state["dtype"] == "float16"
+    assert state["ranges"] == [range(1, 9, 3), slice(None, -1, None)]
+    assert (state["bytes"], state["op"]) == (b"\x00\xff", np.tanh)
+    assert root["again"][0] is state
+    assert root["net"] is net
+    assert net["note"][1] == {"n": 1}
+
+
+def test_the_golden_file_holds_every_kind_of_record() -> None:
+    page = re.sub(r"\s+", " ", PAGE.read_text())
+    reader = Reader(HERE / "golden" / "v2_0.h5")
+    written = set(re.findall(r'"(\w+)":', json.dumps(reader.manifest)))
+    traces = [f["traces"] for f in reader.manifest["functions"]]
+    for record in [trace for some in traces for trace in some] + reader.manifest["rules"]:
+        written |= set(re.findall(r'"(\w+)":', json.dumps(reader.json(record["dataset"]))))
+    attributes = page.partition("An ATTRIBUTE is one of")[2].partition("Names of attributes")[0]
+    kinds = set(re.findall(r'`\{"(\w+)":', page)) | set(re.findall(r'`\{"(\w+)":', attributes))
+    modules = page.partition("## 5. Modules")[2].partition("An ATTRIBUTE")[0]
+    kinds |= set(re.findall(r"\| `(\w+)` \|", modules))
+    assert kinds - written <= UNWRITTEN
+
+
+def test_compressed_files_of_every_version_are_read_for_ever() -> None:
+    path = HERE / "golden" / "v2_0_gzip.h5"
+    reader = Reader(path)
+    (large,) = reader.modules()
+    assert reader.file["variables/table"].compression == "gzip"
+    for table in (plain(large["table"]), gt.load(path).table.numpy()):
+        assert table.tolist() == [[*range(64)] * 4] * 8
+
+
+def test_checkpoints_of_every_version_are_restored_for_ever() -> None:
+    path = HERE / "golden" / "v2_0_checkpoint.h5"
+    (state,) = Reader(path).modules()
+    layers = gt.layers
+    model = layers.Sequential([layers.Dense(4), layers.BatchNorm(), layers.Dense(2)])
+    model(gt.ones((5, 3)))
+    optimizer, own = gt.training.Adam(0.5), gt.random.Generator()
+    rngs = np.random.default_rng(), random.Random()
+    checkpoint = gt.training.Checkpoint(
+        model=model,
+        optimizer=optimizer,
+        streams={"own": own},
+        numpy=rngs[0],
+        python=rngs[1],
+        step=0,
+    )
+    checkpoint.restore(path)
+    assert checkpoint.step == state["step"] == 3
+    assert [rngs[0].random(), rngs[1].random()] == [
+        np.random.default_rng(1).random(),
+        random.Random(1).random(),
+    ]
+    assert own.state.numpy().tolist() == plain(state["streams"]["own"]["state"]).tolist() == [7, 0]
+    held = plain(state["model"]["layers"]["2"]["kernel"])
+    np.testing.assert_array_equal(model.layers[2].kernel.numpy(), held)
+    moments = state["optimizer"]["first_moments"]["model"]["layers"]
+    names = [("0", "kernel"), ("0", "bias"), ("1", "gamma"), ("1", "beta"), ("2", "kernel")]
+    for variable, (layer, name) in zip(optimizer.first_moments, names, strict=False):
+        np.testing.assert_array_equal(variable.numpy(), plain(moments[layer][name]))
 
 
 def test_a_reader_written_from_the_page_knows_which_elements_are_stored(tmp_path: Path) -> None:
@@ -324,7 +262,7 @@ def test_a_reader_written_from_the_page_knows_which_elements_are_stored(tmp_path
     for case in record["golden"]:
         assert case["elements"] == "spread"
         (x,), expected = reader.case(case)
-        (y,), _, _ = reader.run(trace["graph"], [x])
+        (y,) = reader.outputs(trace["graph"], [x])
         assert expected["output 0"].shape == (max(256, x.size // 64),)
         np.testing.assert_array_equal(spread(y), expected["output 0"])
         slope = np.cos(x) * weights(y, 0)
@@ -348,7 +286,7 @@ def test_a_reader_written_from_the_page_runs_the_rules_of_ops(tmp_path: Path) ->
     assert (rule["op"], rule["params"], rule["connected"]) == ("exp", node["params"], [True])
     assert [x["op"] for x in rule["graph"]["nodes"] if x.get("rule") == node["rule"]] == ["exp"]
     x, upstream = np.linspace(-1, 1, 5, dtype="float32"), np.arange(5, dtype="float32")
-    (found,), _, _ = reader.run(rule["graph"], [x, np.exp(x), upstream])
+    (found,) = reader.outputs(rule["graph"], [x, np.exp(x), upstream])
     np.testing.assert_array_equal(found, 3.0 * upstream * np.exp(x))
 
 
@@ -400,17 +338,24 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     listed = page.partition("MUST NOT be one of")[2].partition(". `config`")[0]
     public = {name for name in dir(LoadedModule) if not name.startswith(("__", "_gradtape"))}
     assert set(re.findall(r"`(\w+)`", listed)) == public | {"_name"}
+    rows = re.findall(r"\| `(\w+)` \| `((?:[0-9a-f]{2} ?)+)` \|", page)
+    assert {name: bytes.fromhex(x) for name, x in rows if name != "8"} == profile.DATATYPES
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
     assert set(re.findall(r"`(\w+)`", listed)) == profile.DTYPES
 
 
-def test_the_page_names_every_key_of_the_json_and_no_other() -> None:
+def test_the_page_names_every_key_of_the_json() -> None:
     page = PAGE.read_text()
-    reader = Reader(GOLDEN[-1])
-    documents = [reader.manifest, reader.trace("cube")[0]]
+    documents = []
+    for path in FILES:
+        reader = Reader(path)
+        traces = [trace for f in reader.manifest["functions"] for trace in f["traces"]]
+        documents += [reader.manifest, *reader.rules, *(reader.json(x["dataset"]) for x in traces)]
     found: set[str] = set()
     free = {
         "attributes",
+        "extra",
+        "checkpoint",
         "functions",
         "signatures",
         "digests",

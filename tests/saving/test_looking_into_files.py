@@ -283,7 +283,8 @@ def test_every_golden_file_is_described_in_every_form(file: Path) -> None:
             assert found.graph_text(trace.name).startswith(trace.name)
             ET.fromstring(found.graph_svg(trace.name))
             strict(found.graph_json(trace.name))
-    assert "custom gradient wrong_cube" in found.graph_text("everything.cube")
+    if found.functions:
+        assert "custom gradient wrong_cube" in found.graph_text("everything.cube")
 
 
 def test_a_file_of_variables_alone_is_described(tmp_path: Path) -> None:
