@@ -187,19 +187,21 @@ class Module:
         Yields
         ------
         path : str
-            The attribute, with ``"/"`` and an index or key for each container on the way.
+            The attribute, with ``"/"`` and an index or key for each container on the way. What is
+            in a container that is in several places comes once.
         leaf : Variable or Module
             What is there.
         """
         # training loops ask for a model's variables at every step, so this is kept lean
         state = vars(self)
+        seen: set[int] = set()
         for attribute in self._attribute_order():
             value = state[attribute]
             if isinstance(value, (Variable, Module)):
                 if not attribute.startswith("_gradtape"):
                     yield attribute, value
             elif type(value) not in _PLAIN and not attribute.startswith("_gradtape"):
-                yield from _leaves(attribute, value, frozenset())
+                yield from _leaves(attribute, value, seen)
 
     def _attribute_order(self) -> list[str]:
         return sorted(vars(self))
@@ -498,13 +500,12 @@ def _batch(shape: tuple[int, ...]) -> tuple[int | None, ...]:
     return (None, *shape[1:]) if shape else ()
 
 
-def _leaves(
-    path: str, value: Any, inside: frozenset[int]
-) -> Iterator[tuple[str, Variable | Module]]:
+def _leaves(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable | Module]]:
+    """Yield what is in a value; each container once, or lists of lists could take for ever."""
     if isinstance(value, (Variable, Module)):
         yield path, value
-    elif isinstance(value, (list, tuple, dict)) and id(value) not in inside:
-        inside |= {id(value)}
+    elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+        seen.add(id(value))
         if isinstance(value, dict):
             items = sorted(value.items(), key=lambda item: str(item[0]))
         else:
@@ -513,7 +514,7 @@ def _leaves(
             if isinstance(item, (Variable, Module)):
                 yield f"{path}/{key}", item
             elif type(item) not in _PLAIN:
-                yield from _leaves(f"{path}/{key}", item, inside)
+                yield from _leaves(f"{path}/{key}", item, seen)
 
 
 def _check_named(where: str, value: Any) -> None:

@@ -15,15 +15,15 @@ from typing import Any
 
 from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
 from . import profile as p
-from .child import ChildEnded, fail, limit_self, run_child
+from .child import ChildEnded, fail, limit_self, run_child, unlimited_time
 from .source import Source
 
 __all__ = ["convert", "converted", "within_limits"]
 
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
-# Of computing, then; a file of kilobytes takes a hundredth of it.
-_SECONDS, _BYTES_PER_SECOND = 0.5, 20 * 2**20
+# Of computing, then; a file of kilobytes takes a thirtieth of it.
+_SECONDS, _BYTES_PER_SECOND = 1.0, 20 * 2**20
 # Beside what the process has when it begins to read.
 _MEMORY = 160 * 2**20
 # NumPy's threads are not used, and would take memory on machines of many cores.
@@ -127,3 +127,4 @@ def within_limits(
     except Exception as error:
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         fail(error, message)
+    unlimited_time()  # to end takes longer than to read a small file

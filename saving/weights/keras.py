@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import zipfile
+from collections import Counter
 from typing import Any
 
 from ..container.legacy import converted, within_limits
@@ -66,8 +67,8 @@ def _short(names: list[str]) -> dict[str, str]:
         is_new = re.search(r"(^|[/\\])vars[/\\]\d+$", name)
         last = rest.rpartition("/")[2].removesuffix(":0")
         found[name] = name if is_new or not last else f"{layer}/{last}"
-    taken = list(found.values())
-    return {name: x if taken.count(x) == 1 else name for name, x in found.items()}
+    taken = Counter(found.values())
+    return {name: x if taken[x] == 1 else name for name, x in found.items()}
 
 
 # -- zip archives ----------------------------------------------------------------------------------

@@ -139,6 +139,7 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
+    "".join(found).encode()  # halves of characters are no name: a ValueError
     if len(found) != len(pairs):
         raise ValueError("a JSON object repeats a key")
     return found
@@ -153,7 +154,11 @@ def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
             "convert it where it was made"
         )
     shape, offsets = take(record, "shape", list, where), take(record, "data_offsets", list, where)
-    if len(shape) > MAX_RANK or any(type(n) is not int or not 0 <= n < 2**48 for n in shape):
+    if (
+        len(shape) > MAX_RANK
+        or any(type(n) is not int or not 0 <= n < 2**48 for n in shape)
+        or prod(n or 1 for n in shape) >= 2**58  # NumPy counts so even what is empty
+    ):
         raise DamagedFile(f"{where}: not a shape: {str(shape)[:80]}")
     if len(offsets) != 2 or any(type(n) is not int or not 0 <= n < 2**63 for n in offsets):
         raise DamagedFile(f"{where}: not a place in the file: {str(offsets)[:80]}")
