@@ -10,11 +10,11 @@ import numpy as np
 
 from ...core.extend import ConcreteFunction, CustomGradient, Graph, is_differentiable, shape_in_run
 
-__all__ = ["is_light", "output_bytes"]
+__all__ = ["is_heavy", "is_light", "output_bytes"]
 
 # What gradients of gradients, and gradients at several batches, are taken of: arrays of so many
-# elements in all.
-_MOST_WEIGHED = 2**18
+# elements in all. Of larger ones than the second there is one sample.
+_MOST_WEIGHED, _MOST_REPEATED = 2**16, 2**22
 
 
 def is_light(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> bool:
@@ -22,8 +22,17 @@ def is_light(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]])
 
     Saving must not take much longer because of them.
     """
+    return _elements(concrete, inputs) <= _MOST_WEIGHED
+
+
+def is_heavy(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> bool:
+    """Return whether inputs and variables are so large that even one run more costs too much."""
+    return _elements(concrete, inputs) > _MOST_REPEATED
+
+
+def _elements(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> int:
     read = sum(math.prod(v.shape) for v in concrete.graph.variables if is_differentiable(v.dtype))
-    return read + sum(x.size for x in inputs) <= _MOST_WEIGHED
+    return read + sum(x.size for x in inputs)
 
 
 def output_bytes(concrete: ConcreteFunction, inputs: Sequence[np.ndarray[Any, Any]]) -> int:

@@ -24,7 +24,8 @@ from ..errors import SaveError
 from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in
 from ..proofs.values import spread
-from ..proofs.work import is_light
+from ..proofs.work import is_heavy, is_light
+from .courses import Course, SameTrace, same_trace, takes
 from .traces import SavedFunction
 
 __all__ = ["compared", "differs"]
@@ -45,8 +46,8 @@ def compared(
 ) -> Evaluation:
     """Return what the Python code of a function gives, after comparing its trace with that.
 
-    Outputs, gradients up to ``order`` and what becomes of variables are compared; gradients of
-    large variables only where the trace does not take the very steps of the Python code. Where the
+    Outputs, gradients up to ``order`` and what becomes of variables are compared; with large
+    variables only where the trace does not take the very steps of the Python code. Where the
     Python code raises, or the inputs are not for the trace, so does this: nothing is promised of
     such inputs. Where only a gradient of it raises, what there is up to then is compared. A trace
     that raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
@@ -55,16 +56,26 @@ def compared(
     ------
     SaveError
         If the trace gives something else.
+    SameTrace
+        If variables are very large, no gradients are asked for, and a trace of the Python code for
+        these very sizes takes the same steps.
     """
     python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
         return evaluate(concrete, concrete, inputs, variables, names, order, thinned=spread)
     concrete.fitted(*filled_in(concrete, inputs))
-    steps = None if is_light(concrete, inputs) else (_Course(), _Course())
-    run = _watched(python, steps[0]) if steps and order else python
+    light = is_light(concrete, inputs)
+    if is_heavy(concrete, inputs) and not order and same_trace(python, concrete, inputs):
+        raise SameTrace
+    course = None if light else Course()
+    run = course.of(python) if course else python
     found = evaluate(run, concrete, inputs, variables, names, order, thinned=spread)
+    if course and takes(course, concrete, inputs):
+        return found
     try:
-        replayed = _replayed(concrete, inputs, variables, names, order, found, steps)
+        replayed = evaluate(
+            concrete, concrete, inputs, variables, names, order, found.values, spread
+        )
         if replayed.problem is not None and found.problem is None:
             raise replayed.problem
     except Exception as error:
@@ -78,24 +89,6 @@ def compared(
         place = _parting(python, concrete, inputs, variables, names)
         raise _refusal(function, concrete, inputs, f"the trace {what}{place}")
     return found
-
-
-def _replayed(
-    concrete: ConcreteFunction,
-    inputs: Sequence[np.ndarray[Any, Any]],
-    variables: Sequence[Variable],
-    names: dict[int, str],
-    order: int,
-    found: Evaluation,
-    steps: tuple[_Course, _Course] | None,
-) -> Evaluation:
-    """Return what a trace gives, without gradients that are those of the Python code anyway."""
-    if steps is not None and order and steps[0].is_plain:
-        run = _watched(concrete, steps[1])
-        outputs = evaluate(run, concrete, inputs, variables, names, 0, thinned=spread)
-        if steps[0].steps == steps[1].steps:
-            return outputs._replace(values={**found.values, **outputs.values})
-    return evaluate(concrete, concrete, inputs, variables, names, order, found.values, spread)
 
 
 def _difference(found: Evaluation, replayed: Evaluation) -> str:
@@ -183,51 +176,7 @@ def _defined(function: Any) -> str:
     return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
 
 
-# -- the steps of a run, and the op at which two runs part -----------------------------------------
-
-
-class _Course(Recorder):
-    """Notes every op of a run: what it was given, by the step that made that, and its parameters.
-
-    Two runs of one course have the same gradients, since ops have the same rules wherever they run.
-
-    Attributes
-    ----------
-    is_plain
-        Whether nothing but ops ran: no custom gradient, which has rules of its own.
-    """
-
-    def __init__(self) -> None:
-        self.records = Everything()
-        self.is_plain = True
-        self.steps: list[Any] = []
-        self._known: dict[int, Any] = {}
-
-    def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:
-        self._note(op.name, inputs, [output], params)
-
-    def record_joint(
-        self, op: Op, inputs: Any, outputs: list[Tensor], params: dict[str, Any]
-    ) -> None:
-        self._note(op.name, inputs, outputs, params)
-
-    def record_call(self, name: str, inputs: Any, outputs: Any, backward: Any) -> None:
-        self.is_plain = False
-
-    def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
-        self._note(why, inputs, outputs, {})
-
-    def accessed(self, variable: Variable, read: Tensor) -> None:
-        self._known[read.id] = id(variable)
-
-    def _note(self, name: str, inputs: Any, outputs: Sequence[Tensor], params: Any) -> None:
-        number = len(self.steps)
-        given = [
-            self._known.setdefault(x.id, (x.shape, x.dtype)) if isinstance(x, Tensor) else repr(x)
-            for x in inputs
-        ]
-        self._known.update({y.id: (number, i) for i, y in enumerate(outputs)})
-        self.steps.append((name, given, repr(params)))
+# -- the op at which two runs part -----------------------------------------------------------------
 
 
 class _Steps(Recorder):

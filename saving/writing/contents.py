@@ -49,6 +49,7 @@ from ..records.schema import (
 )
 from ..records.specs import encode_signature, spec_record
 from .compare import compared
+from .courses import SameTrace
 from .dtypes import other_dtypes
 from .graphs import GraphWriter
 from .kernels import KernelCheck
@@ -427,6 +428,8 @@ class Everything:
                     raise found.problem
             except SaveError:
                 raise
+            except SameTrace:  # it would be one pass more over large variables for nothing new
+                continue
             except Exception as error:  # the samples are ours, not the user's: not every one fits
                 trace.setdefault("not_sampled", why(error))
                 if isinstance(error, EndlessLoop):  # it takes long, and others would do the same

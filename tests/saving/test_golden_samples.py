@@ -228,3 +228,43 @@ def test_weights_are_the_same_in_pieces() -> None:
     np.testing.assert_array_equal(weights("float32", (5,), 2), plain[:5])
     np.testing.assert_array_equal(weights("complex64", (5,), 2), plain[:5] * np.complex64(1 + 1j))
     assert every_mth(np.zeros(2**14 + 1)).shape == (2**13 + 1,)
+
+
+class Heavy(gt.Module):
+    """Weights of which one more product is one too many; ``rule`` is what else it does."""
+
+    def __init__(self, rule: Callable[[Any, Any], Any]) -> None:
+        super().__init__()
+        self.w = gt.Variable(np.full((2100, 2000), 0.01, "float32"))
+        self.rule = rule
+        self(np.ones((2, 2100), "float32"))
+
+    def __call__(self, x: Any) -> Any:
+        return self.rule(x, gt.matmul(x, self.w))
+
+
+def test_weights_of_millions_have_one_sample(tmp_path: Path) -> None:
+    gt.save(Heavy(lambda x, y: gt.tanh(y) * 2.0), tmp_path / "a.h5")
+    (case,) = cases_of(tmp_path / "a.h5")
+    assert orders(case) == {"output", "gradient"}
+    assert case["inputs"][0]["shape"] == [3, 2100]
+    assert gt.saving.verify(tmp_path / "a.h5").ok
+
+
+TURNS = iter(range(10**6))
+NOT_OF_ITS_ARGUMENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "a branch on the batch": lambda x, y: y * 2.0 if x.shape[0] == 1 else y,
+    "a number of the process": lambda x, y: y * float(next(TURNS)),
+    "a constant of the process": lambda x, y: y * gt.constant(float(next(TURNS))),
+    "NumPy's random numbers": lambda x, y: y + np.random.random(2000).astype("float32"),  # noqa: NPY002
+    "an operand": lambda x, y: y - y * 2.0 if next(TURNS) % 2 else y * 2.0 - y,
+    "a result": lambda x, y: [y, y * 2.0][next(TURNS) % 2],
+    "a Python result": lambda x, y: (y, next(TURNS)),
+}
+
+
+@pytest.mark.parametrize("what", NOT_OF_ITS_ARGUMENTS)
+def test_what_large_traces_fix_is_refused_as_of_small_ones(what: str, tmp_path: Path) -> None:
+    with pytest.raises(gt.saving.SaveError):
+        gt.save(Heavy(NOT_OF_ITS_ARGUMENTS[what]), tmp_path / "a.h5")
+    assert not (tmp_path / "a.h5").exists()
