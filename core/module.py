@@ -188,20 +188,19 @@ class Module:
         ------
         path : str
             The attribute, with ``"/"`` and an index or key for each container on the way. What is
-            in a container that is in several places comes once.
+            in a container that is in several places of an attribute comes once.
         leaf : Variable or Module
             What is there.
         """
         # training loops ask for a model's variables at every step, so this is kept lean
         state = vars(self)
-        seen: set[int] = set()
         for attribute in self._attribute_order():
             value = state[attribute]
             if isinstance(value, (Variable, Module)):
                 if not attribute.startswith("_gradtape"):
                     yield attribute, value
             elif type(value) not in _PLAIN and not attribute.startswith("_gradtape"):
-                yield from _leaves(attribute, value, seen)
+                yield from _leaves(attribute, value, set())
 
     def _attribute_order(self) -> list[str]:
         return sorted(vars(self))

@@ -30,6 +30,8 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice)
 # How many keys or members may have the same hash: each is compared with all of these, and files can
 # choose numbers of which all have the same.
 _MOST_ALIKE = 256
+# How many items are in the containers of attributes that are those of another one, together.
+_MOST_SHARED = 2**20
 _DATA = (*_PLAIN, list, tuple, dict, set, frozenset, np.ndarray, np.generic, np.dtype, Tensor)
 
 
@@ -57,6 +59,7 @@ class StateReader:
         self._array = array
         self._allow_missing = allow_missing
         self._containers: list[Any] = []  # lists and dictionaries, in the order in which they begin
+        self._shared = 0
         self._arrays: dict[tuple[str, str], Any] = {}
 
     def restore(self, module: Module, record: Mapping[str, Any], where: str) -> None:
@@ -65,6 +68,8 @@ class StateReader:
         for name, encoded in take(record, "attributes", dict, where).items():
             check_name(name, type(module), where)
             value = self._decode(encoded, where)
+            if encoded is not None and "same" in encoded:
+                self._charge(value, where)
             if generic:
                 vars(module)[name] = value
             elif tracks(value):
@@ -76,6 +81,19 @@ class StateReader:
             if not isinstance(vars(module).get(name), _DATA) or tracks(value):
                 raise DamagedFile(f"{where}: {name!r} is nothing that a file may set")
             self._set(module, name, value, where)
+
+    def _charge(self, value: Any, where: str) -> None:
+        """Bound how often containers are gone through that many attributes share."""
+        seen: set[int] = set()
+        queue = [value]
+        while queue:
+            item = queue.pop()
+            if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
+                seen.add(id(item))
+                self._shared += len(item)
+                if self._shared > _MOST_SHARED:
+                    raise UnsafeFile(f"{where}: its attributes share too many containers")
+                queue += item.values() if isinstance(item, dict) else item
 
     def _set(self, module: Module, name: str, value: Any, where: str) -> None:
         try:

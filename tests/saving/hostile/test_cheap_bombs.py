@@ -62,6 +62,13 @@ BOMBS: dict[str, Callable[[Any], Any]] = {
         n={"frozenset": [{"tuple": [{"value": x}]} for x in alike(24_000)]}
     ),
     "lists that hold lists eight times, 40 deep": lists_of_lists,
+    "one list in many attributes": lambda m: root(m).update(
+        attributes={
+            "a0": {"list": [{"variable": 0}, *({"value": 1} for _ in range(20_000))]},
+            **{f"a{i}": {"same": 0} for i in range(1, 20_000)},
+            **attributes(m),
+        }
+    ),
     "a dictionary that holds itself": dictionaries_of_themselves,
     "a long chain of modules": chain,
     "many names that are absorbed": absorbed,
