@@ -154,17 +154,15 @@ def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
             "convert it where it was made"
         )
     shape, offsets = take(record, "shape", list, where), take(record, "data_offsets", list, where)
-    if (
-        len(shape) > MAX_RANK
-        or any(type(n) is not int or not 0 <= n < 2**48 for n in shape)
-        or prod(n or 1 for n in shape) >= 2**58  # NumPy counts so even what is empty
-    ):
+    if len(shape) > MAX_RANK or any(type(n) is not int or not 0 <= n < 2**48 for n in shape):
         raise DamagedFile(f"{where}: not a shape: {str(shape)[:80]}")
     if len(offsets) != 2 or any(type(n) is not int or not 0 <= n < 2**63 for n in offsets):
         raise DamagedFile(f"{where}: not a place in the file: {str(offsets)[:80]}")
     begin, end = offsets
     if end - begin != prod(shape) * np.dtype(kind.stored).itemsize:
         raise DamagedFile(f"{where}: {end - begin:,} bytes are not {name}{shape}")
+    if prod(n or 1 for n in shape) >= 2**58:  # NumPy counts so even what is empty
+        raise DamagedFile(f"{where}: not a shape: {str(shape)[:80]}")
     return kind, tuple(shape), begin, end
 
 
