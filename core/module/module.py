@@ -167,7 +167,8 @@ class Module:
         Yields
         ------
         path : str
-            The attribute, with ``"/"`` and an index or key for each container on the way.
+            The attribute, with ``"/"`` and an index or key for each container on the way. What is
+            in a container that is in several places of an attribute comes once.
         leaf : Variable or Module
             What is there.
         """
@@ -179,7 +180,7 @@ class Module:
                 if not attribute.startswith("_gradtape"):
                     yield attribute, value
             elif type(value) not in _PLAIN and not attribute.startswith("_gradtape"):
-                yield from _leaves(attribute, value, frozenset())
+                yield from _leaves(attribute, value, set())
 
     def _attribute_order(self) -> list[str]:
         return sorted(vars(self))
@@ -386,13 +387,12 @@ def snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().lstrip("_") or "module"
 
 
-def _leaves(
-    path: str, value: Any, inside: frozenset[int]
-) -> Iterator[tuple[str, Variable | Module]]:
+def _leaves(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable | Module]]:
+    """Yield what is in a value; each container once, or lists of lists could take for ever."""
     if isinstance(value, (Variable, Module)):
         yield path, value
-    elif isinstance(value, (list, tuple, dict)) and id(value) not in inside:
-        inside |= {id(value)}
+    elif isinstance(value, (list, tuple, dict)) and id(value) not in seen:
+        seen.add(id(value))
         if isinstance(value, dict):
             items = sorted(value.items(), key=lambda item: str(item[0]))
         else:
@@ -401,4 +401,4 @@ def _leaves(
             if isinstance(item, (Variable, Module)):
                 yield f"{path}/{key}", item
             elif type(item) not in _PLAIN:
-                yield from _leaves(f"{path}/{key}", item, inside)
+                yield from _leaves(f"{path}/{key}", item, seen)

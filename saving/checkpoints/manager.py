@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...core.extend import init_scope
 from ..container.file import SafeFile
-from ..errors import LoadError, SaveError
+from ..errors import LoadError, SaveError, printable
 from .checkpoint import Checkpoint
 from .files import Stored
 from .restoring import RestoreReport
@@ -23,6 +23,9 @@ _KINDS = {
     "max": ("acc", "auc", "precision", "recall", "f1", "similarity", "r2", "iou"),
     "min": ("loss", "error", "mse", "mae", "rmse", "entropy", "divergence", "hinge", "perplexity"),
 }
+
+#: Numbers have 18 digits at most.
+_MOST = 10**18 - 1
 
 
 class _Entry(NamedTuple):
@@ -141,7 +144,7 @@ class CheckpointManager:
         lines = [f"{self.folder}: {count}"]
         for entry in entries:
             parts = [os.path.basename(entry.path)]
-            parts += [f"{name} {value:.6g}" for name, value in entry.metrics.items()]
+            parts += [f"{printable(name)} {value:.6g}" for name, value in entry.metrics.items()]
             parts += ["best"] if entry == best else []
             parts += ["latest"] if entry == entries[-1] else []
             lines.append("  ".join(parts))
@@ -170,7 +173,7 @@ class CheckpointManager:
         for number, path in sorted(self._files().items()):
             try:
                 state = os.stat(path)
-            except FileNotFoundError:  # somebody removed it meanwhile
+            except OSError:  # somebody removed it meanwhile, or a link leads nowhere
                 continue
             now = (state.st_ino, state.st_mtime_ns, state.st_size)
             known = self._known.get(path)
@@ -248,6 +251,11 @@ class CheckpointManager:
             )
         self._make_folder()
         number = max(self._files(), default=0) + 1
+        if number > _MOST:
+            raise SaveError(
+                f"{self.folder}: no number is left after that of {self._files()[number - 1]}; "
+                "move that file away"
+            )
         path = os.path.join(self.folder, f"{self.name}-{number:05d}.h5")
         numbers = {str(name): float(value) for name, value in (metrics or {}).items()}
         self.checkpoint._write(path, beside, {"series": self.name, "metrics": numbers})

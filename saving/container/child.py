@@ -15,11 +15,19 @@ from typing import Any, NoReturn
 from .. import errors
 from ..errors import DamagedFile, LoadError
 
-__all__ = ["ChildEnded", "fail", "limit_self", "run_child"]
+__all__ = ["ChildEnded", "fail", "limit_self", "run_child", "unlimited_time"]
 
 _FAILED = 3
 _TIME_IS_UP = getattr(signal, "SIGPROF", 0)
-_START = "import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n"
+_TIMES_UP = (_TIME_IS_UP, getattr(signal, "SIGALRM", 0))
+# Nobody may be left to end it: it sees to that by itself as well.
+_START = """
+import json, signal, sys
+sys.path[:], seconds = json.loads(sys.argv[1])
+if seconds is not None and hasattr(signal, "setitimer"):
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+"""
+_PACKAGE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 
 class ChildEnded(Exception):
@@ -47,7 +55,8 @@ def run_child(
     Parameters
     ----------
     code
-        What it runs; the arguments are ``sys.argv[2:]``. It finds the modules that are found here.
+        What it runs; the arguments are ``sys.argv[2:]``. It finds the modules that are found here,
+        but for those of the working directory, which may be anyone's by now.
     arguments
         Texts.
     seconds
@@ -62,7 +71,8 @@ def run_child(
     ChildEnded
         If it took too long, or ended in another way.
     """
-    command = [sys.executable, "-I", "-c", _START + code, json.dumps(sys.path), *arguments]
+    setting = json.dumps([_path(), seconds])
+    command = [sys.executable, "-I", "-c", _START + code, setting, *arguments]
     try:
         done = subprocess.run(
             command,
@@ -76,11 +86,20 @@ def run_child(
         raise ChildEnded("it takes too long", late=True) from None
     if done.returncode == _FAILED:
         raise _told(done.stdout)
-    if _TIME_IS_UP and done.returncode == -_TIME_IS_UP:
+    if done.returncode < 0 and -done.returncode in _TIMES_UP:
         raise ChildEnded("it takes too long", late=True)
     if done.returncode:
         raise ChildEnded(_end_of(done.returncode, done.stderr))
     return done.stdout
+
+
+def _path() -> list[str]:
+    """Return where the other process looks for modules."""
+    found = [place for place in sys.path if os.path.isabs(place)]
+    root, name = os.path.split(_PACKAGE)
+    if len(found) < len(sys.path) and root not in found and name == __name__.partition(".")[0]:
+        found.append(root)  # this package itself was found in the working directory
+    return found
 
 
 def _told(output: bytes) -> LoadError:
@@ -135,6 +154,12 @@ def limit_self(memory: float, seconds: float | None = None) -> None:
             resource.setrlimit(kind, (most, most))
         except (ValueError, OSError):
             continue
+
+
+def unlimited_time() -> None:
+    """Let this process take what time it likes from here on, within what the first one grants."""
+    if _TIME_IS_UP:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _held() -> int | None:

@@ -20,8 +20,8 @@ __all__ = ["converted"]
 
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
-# Of computing, then; a file of kilobytes takes a hundredth of it.
-_SECONDS, _BYTES_PER_SECOND = 0.5, 20 * 2**20
+# Of computing, then; a file of kilobytes takes a thirtieth of it.
+_SECONDS, _BYTES_PER_SECOND = 1.0, 20 * 2**20
 # Beside what the process has when it begins to read.
 _MEMORY = 160 * 2**20
 # NumPy's threads are not used, and would take memory on machines of many cores.

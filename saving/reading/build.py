@@ -23,6 +23,7 @@ from ...core.extend import (
 )
 from ...training import Optimizer
 from ..container.file import SafeFile
+from ..container.profile import MAX_PATHS
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
 from ..proofs.golden import frozen_state
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
@@ -153,7 +154,17 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             for name, number in contents.signatures.items()
         }
     _absorb(modules, contents)
+    _check_paths(root)
     return Built(modules, functions, variables)
+
+
+def _check_paths(root: Module) -> None:
+    """Bound what paths are made of, which whatever looks at the module does again and again."""
+    length = 0
+    for path, _ in root.named_leaves():
+        length += len(path)
+        if length > MAX_PATHS:
+            raise UnsafeFile("the paths of its modules and variables are too long together")
 
 
 def _set_functions(
@@ -175,7 +186,7 @@ def _absorb(modules: Sequence[Module], contents: Contents) -> None:
             continue
         names = [str(x) for x in take(record, "attributes", dict, f"module {i}")]
         if "absorbed" in record:
-            told = take(record, "absorbed", list, f"module {i}")
+            told = {x for x in take(record, "absorbed", list, f"module {i}") if type(x) is str}
             names = [name for name in names if name in told]
         elif i not in within:
             continue

@@ -149,8 +149,11 @@ class GraphReader:
         values = [graph.input(read_spec(item, where)) for item in inputs]
         values += [self._read_constant(graph, item, where) for item in constants]
         seen: set[Variable] = set()
-        for i, item in enumerate(take(record, "nodes", list, where)):
-            values += self._node(graph, item, values, seen, f"{where}: node {i}")
+        nodes = take(record, "nodes", list, where)
+        # once, and not for each node: shape rules may compute, and warn of what comes out
+        with tracing_into(graph), warnings.catch_warnings(action="ignore"):
+            for i, item in enumerate(nodes):
+                values += self._node(graph, item, values, seen, f"{where}: node {i}")
         graph.outputs = [_value(values, i, where) for i in take(record, "outputs", list, where)]
         # the nodes decide which variables end with which value; the file must agree
         number = {symbol: i for i, symbol in enumerate(values)}
@@ -180,7 +183,7 @@ class GraphReader:
             else _value(values, x, where)
             for x in take(item, "inputs", list, where)
         ]
-        if any(type(x) is not Symbol and type(x) not in SCALARS for x in inputs):
+        if not all(type(x) is Symbol or type(x) in SCALARS for x in inputs):
             raise DamagedFile(f"{where}: an input is neither a value nor a number")
         kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
         if len(kinds) != 1:
@@ -214,8 +217,7 @@ class GraphReader:
         ruled = self._with_rule(op, item, inputs, where)
         before = len(graph.nodes)
         try:
-            with tracing_into(graph), warnings.catch_warnings(action="ignore"):
-                result = graph.add(ruled, inputs, params)
+            result = graph.add(ruled, inputs, params)
         except Exception as error:  # a shape rule was not written for parameters from strangers
             raise DamagedFile(
                 f"{where}: op {name!r} refuses its inputs: {str(error)[:300]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from ...core.extend import (
     as_tensor,
     registry,
 )
-from ..errors import DamagedFile, MissingOp
+from ..errors import DamagedFile, MissingOp, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
 
@@ -26,6 +27,11 @@ __all__ = ["MissingFunction", "StateReader", "fixed", "restore_config"]
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice)
+# How many keys or members may have the same hash: each is compared with all of these, and files can
+# choose numbers of which all have the same.
+_MOST_ALIKE = 256
+# How many items are in the containers of attributes that are those of another one, together.
+_MOST_SHARED = 2**20
 _DATA = (*_PLAIN, list, tuple, dict, set, frozenset, np.ndarray, np.generic, np.dtype, Tensor)
 
 
@@ -53,6 +59,7 @@ class StateReader:
         self._array = array
         self._allow_missing = allow_missing
         self._containers: list[Any] = []  # lists and dictionaries, in the order in which they begin
+        self._shared = 0
         self._arrays: dict[tuple[str, str], Any] = {}
 
     def restore(self, module: Module, record: Mapping[str, Any], where: str) -> None:
@@ -61,6 +68,8 @@ class StateReader:
         for name, encoded in take(record, "attributes", dict, where).items():
             check_name(name, type(module), where)
             value = self._decode(encoded, where)
+            if encoded is not None and "same" in encoded:
+                self._charge(value, where)
             if generic:
                 vars(module)[name] = value
             elif tracks(value):
@@ -72,6 +81,19 @@ class StateReader:
             if not isinstance(vars(module).get(name), _DATA) or tracks(value):
                 raise DamagedFile(f"{where}: {name!r} is not an attribute that a file may set")
             self._set(module, name, value, where)
+
+    def _charge(self, value: Any, where: str) -> None:
+        """Bound how often containers are gone through that many attributes share."""
+        seen: set[int] = set()
+        queue = [value]
+        while queue:
+            item = queue.pop()
+            if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
+                seen.add(id(item))
+                self._shared += len(item)
+                if self._shared > _MOST_SHARED:
+                    raise UnsafeFile(f"{where}: its attributes share too many containers")
+                queue += item.values() if isinstance(item, dict) else item
 
     def _set(self, module: Module, name: str, value: Any, where: str) -> None:
         try:
@@ -122,14 +144,15 @@ class StateReader:
             return items
         found = {}
         self._containers.append(found)
-        for pair in content:
-            if type(pair) is not list or len(pair) != 2:
-                raise DamagedFile(f"{where}: not a key and its item: {str(pair)[:80]}")
-            key = decode(pair[0])
-            try:
-                found[key] = self._decode(pair[1], where)
-            except TypeError:
-                raise DamagedFile(f"{where}: not a key: {str(pair[0])[:80]}") from None
+        if any(type(pair) is not list or len(pair) != 2 for pair in content):
+            raise DamagedFile(f"{where}: not keys and their items: {str(content)[:80]}")
+        try:
+            keys = _hashable([decode(key) for key, _ in content], where)
+        except TypeError as error:
+            raise DamagedFile(f"{where}: not a key: {error}") from None
+        found.update(
+            (key, self._decode(x, where)) for key, (_, x) in zip(keys, content, strict=True)
+        )
         return found
 
     def _array_at(self, tag: str, path: str) -> Any:
@@ -142,7 +165,7 @@ class StateReader:
 
     def _leaf(self, tag: str, content: Any, where: str) -> Any:
         if tag in _SETS and type(content) is list:
-            return _SETS[tag]([self._decode(item, where) for item in content])
+            return _SETS[tag](_hashable([self._decode(item, where) for item in content], where))
         if tag in ("range", "slice") and type(content) is list and len(content) == 3:
             parts = [decode(part) for part in content]
             return range(*parts) if tag == "range" else slice(*parts)
@@ -168,6 +191,14 @@ def fixed(value: Any) -> None:
             inner = list(item.values() if isinstance(item, dict) else item)
             queue += [x for x in inner if id(x) not in seen]
             seen.update(map(id, inner))
+
+
+def _hashable(keys: list[Any], where: str) -> list[Any]:
+    """Return keys of which a dictionary or a set is made in no time."""
+    alike = Counter(map(hash, keys))
+    if keys and max(alike.values()) > _MOST_ALIKE:
+        raise UnsafeFile(f"{where}: more than {_MOST_ALIKE} keys with the same hash")
+    return keys
 
 
 class MissingFunction(RestoredFunction):

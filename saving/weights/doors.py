@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..container.file import SafeFile
-from ..container.profile import SIGNATURE
+from ..container.profile import MAX_PATHS, SIGNATURE
 from ..container.source import Source
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
@@ -146,13 +147,17 @@ def _paths(contents: Contents) -> dict[int, list[str]]:
     """Return the paths of variables in a file's tree, by number; each module is met once."""
     found: dict[int, list[str]] = {}
     seen = {0: ""}
-    queue = [("", 0)]
+    queue = deque([("", 0)])
     again: list[tuple[str, str]] = []
+    length = 0
     while queue:
-        prefix, number = queue.pop(0)
+        prefix, number = queue.popleft()
         where = f"{contents.file.path}: module {number}"
         attributes = take(contents.modules[number], "attributes", dict, where)
         for path, kind, item in _leaves(attributes, where):
+            length += len(prefix) + len(path)
+            if length > MAX_PATHS:
+                raise UnsafeFile(f"{contents.file.path}: its paths are too long together")
             pool = contents.variables if kind == "variable" else contents.modules
             at(pool, item, kind, where)
             if kind == "variable":
@@ -176,9 +181,9 @@ def _paths(contents: Contents) -> dict[int, list[str]]:
 
 def _leaves(attributes: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, Any]]:
     """Yield the variables and modules in encoded attributes: path, kind and number."""
-    queue = list(attributes.items())
+    queue = deque(attributes.items())
     while queue:
-        path, encoded = queue.pop(0)
+        path, encoded = queue.popleft()
         if encoded is None:
             continue
         tag, content = tagged(encoded, where)

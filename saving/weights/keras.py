@@ -7,6 +7,7 @@ writes their arrays to a safetensors file (see :mod:`.conversion`).
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ..container.legacy import converted
 from ..container.source import Source
@@ -59,5 +60,5 @@ def _short(names: list[str]) -> dict[str, str]:
         is_new = re.search(r"(^|[/\\])vars[/\\]\d+$", name)
         last = rest.rpartition("/")[2].removesuffix(":0")
         found[name] = name if is_new or not last else f"{layer}/{last}"
-    taken = list(found.values())
-    return {name: x if taken.count(x) == 1 else name for name, x in found.items()}
+    taken = Counter(found.values())
+    return {name: x if taken[x] == 1 else name for name, x in found.items()}

@@ -139,6 +139,7 @@ def _parsed(text: bytes, path: str) -> dict[str, Any]:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
+    "".join(found).encode()  # halves of characters are no name: a ValueError
     if len(found) != len(pairs):
         raise ValueError("a JSON object repeats a key")
     return found
@@ -160,6 +161,8 @@ def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
     begin, end = offsets
     if end - begin != prod(shape) * np.dtype(kind.stored).itemsize:
         raise DamagedFile(f"{where}: {end - begin:,} bytes are not {name}{shape}")
+    if prod(n or 1 for n in shape) >= 2**58:  # NumPy counts so even what is empty
+        raise DamagedFile(f"{where}: not a shape: {str(shape)[:80]}")
     return kind, tuple(shape), begin, end
 
 

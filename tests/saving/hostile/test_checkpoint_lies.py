@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from rewriting import Draft
 
 import gradtape as gt
-from gradtape.saving import LoadError
+from gradtape.saving import LoadError, SaveError
 from gradtape.training import Adam, Checkpoint, CheckpointManager
 
 
@@ -207,3 +208,51 @@ def test_a_file_replaces_no_method_of_a_callback(tmp_path: Path) -> None:
     fitted(path, watcher, 2)
     assert watcher.seen == 2
     assert vars(watcher) == {"seen": 2, "new": 5}
+
+
+def in_the_way(folder: Path, kind: str) -> None:
+    name = folder / "checkpoint-00002.h5"
+    if kind == "a link to itself":
+        name.symlink_to(name.name)
+    elif kind == "a link to nothing":
+        name.symlink_to("nothing")
+    elif kind == "a device":
+        name.symlink_to("/dev/zero")
+    elif kind == "a pipe":
+        os.mkfifo(name)
+    elif kind == "a folder":
+        name.mkdir()
+    else:
+        (folder / "checkpoint-000001.h5").write_bytes(b"x")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs links and pipes")
+@pytest.mark.filterwarnings("ignore:a checkpoint that cannot be read")
+@pytest.mark.parametrize(
+    "kind",
+    ["a link to itself", "a link to nothing", "a device", "a pipe", "a folder", "a twin's number"],
+)
+def test_folders_with_something_in_the_way_work(kind: str, tmp_path: Path) -> None:
+    manager = CheckpointManager(Checkpoint(step=1), tmp_path)
+    first = manager.save({"loss": 1.0})
+    in_the_way(tmp_path, kind)
+    assert manager.latest == first
+    assert Path(first).name in manager.summary()
+    assert manager.restore() is not None
+    saved = manager.save()
+    assert saved == manager.latest != first
+
+
+def test_no_number_after_the_last_is_taken_without_a_word(tmp_path: Path) -> None:
+    manager = CheckpointManager(Checkpoint(step=1), tmp_path)
+    (tmp_path / f"checkpoint-{'9' * 18}.h5").write_bytes(b"x")
+    with pytest.raises(SaveError, match=r"no number is left.*9999"):
+        manager.save()
+
+
+def test_summaries_print_nothing_that_steers_a_terminal(tmp_path: Path) -> None:
+    manager = CheckpointManager(Checkpoint(step=1), tmp_path)
+    manager.save({"\x1b[31mloss\n\u202e": 1.0})
+    line = manager.summary().splitlines()
+    assert len(line) == 2
+    assert line[1].isprintable()

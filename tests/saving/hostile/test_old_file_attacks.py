@@ -177,7 +177,7 @@ def test_a_compression_bomb_is_refused_by_its_size(path: Path) -> None:
     for read in (gt.load, gt.saving.verify):
         with pytest.raises(UnsafeFile, match="claim more than 1,000,000 bytes; raise max_bytes"):
             read(path, max_bytes=1_000_000)
-    refused(path, match=r"9\d,.* bytes of a file claim to hold 67,")
+    refused(path, match=r"\d+,\d+ bytes of a file claim to hold 67,")
 
 
 def test_a_chunk_much_larger_than_its_dataset_is_refused(path: Path) -> None:

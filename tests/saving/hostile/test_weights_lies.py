@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -86,3 +87,30 @@ def test_random_lies_are_refused_or_read(tmp_path: Path) -> None:
         path = forged(tmp_path / f"{i}.h5", manifest=lie)
         with contextlib.suppress(LoadError):
             gt.saving.read_weights(path)
+
+
+def tensors(header: Any) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+EMPTY = {"dtype": "F32", "data_offsets": [0, 0]}
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"a": {**EMPTY, "shape": [0, 2**47, 2**47]}},
+        {"a": {**EMPTY, "shape": [2**47] * 31 + [0]}},
+        {"a": {**EMPTY, "dtype": "BF16", "shape": [2**41, 0, 2**41]}},
+        {"\ud800": {**EMPTY, "shape": [0]}},
+        {"__metadata__": {"\ud800": "a"}, "a": {**EMPTY, "shape": [0]}},
+    ],
+)
+def test_safetensors_that_no_machine_can_hold_or_print_are_refused(
+    header: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "f.safetensors"
+    path.write_bytes(tensors(header))
+    with pytest.raises(LoadError, match=str(path)):
+        gt.saving.read_weights(path)
