@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Function, Module, Op, RestoredFunction, Tensor, Variable
-from ...layers.initializers import Initializer
+from ...layers import initializers
 from ..container.profile import DTYPES
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
@@ -271,7 +271,7 @@ class StateWriter:
             self.hidden.append((path + place, type(value).__name__, item))
         in_container = path[-1] in "]}"
         # what layers are made with, and have no use for once they have weights
-        spent = isinstance(value, Initializer)
+        spent = isinstance(value, initializers.Initializer)
         if in_container or not (is_code(value) or spent):
             end = "; None is in its place" if in_container else ""
             self.left_out.append(f"{path} ({_described(value)}{end})")

@@ -99,8 +99,7 @@ def run(options: argparse.Namespace) -> int:
     clock, found, failures = Clock(seconds, options.files), Counter[str](), 0
     subjects()
     old_files()
-    without_a_new_interpreter()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, without_a_new_interpreter():
 
         def read(number: int) -> tuple[str, str | None]:
             drawn = case(options.seed, number, options.kind)

@@ -280,11 +280,11 @@ def claim_attacks(draft: Draft) -> Iterator[tuple[str, Attack]]:
     long = ("/" + "n" * 128) * 60
     crowd = {f"{long}/{i}": np.zeros(0, np.uint8) for i in range(1500)}
     yield "long paths", made(arrays=crowd)
-    crowd = {f"/crowd/{i}": np.zeros(0, np.uint8) for i in range(20_000)}
-    yield "20,000 empty datasets", made(arrays=crowd)
+    crowd = {f"/crowd/{i}": np.zeros(0, np.uint8) for i in range(6_000)}
+    yield "6,000 empty datasets", made(arrays=crowd)
     yield (
-        "20,000 groups",
-        made(arrays={f"/crowd/{i}/x": np.zeros(0, np.uint8) for i in range(9000)}),
+        "3,000 groups",
+        made(arrays={f"/crowd/{i}/x": np.zeros(0, np.uint8) for i in range(3000)}),
     )
 
 

@@ -397,6 +397,6 @@ def test_terminal_control_characters_are_not_printed(path: Path) -> None:
 
     forged(path, manifest=edit)
     text = gt.saving.inspect_text(path)
-    assert "?[2Jevil??" in text
+    assert r"\x1b[2Jevil\u202e\udcff" in text
     assert text.isascii() or text.isprintable() or "\x1b" not in text
     assert "\x1b" not in text
