@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-import numpy as np
-
 from ..errors import SaveError
 from . import profile as p
 from .digests import PIECE, pieces
@@ -62,7 +60,7 @@ class Item:
     @property
     def size(self) -> int:
         """How many bytes it takes in memory."""
-        return prod(self.shape) * (np.dtype(self.dtype).itemsize if self.dtype else 1)
+        return prod(self.shape) * p.ITEMSIZES[self.dtype]
 
 
 #: Pieces of datasets that are read or written with one call: each begins and ends in its dataset.
@@ -259,7 +257,7 @@ def _dataset(item: Item) -> list[bytes]:
         messages.append(_message(p.FILL, p.FILL_VALUE))
         messages.append(_message(p.LAYOUT, b"\x03\x01" + struct.pack("<QQ", address, item.stored)))
         return messages
-    itemsize = np.dtype(item.dtype).itemsize
+    itemsize = p.ITEMSIZES[item.dtype]
     messages.append(_message(p.FILL, p.FILL_CHUNKED))
     messages.append(_message(p.FILTERS, p.pipeline(itemsize, item.level)))
     messages.append(_message(p.LAYOUT, p.one_chunk(item.shape, itemsize, item.index)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ __all__ = [
     "FILTERS",
     "GROUP_INFO",
     "HEADER",
+    "ITEMSIZES",
     "LAYOUT",
     "LINK",
     "LINK_INFO",
@@ -152,7 +152,9 @@ def _types() -> dict[str, bytes]:
 
 #: The datatype message of each dtype, and of a text before its length.
 DATATYPES: dict[str, bytes] = _types()
-DTYPE_OF: dict[bytes, np.dtype[Any]] = {m: np.dtype(name) for name, m in DATATYPES.items()}
+DTYPE_OF: dict[bytes, str] = {message: name for name, message in DATATYPES.items()}
+#: By the name of a dtype, how many bytes an element takes; of a text, each is one.
+ITEMSIZES = {"": 1} | {name: np.dtype(name).itemsize for name in DATATYPES}
 TEXT = b"\x13\x11\x00\x00"
 
 

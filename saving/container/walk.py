@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import struct
 from math import prod
-from typing import Any
-
-import numpy as np
 
 from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
 from . import profile as p
@@ -118,7 +115,7 @@ class Walk:
             raise UnsafeFile(f"{item.path}: its data are not where they belong")
         node = self._source.read(item.index, size)
         item.stored = int.from_bytes(node[24:28], "little")
-        itemsize = np.dtype(item.dtype).itemsize
+        itemsize = p.ITEMSIZES[item.dtype]
         if node != p.one_index(item.shape, itemsize, item.stored, item.offset):
             raise UnsafeFile(f"{item.path}: the index of its data is none that gradtape writes")
         if not 0 < item.size <= p.MAX_RATIO * item.stored:
@@ -234,8 +231,8 @@ def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
         raise UnsafeFile(f"{path} is neither a group nor a dataset that gradtape writes")
     contents = dict(messages)
     shape = _shape(path, contents[p.DATASPACE])
-    dtype = p.DTYPE_OF.get(contents[p.DATATYPE])
-    if dtype is None:
+    dtype = p.DTYPE_OF.get(contents[p.DATATYPE], "")
+    if not dtype:
         kind = contents[p.DATATYPE]
         size = int.from_bytes(kind[4:], "little")
         if len(kind) != 8 or kind[:4] != p.TEXT or shape:
@@ -243,7 +240,7 @@ def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
         if not 0 < size <= p.MAX_TEXT:
             raise UnsafeFile(f"{path}: a text is one string of at most {p.MAX_TEXT:,} bytes")
         shape = (size,)
-    item = Item(path, "" if dtype is None else dtype.name, shape)
+    item = Item(path, dtype, shape)
     if kinds == _PLAIN:
         _read_contiguous(item, contents)
     else:
@@ -280,7 +277,7 @@ def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
         raise refusal
     if not 0 < item.size <= p.MAX_COMPRESSED:
         raise refusal
-    itemsize: Any = np.dtype(item.dtype).itemsize
+    itemsize = p.ITEMSIZES[item.dtype]
     address = int.from_bytes(layout[3:11], "little")
     item.level = filters[-4]
     if (

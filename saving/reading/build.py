@@ -215,7 +215,7 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
         shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
         dtype = check_dtype(take(record, "dtype", str, where), where)
         path = take(record, "dataset", str, where)
-        if contents.declared(path) != (dtype.name, shape):
+        if contents.declared(path) != (record["dtype"], shape):
             raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
         if lazy:
             held.append(Pending(contents.pending(path), shape, dtype))
