@@ -23,22 +23,6 @@ _ATTRIBUTE = struct.Struct("<BBHHHB")
 _START = [(p.LINK_INFO, p.NO_LINKS), (p.GROUP_INFO, p.NO_GROUP)]
 _ROOT = [*_START, (p.ATTRIBUTE_INFO, p.NO_ATTRIBUTES)]
 _MOST_ATTRIBUTES, _LONGEST_ATTRIBUTE = 16, 4096
-# What the header of an array that is stored as it is begins with, by its rank; and what stands
-# between its shape and the place of its data.
-_HEADS = {
-    rank: p.MESSAGE.pack(p.DATASPACE, 4 + 8 * rank, 0) + bytes([2, rank, 0, int(rank > 0)])
-    for rank in range(p.MAX_RANK + 1)
-}
-_TAILS = {
-    p.MESSAGE.pack(p.DATATYPE, len(kind), 0)
-    + kind
-    + p.MESSAGE.pack(p.FILL, len(p.FILL_VALUE), 0)
-    + p.FILL_VALUE
-    + p.MESSAGE.pack(p.LAYOUT, 18, 0)
-    + b"\x03\x01": name
-    for kind, name in p.DTYPE_OF.items()
-}
-_PLACE = struct.Struct("<QQ")
 _PLAIN = [p.DATASPACE, p.DATATYPE, p.FILL, p.LAYOUT]
 _FILTERED = [p.DATASPACE, p.DATATYPE, p.FILL, p.FILTERS, p.LAYOUT]
 
@@ -78,7 +62,7 @@ class Walk:
         self._address = root
         self._headers: list[tuple[int, int]] = []
         self._long = self._paths = 0
-        self._root = _messages("/", self._body("/"))
+        self._root = self._messages("/")
         if checksum(self._header(0)) != self._sum(0):
             raise DamagedFile("its root does not match its checksum")
         self.attributes = self._texts()
@@ -90,14 +74,7 @@ class Walk:
         for path, address in waiting:  # it grows
             if address != self._address:
                 raise UnsafeFile(f"{path} is not where its header belongs")
-            if len(waiting) >= p.MAX_OBJECTS:
-                raise UnsafeFile(f"more than {p.MAX_OBJECTS} objects")
-            body = self._body(path)
-            item = _usual(path, body)
-            if item is not None:
-                self.items[path] = item
-                continue
-            messages = _messages(path, body)
+            messages = self._messages(path)
             if [kind for kind, _ in messages[:2]] == [p.LINK_INFO, p.GROUP_INFO]:
                 if messages[:2] != _START:
                     raise UnsafeFile(f"{path} is a group of another kind")
@@ -106,6 +83,8 @@ class Walk:
                 waiting += self._links(path, messages[2:])
             else:
                 self.items[path] = _dataset(path, messages)
+            if len(waiting) >= p.MAX_OBJECTS:
+                raise UnsafeFile(f"more than {p.MAX_OBJECTS} objects")
         found = checksums([self._header(i) for i in range(1, len(self._headers))])
         for i, value in enumerate(found, 1):
             if value != self._sum(i):
@@ -162,7 +141,7 @@ class Walk:
         end = self._headers[i][1]
         return int.from_bytes(self._head[end : end + 4], "little")
 
-    def _body(self, path: str) -> bytes:
+    def _messages(self, path: str) -> list[tuple[int, bytes]]:
         """Return what the header at the present address says, and go on to the next one."""
         begin = self._address
         start = begin + p.HEADER.size
@@ -178,7 +157,19 @@ class Walk:
         body = self._bytes(start, end + 4)[:-4]
         self._headers.append((begin, end))
         self._address = end + 4
-        return body
+        messages, place = [], 0
+        while place < length:
+            if length - place < p.MESSAGE.size:
+                raise DamagedFile(f"{path}: its header ends within a message")
+            kind, size, flags = p.MESSAGE.unpack_from(body, place)
+            place += p.MESSAGE.size
+            if flags or place + size > length:
+                raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
+            messages.append((kind, body[place : place + size]))
+            if len(messages) > p.MAX_OBJECTS:
+                raise UnsafeFile(f"{path}: its header has more than {p.MAX_OBJECTS:,} messages")
+            place += size
+        return messages
 
     def _links(self, path: str, messages: list[tuple[int, bytes]]) -> list[tuple[str, int]]:
         found: dict[str, int] = {}
@@ -214,45 +205,6 @@ class Walk:
             raise NotAGradtapeFile("its attributes are not those of a file that gradtape wrote")
         self._root[len(_ROOT) :] = rest
         return found
-
-
-def _messages(path: str, body: bytes) -> list[tuple[int, bytes]]:
-    """Return the messages of a header."""
-    messages: list[tuple[int, bytes]] = []
-    place, length = 0, len(body)
-    while place < length:
-        if length - place < p.MESSAGE.size:
-            raise DamagedFile(f"{path}: its header ends within a message")
-        kind, size, flags = p.MESSAGE.unpack_from(body, place)
-        place += p.MESSAGE.size
-        if flags or place + size > length:
-            raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
-        messages.append((kind, body[place : place + size]))
-        if len(messages) > p.MAX_OBJECTS:
-            raise UnsafeFile(f"{path}: its header has more than {p.MAX_OBJECTS:,} messages")
-        place += size
-    return messages
-
-
-def _usual(path: str, body: bytes) -> Item | None:
-    """Return the dataset of a header that is byte for byte one of an array stored as it is.
-
-    There may be thousands; what is anything else, or wrong, is looked at message by message.
-    """
-    rank = body[5] if len(body) > 8 else 0
-    shape_end = 8 + 8 * rank
-    dtype = _TAILS.get(body[shape_end:-16])
-    if dtype is None or body[:8] != _HEADS.get(rank):
-        return None
-    shape = struct.unpack_from(f"<{rank}Q", body, 8)
-    item = Item(path, dtype, shape)
-    item.offset, item.stored = _PLACE.unpack_from(body, len(body) - 16)
-    return item if item.stored == item.size and _is_possible(shape) else None
-
-
-def _is_possible(shape: tuple[int, ...]) -> bool:
-    """Return whether a machine can hold an array of a shape; one without elements can be huge."""
-    return all(n < 2**48 for n in shape) and prod(max(n, 1) for n in shape) < 2**58
 
 
 def _attribute(data: bytes) -> tuple[str, str]:
@@ -303,7 +255,8 @@ def _shape(path: str, data: bytes) -> tuple[int, ...]:
     if data[:4] != bytes([2, rank, 0, int(bool(rank))]):
         raise UnsafeFile(f"{path} has a shape that may change, or none")
     shape = struct.unpack_from(f"<{rank}Q", data, 4)
-    if not _is_possible(shape):
+    # an array without elements can have sizes whose product no machine can hold
+    if any(n >= 2**48 for n in shape) or prod(max(n, 1) for n in shape) >= 2**58:
         raise UnsafeFile(f"{path} has the shape {shape}")
     return shape
 
