@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from . import profile as p
 from .digests import DIGESTS, PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
-from .layout import Batch, Item, batches
+from .layout import Batch, Item, batches, side_by_side
 from .legacy import converted
 from .source import Source
 from .walk import Walk
@@ -228,15 +228,7 @@ class _Read:
 
     def batch(self, batch: Batch) -> None:
         """Read pieces that lie side by side."""
-        first, begin, _ = batch[0]
-        start = end = first.offset + begin
-        buffers: list[Any] = []
-        for item, begin, stop in batch:
-            if item.offset + begin > end:
-                buffers.append(memoryview(bytearray(item.offset + begin - end)))
-            buffers.append(self._bytes[item.path][begin:stop])
-            end = item.offset + stop
-        self._source.read_into(start, buffers)
+        self._source.read_into(*side_by_side(batch, self._bytes))
         for item, begin, stop in batch:
             self._hash(item, begin, stop)
 
@@ -255,8 +247,8 @@ class _Read:
         if len(plain) != item.size or not stream.eof or stream.unused_data:
             raise DamagedFile(f"{item.path} does not decompress to what it claims")
         target = np.frombuffer(self._bytes[item.path], np.uint8)
-        itemsize = np.dtype(item.dtype).itemsize
-        target.reshape(-1, itemsize)[...] = np.frombuffer(plain, np.uint8).reshape(itemsize, -1).T
+        planes = np.frombuffer(plain, np.uint8).reshape(item.itemsize, -1)
+        target.reshape(-1, item.itemsize)[...] = planes.T
         for begin, stop in pieces(item.size):
             self._hash(item, begin, stop)
 

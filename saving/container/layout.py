@@ -5,14 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import prod
+from typing import Any
 
 from ..errors import SaveError
 from . import profile as p
 from .digests import PIECE, pieces
 from .lookup3 import checksum, checksums
 
-__all__ = ["Batch", "Item", "Layout", "batches"]
+__all__ = ["Batch", "Item", "Layout", "batches", "side_by_side"]
 
 # Of one call of the system; it takes at most 1,024.
 _MOST_BUFFERS = 500
@@ -36,6 +38,8 @@ class Item:
         How many bytes of the file it takes.
     offset
         Where they begin.
+    size
+        How many bytes it takes in memory.
 
     If it is compressed, an index stands before its bytes.
     """
@@ -46,6 +50,15 @@ class Item:
     level: int | None = None
     stored: int = 0
     offset: int = 0
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.size = prod(self.shape) * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """How many bytes an element takes."""
+        return p.ITEMSIZES[self.dtype]
 
     @property
     def kind(self) -> str:
@@ -56,11 +69,6 @@ class Item:
     def index(self) -> int:
         """Where the index of its chunk is, if it is compressed."""
         return max(0, self.offset - p.aligned(p.index_size(len(self.shape))))
-
-    @property
-    def size(self) -> int:
-        """How many bytes it takes in memory."""
-        return prod(self.shape) * p.ITEMSIZES[self.dtype]
 
 
 #: Pieces of datasets that are read or written with one call: each begins and ends in its dataset.
@@ -85,6 +93,18 @@ def batches(items: Iterable[Item]) -> Iterator[Batch]:
             end = item.offset + stop
     if batch:
         yield batch
+
+
+def side_by_side(batch: Batch, bytes_of: Mapping[str, memoryview]) -> tuple[int, list[Any]]:
+    """Return where a batch begins, and its pieces with buffers for the padding between them."""
+    buffers: list[Any] = []
+    start = end = batch[0][0].offset + batch[0][1]
+    for item, begin, stop in batch:
+        if item.offset + begin > end:
+            buffers.append(bytearray(item.offset + begin - end))
+        buffers.append(bytes_of[item.path][begin:stop])
+        end = item.offset + stop
+    return start, buffers
 
 
 @dataclass(slots=True)
@@ -124,13 +144,11 @@ class Layout:
         self._attributes = dict(attributes)
         self._objects = _ordered(items)
         self.items = [item for item in self._objects if isinstance(item, Item)]
-        self._addresses: dict[int, int] = {}
-        end = p.SUPERBLOCK.size + 4
-        for item in self._objects:
-            self._addresses[id(item)] = end
-            end += self._length(item)
+        lengths = [self._length(item) for item in self._objects]
+        first = p.SUPERBLOCK.size + 4
+        *addresses, end = accumulate(lengths, initial=first)
+        self._addresses = {id(x): at for x, at in zip(self._objects, addresses, strict=True)}
         self.start = p.aligned(end)
-        lengths = (self._length(item) for item in self._objects)
         if sum(n for n in lengths if n > p.LONG_HEADER) > p.MAX_LONG_HEADERS:
             raise SaveError("the names of all that is saved are longer than readers accept")
 
@@ -257,8 +275,7 @@ def _dataset(item: Item) -> list[bytes]:
         messages.append(_message(p.FILL, p.FILL_VALUE))
         messages.append(_message(p.LAYOUT, b"\x03\x01" + struct.pack("<QQ", address, item.stored)))
         return messages
-    itemsize = p.ITEMSIZES[item.dtype]
     messages.append(_message(p.FILL, p.FILL_CHUNKED))
-    messages.append(_message(p.FILTERS, p.pipeline(itemsize, item.level)))
-    messages.append(_message(p.LAYOUT, p.one_chunk(item.shape, itemsize, item.index)))
+    messages.append(_message(p.FILTERS, p.pipeline(item.itemsize, item.level)))
+    messages.append(_message(p.LAYOUT, p.one_chunk(item.shape, item.itemsize, item.index)))
     return messages

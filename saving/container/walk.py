@@ -115,8 +115,7 @@ class Walk:
             raise UnsafeFile(f"{item.path}: its data are not where they belong")
         node = self._source.read(item.index, size)
         item.stored = int.from_bytes(node[24:28], "little")
-        itemsize = p.ITEMSIZES[item.dtype]
-        if node != p.one_index(item.shape, itemsize, item.stored, item.offset):
+        if node != p.one_index(item.shape, item.itemsize, item.stored, item.offset):
             raise UnsafeFile(f"{item.path}: the index of its data is none that gradtape writes")
         if not 0 < item.size <= p.MAX_RATIO * item.stored:
             raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import SaveError
 from . import profile as p
 from .digests import DIGESTS, SIZE, digest_of, digest_of_bytes, piece_digest
-from .layout import Batch, Item, Layout, batches
+from .layout import Batch, Item, Layout, batches, side_by_side
 from .replace import replacing, write_at
 from .workers import each
 
@@ -123,7 +123,7 @@ class _Plan:
             fits = _LEAST_COMPRESSED <= len(plain) <= p.MAX_COMPRESSED
             if not item.dtype or not item.shape or item.path == DIGESTS or not fits:
                 return None
-            rows = np.frombuffer(plain, np.uint8).reshape(-1, np.dtype(item.dtype).itemsize)
+            rows = np.frombuffer(plain, np.uint8).reshape(-1, item.itemsize)
             found = zlib.compress(np.ascontiguousarray(rows.T).data, level)
             # a reader refuses what claims to be smaller than deflate makes anything
             taken = len(found) + p.index_size(len(item.shape))
@@ -149,16 +149,9 @@ class _Plan:
         parts: dict[str, dict[int, bytes]] = {item.path: {} for item in plain}
 
         def run(batch: Batch) -> None:
-            buffers: list[Any] = []
-            start = end = batch[0][0].offset + batch[0][1]
             for item, begin, stop in batch:
-                piece = self._plain[item.path][begin:stop]
-                parts[item.path][begin] = piece_digest(piece)
-                if item.offset + begin > end:
-                    buffers.append(bytes(item.offset + begin - end))
-                buffers.append(piece)
-                end = item.offset + stop
-            put(start, buffers)
+                parts[item.path][begin] = piece_digest(self._plain[item.path][begin:stop])
+            put(*side_by_side(batch, self._plain))
 
         each(run, batches(plain), self.end)
         found = {}
@@ -180,8 +173,7 @@ class _Plan:
 
 
 def _index(item: Item) -> bytes:
-    itemsize = np.dtype(item.dtype).itemsize
-    return p.one_index(item.shape, itemsize, item.stored, item.offset)
+    return p.one_index(item.shape, item.itemsize, item.stored, item.offset)
 
 
 def _raw(array: Array) -> memoryview:
