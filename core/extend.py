@@ -23,11 +23,13 @@ from .base.dtypes import (
 )
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
+    Dim,
     Formula,
     Open,
     Shape,
     Size,
     agreed,
+    alone,
     apart,
     as_shape,
     as_size,
@@ -114,6 +116,7 @@ __all__ = [
     "Composed",
     "ConcreteFunction",
     "CustomGradient",
+    "Dim",
     "Everything",
     "F",
     "Formula",
@@ -151,6 +154,7 @@ __all__ = [
     "active_graph",
     "active_tapes",
     "agreed",
+    "alone",
     "among",
     "apart",
     "are_several",

@@ -1,0 +1,102 @@
+"""The sizes of an ONNX model that only its runs know."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import ndonnx as ndx
+from spox import Tensor
+
+from ..core.extend import Dim, alone, evaluated, lowered
+
+__all__ = ["Sizes"]
+
+
+class Sizes:
+    """Sizes by name.
+
+    ONNX's shape inference carries names from node to node. Here each stands for a size that
+    computes and compares as in a trace, and is refused where Python must know it.
+    """
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
+        self._homes: dict[str, tuple[Any, int | None, int]] = {}
+        self._lowered: dict[str, Any] = {}
+        self._numbers = itertools.count()
+
+    def shape(self, inner: Any) -> tuple[Any, ...]:
+        """Return the shape of an array of ndonnx."""
+        sizes = _type(inner).shape
+        if None in sizes:
+            sizes = tuple([self._new_name() if n is None else n for n in sizes])
+            _set_shape(inner, sizes)
+        return tuple(
+            [n if type(n) is int else self._named.get(n) or self._new(n, inner, i) for i, n in enumerate(sizes)]
+        )
+
+    def value(self, inner: Any) -> Any:
+        """Return the value of an array of one integer as a size."""
+        return self._new(self._new_name(), inner, None)
+
+    def argument(self, inner: Any) -> None:
+        """Take the sizes of an input, of which none is 0."""
+        for axis, name in enumerate(_type(inner).shape):
+            if type(name) is str and name not in self._named:
+                self._new(name, inner, axis, least=1)
+
+    def _new(self, name: str, inner: Any, axis: int | None, least: int = 0) -> Any:
+        dim = Dim(name, inner, axis)
+        self._homes[dim.key] = (inner, axis, least)
+        # as 1 and a number from 0 on, a size is known to be no 0
+        size = self._named[name] = alone(dim) + least
+        self._names[size.key] = name
+        return size
+
+    def _new_name(self) -> str:
+        return f"size_{next(self._numbers)}"
+
+    def tell(self, inner: Any, shape: Sequence[Any]) -> None:
+        """Let an array of ndonnx have the shape that it is known to have."""
+        names = []
+        for n in shape:
+            if n is not None and type(n) is not int and n.key not in self._names:
+                name = self._names[n.key] = self._new_name()
+                self._named[name] = n
+            names.append(n if n is None or type(n) is int else self._names[n.key])
+        _set_shape(inner, names)
+
+    def vector(self, shape: Sequence[Any]) -> Any:
+        """Return a shape as an array of ndonnx."""
+        parts = [ndx.asarray(n, dtype=ndx.int64) if type(n) is int else self.lowered(n) for n in shape]
+        return ndx.stack(parts)
+
+    def lowered(self, value: Any) -> Any:
+        """Return what computes an open value in each run, an array of ndonnx."""
+        if value.key not in self._lowered:
+            homes: list[tuple[Any, int | None, int]] = []
+
+            def place(dim: Dim) -> tuple[str, int]:
+                homes.append(self._homes[dim.key])
+                return "value", len(homes) - 1
+
+            formula = lowered(value, place)
+            self._lowered[value.key] = evaluated(formula, (), lambda k: _counted(*homes[k]))
+        return self._lowered[value.key]
+
+
+def _counted(inner: Any, axis: int | None, least: int) -> Any:
+    found = ndx.astype(inner, ndx.int64) if axis is None else inner.dynamic_shape[axis]
+    return found - least if least else found
+
+
+def _type(inner: Any) -> Any:
+    return inner.unwrap_spox().unwrap_tensor()
+
+
+def _set_shape(inner: Any, names: Sequence[Any]) -> None:
+    info = inner.unwrap_spox()._var_info
+    info.type = Tensor(info.type.dtype, tuple(names))
