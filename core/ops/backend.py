@@ -14,6 +14,7 @@ from ..base.handle import Handle
 from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
+from .dispatch import transforms
 
 __all__ = [
     "Backend",
@@ -39,12 +40,12 @@ class Backend:
     name
         The name that users select, for instance ``"numpy"``.
     array_module
-        The top-level module that defines the backend's array types; an array belongs to the backend
-        if its type was defined there.
+        The top-level module that defines the backend's array types, or a tuple of such modules; see
+        :meth:`owns`.
     """
 
     name: str = ""
-    array_module: str = ""
+    array_module: str | tuple[str, ...] = ""
     #: Whether its arrays are NumPy's, in host memory: where new tensors are made by default.
     host: bool = False
     #: The array type beside which Python scalars are turned into arrays once; None to leave them.
@@ -61,6 +62,22 @@ class Backend:
             If the library or the device is missing, with what to install.
         """
         raise NotImplementedError
+
+    def owns(self, array_type: type) -> bool:
+        """Return whether arrays of a type are this backend's.
+
+        Parameters
+        ----------
+        array_type
+            A type that no backend was found for yet.
+
+        Returns
+        -------
+        bool
+            Whether the type was defined in ``array_module``, by default.
+        """
+        root, mine = array_type.__module__.partition(".")[0], self.array_module
+        return root in (mine if isinstance(mine, tuple) else (mine,))
 
     def unavailable(self) -> str | None:
         """Return why the backend cannot be used here, or ``None`` if it can."""
@@ -190,9 +207,8 @@ def backend_for_type(array_type: type, asker: str = "this operation") -> Backend
     """Return the backend that owns ``array_type``."""
     found = _by_type.get(array_type)
     if found is None:
-        root = array_type.__module__.partition(".")[0]
         for candidate in registry().backends.values():
-            if root == candidate.array_module:
+            if candidate.owns(array_type):
                 found = _by_type[array_type] = candidate
                 break
         else:
@@ -210,7 +226,7 @@ def forget() -> None:
 
 def backend_of(array: Any) -> Backend:
     """Return the backend that owns ``array``."""
-    if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
+    if type(array) in transforms:
         raise not_known(array, "its backend")
     return backend_for_type(type(array))
 
@@ -219,7 +235,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
     """Return any backend's array as a NumPy array."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
-    if not hasattr(array, "__dlpack__"):
+    if type(array) in transforms:
         raise not_known(array, "its value")
     return backend_of(array).to_numpy(array)
 
