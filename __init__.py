@@ -20,7 +20,10 @@ __version__ = "0.1.0"
 # first used, so that `import gradtape` stays quick. Type checkers read __init__.pyi, which
 # docs/make_api.py writes from this table.
 _TABLE = {
-    ".": "compat datasets debug errors fft layers linalg nn plot random saving testing training",
+    ".": (
+        "compat datasets debug errors export fft layers linalg nn plot random saving testing "
+        "training"
+    ),
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",
     ".core.base.spec": "TensorSpec",

@@ -51,7 +51,7 @@ from .base.sizes import (
 )
 from .base.spec import TensorSpec, describe
 from .base.table import F, late, ops, public
-from .base.tree import flatten, map_structure, pack_like, structure
+from .base.tree import flatten, map_structure, pack_like, paths, structure
 from .base.unknown import line_of, user_line, warn_user
 from .batches.batched import (
     Batched,
@@ -74,6 +74,7 @@ from .graphs.compiled import compiled
 from .graphs.executor import plain
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.optimize import forward_only
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -186,6 +187,7 @@ __all__ = [
     "exact_quotient",
     "exclusive",
     "flatten",
+    "forward_only",
     "freeze",
     "frozen_variables",
     "function",
@@ -213,6 +215,7 @@ __all__ = [
     "ops",
     "own_array",
     "pack_like",
+    "paths",
     "plain",
     "public",
     "rank_of",

@@ -15,18 +15,18 @@ from typing import Any
 import ndonnx as ndx
 import numpy as np
 
-from ..core.extend import Open, Size, broadcast_shapes, known_size, same_size
+import spox.opset.ai.onnx.v21 as onnx
+
+from ..core.extend import Backend, Open, broadcast_shapes, known_size, same_size
 from .onnx_sizes import Sizes
 
 __all__ = ["Array", "Namespace"]
 
 _SCALARS = (bool, int, float)
+# of which runtimes have products and extremes
+_NUMBERS = frozenset({"float16", "float32", "float64", "int32", "int64"})
 # what takes a shape, and at which place
 _SHAPED = {"reshape": 1, "broadcast_to": 1, "zeros": 0, "ones": 0, "empty": 0, "full": 0}
-# names of the standard that NumPy's ufuncs have not, or that ndonnx calls otherwise
-_UFUNCS = {"fabs": "abs"}
-# elementwise functions of NumPy's that ndonnx lacks, in others
-_COMPOSED: dict[str, Callable[..., Any]] = {}
 
 
 class Array:
@@ -48,6 +48,16 @@ class Array:
     def __init__(self, xp: Namespace, inner: Any) -> None:
         self.xp = xp
         self.inner = inner
+
+    @property
+    def var(self) -> Any:
+        """The value of ONNX that it is."""
+        return self.inner.unwrap_spox()
+
+    @property
+    def at(self) -> _At:
+        """What writes into a copy: ``x.at[where].set(values)``, ``.add(values)``."""
+        return _At(self, None)
 
     @property
     def array(self) -> Array:
@@ -89,13 +99,11 @@ class Array:
             return self.xp.sizes.value(self.inner)
 
     def __getitem__(self, key: Any) -> Array:
-        return self.xp.wrap(self.inner[self.xp.index(key)])
+        found, arrays = self.xp.index(key, self.ndim)
+        return gathered(self, found, arrays) if arrays else self.xp.wrap(self.inner[found])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        value = self.xp.astype(self.xp.asarray(value), self.dtype)
-        inner = self.inner.copy()  # others may hold it
-        inner[self.xp.index(key)] = value.inner
-        self.inner = inner
+        self.inner = self.at[key].set(value).inner
 
     def __len__(self) -> int:
         return operator.index(self.shape[0])
@@ -104,6 +112,8 @@ class Array:
         return (self[i, ...] for i in range(self.shape[0]))
 
     def __bool__(self) -> bool:
+        if self.xp.answer is not None and not self.inner._tyarray.is_constant:
+            return self.xp.answer
         return bool(self._value())
 
     def __int__(self) -> int:
@@ -159,8 +169,13 @@ class Namespace:
     pi, e, inf, nan, newaxis = np.pi, np.e, np.inf, np.nan, None
     finfo, iinfo, isdtype = staticmethod(np.finfo), staticmethod(np.iinfo), staticmethod(np.isdtype)
 
+    bind = Backend.bind
+
     def __init__(self) -> None:
         self.sizes = Sizes()
+        #: What a kernel is told that asks for the truth of a value; None: it is refused.
+        self.answer: bool | None = None
+        self.xp = self  # what kernels are bound to
 
     def __getattr__(self, name: str) -> Any:
         if name in np._core.sctypeDict or name == "bool":  # a dtype
@@ -202,20 +217,32 @@ class Namespace:
             return type(value)(map(self.inner, value))
         return value
 
-    def index(self, key: Any) -> Any:
-        """Return an index as ndonnx takes it."""
+    def index(self, key: Any, ndim: int) -> tuple[Any, dict[int, Array]]:
+        """Return an index as ndonnx takes it, and the index arrays in it by their axis.
+
+        What has index arrays is whole along their axes.
+        """
         parts = key if isinstance(key, tuple) else (key,)
-        if not any(part is Ellipsis for part in parts) and not any(_is_mask(p) for p in parts):
+        parts = tuple([self.asarray(x) if isinstance(x, np.ndarray) else x for x in parts])
+        if len(parts) == 1 and _is_mask(parts[0]):
+            return parts[0].inner, {}
+        if not any(part is Ellipsis for part in parts):
             parts = (*parts, Ellipsis)
-        found = tuple(
-            [
-                slice(*[self.inner(x) for x in (part.start, part.stop, part.step)])
-                if isinstance(part, slice)
-                else self.inner(part)
-                for part in parts
-            ]
-        )
-        return found if len(found) > 1 else found[0]
+        taken = sum(part is not None and part is not Ellipsis for part in parts)
+        place = next(i for i, part in enumerate(parts) if part is Ellipsis)
+        parts = (*parts[:place], *[slice(None)] * (ndim - taken), *parts[place + 1 :])
+        found: list[Any] = []
+        arrays: dict[int, Array] = {}
+        for part in parts:
+            if _is_mask(part):
+                raise TypeError("an index has a mask beside other parts")
+            if isinstance(part, Array) and part.ndim:
+                arrays[sum(x is None or isinstance(x, slice) for x in found)] = part
+                part = slice(None)
+            if isinstance(part, slice):
+                part = slice(*[self.inner(x) for x in (part.start, part.stop, part.step)])
+            found.append(self.inner(part))
+        return tuple(found), arrays
 
     def _plain(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -249,9 +276,11 @@ class Namespace:
         def call(*args: Any, **kwargs: Any) -> Any:
             before, rest = args[:place], args[place + 1 :]
             shape = args[place] if len(args) > place else kwargs.pop("shape")
-            shape = shape if isinstance(shape, (tuple, list)) else (shape,)
-            if all(type(n) is not int or n >= 0 for n in shape) is False and name == "reshape":
+            shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+            if name == "reshape" and any(type(n) is int and n < 0 for n in shape):
                 shape = _without_guess(before[0].shape, shape)
+            if name == "broadcast_to" and any(type(n) is int and n == 0 for n in shape):
+                before = (_emptied(*before, shape),)
             if all(map(known_size, shape)):
                 return plain(*before, tuple(map(int, shape)), *rest, **kwargs)
             target = self.sizes.vector(shape)
@@ -265,7 +294,126 @@ class Namespace:
 
         return call
 
-    # -- what ndonnx has otherwise -----------------------------------------------------------------
+    def of(self, var: Any) -> Array:
+        """Return a value of ONNX as an array."""
+        return Array(self, ndx.asarray(var))
+
+    # -- what ndonnx has otherwise, or not ---------------------------------------------------------
+
+    def matmul(self, x: Any, y: Any) -> Array:
+        x, y = self._alike(x, y)
+        if x.dtype.name in _NUMBERS and _never_empty(x) and _never_empty(y):
+            return self.of(onnx.matmul(x.var, y.var))
+        return Array(self, ndx.matmul(x.inner, y.inner))  # with a case for no elements
+
+    def max(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._extreme(x, onnx.reduce_max, ndx.max, axis, keepdims)
+
+    def min(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._extreme(x, onnx.reduce_min, ndx.min, axis, keepdims)
+
+    def _extreme(self, x: Array, node: Any, function: Any, axis: Any, keepdims: bool) -> Array:
+        if x.dtype.name not in _NUMBERS or not _never_empty(x):
+            return Array(self, function(x.inner, axis=axis, keepdims=keepdims))
+        if axis == ():
+            return x
+        axes = None if axis is None else onnx.const(np.atleast_1d(np.asarray(axis, np.int64)))
+        return self.of(node(x.var, axes, keepdims=int(keepdims)))
+
+    @property
+    def linalg(self) -> _Linalg:
+        return _Linalg(self)
+
+    def einsum(self, subscripts: str, *arrays: Array, optimize: Any = None) -> Array:
+        dtype = self.result_type(*arrays)
+        found = onnx.einsum([self.astype(x, dtype).var for x in arrays], equation=subscripts)
+        return self.of(found)
+
+    def cumulative_prod(self, x: Array, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Array:
+        """Return running products, of which ndonnx makes those of positive numbers alone."""
+        if include_initial or axis is None or not known_size(x.shape[axis]):
+            raise TypeError("a running product over an axis of an unknown size")
+        x = x if dtype is None else self.astype(x, dtype)
+        x, step = self.moveaxis(x, axis, 0), 1
+        while step < x.shape[0]:
+            x = self.concat([x[:step], x[step:] * x[:-step]], axis=0)
+            step *= 2
+        return self.moveaxis(x, 0, axis)
+
+    def signbit(self, x: Array) -> Array:
+        return (x < 0) | ((x == 0) & (1 / x < 0)) if x.dtype.kind == "f" else x < 0
+
+    def copysign(self, x: Any, y: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        size = self.abs(self.asarray(x, dtype=dtype))
+        return self.where(self.signbit(self.asarray(y, dtype=dtype)), -size, size)
+
+    def hypot(self, x: Any, y: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        x, y = (self.abs(self.asarray(v, dtype=dtype)) for v in (x, y))
+        large, small = self.maximum(x, y), self.minimum(x, y)
+        ratio = small / self.where((large > 0) & self.isfinite(large), large, self.ones_like(large))
+        found = large * self.sqrt(1 + ratio * ratio)
+        return self.where(self.isinf(x) | self.isinf(y), self.abs(x + y) * 0 + np.inf, found)
+
+    def atan2(self, y: Any, x: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        x, y = (self.asarray(v, dtype=dtype) for v in (x, y))
+        both = self.isinf(x) & self.isinf(y)
+        x, y = (self.where(both, self.copysign(self.ones_like(v), v), v) for v in (x, y))
+        none = (x == 0) & (y == 0)
+        # the smaller by the larger: no quotient overflows
+        steep = self.abs(y) > self.abs(x)
+        top, bottom = self.where(steep, x, y), self.where(steep, y, x)
+        angle = self.atan(self.abs(top) / self.where(none, self.ones_like(x), self.abs(bottom)))
+        angle = self.where(steep, np.pi / 2 - angle, angle)
+        angle = self.where(self.signbit(x), np.pi - angle, angle)
+        return self.copysign(angle, y)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Array:
+        dtype = self.result_type(x, y)
+        a, b = self.asarray(x, dtype=dtype), self.asarray(y, dtype=dtype)
+        return Array(self, ndx.where(self.asarray(condition).inner, a.inner, b.inner))
+
+    def bitwise_right_shift(self, x: Any, y: Any) -> Array:
+        """Shift the bits themselves: ndonnx divides, by powers of two that may overflow."""
+        x, y = self._alike(x, y)
+        if x.dtype.kind == "u":
+            found = self._shifted(x, y, "RIGHT")
+            return found
+        flipped = self._shifted(self.where(x < 0, ~x, x), y, "RIGHT")
+        return self.where(x < 0, ~flipped, flipped)
+
+    def bitwise_left_shift(self, x: Any, y: Any) -> Array:
+        return self._shifted(*self._alike(x, y), "LEFT")
+
+    def _alike(self, *xs: Any) -> list[Array]:
+        dtype = self.result_type(*xs)
+        return [self.asarray(x, dtype=dtype) for x in xs]
+
+    def _shifted(self, x: Array, y: Array, direction: str) -> Array:
+        unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
+        width = 8 * x.dtype.itemsize
+        inside = (y >= 0) & (y < width)
+        count = self.astype(self.where(inside, y, self.zeros_like(y)), unsigned)
+        found = onnx.bit_shift(self.astype(x, unsigned).var, count.var, direction=direction)
+        return self.where(inside, self.astype(self.of(found), x.dtype), self.zeros_like(x))
+
+    def logical_not(self, x: Any) -> Array:
+        return Array(self, ndx.logical_not(self._truth(x).inner))
+
+    def logical_and(self, x: Any, y: Any) -> Array:
+        return Array(self, ndx.logical_and(self._truth(x).inner, self._truth(y).inner))
+
+    def logical_or(self, x: Any, y: Any) -> Array:
+        return Array(self, ndx.logical_or(self._truth(x).inner, self._truth(y).inner))
+
+    def logical_xor(self, x: Any, y: Any) -> Array:
+        return Array(self, ndx.logical_xor(self._truth(x).inner, self._truth(y).inner))
+
+    def _truth(self, x: Any) -> Array:
+        x = self.asarray(x)
+        return x if x.dtype.kind == "b" else x != 0
 
     def asarray(self, value: Any, dtype: Any = None, copy: Any = None, device: Any = None) -> Array:
         """Return an array of a number, an array of NumPy's, or an array."""
@@ -286,6 +434,95 @@ class Namespace:
         return np.result_type(*[x.dtype if isinstance(x, Array) else x for x in args])
 
 
+def _never_empty(x: Array) -> bool:
+    """Return whether no size is 0, as far as can be proved."""
+    return all((n == 0) is False for n in x.shape)
+
+
+class _Linalg:
+    """The functions of linear algebra that ONNX has nodes for."""
+
+    def __init__(self, xp: Namespace) -> None:
+        self._xp = xp
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"its kernel needs 'linalg.{name}', which ONNX has not")
+
+    def matrix_transpose(self, x: Array) -> Array:
+        return x.mT
+
+    def diagonal(self, x: Array, *, offset: int = 0) -> Array:
+        rows, columns = x.shape[-2:]
+        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+        places = np.arange(count)
+        return x[..., places + max(-offset, 0), places + max(offset, 0)]
+
+
+class _At:
+    """Places in an array, in which a copy of it is written."""
+
+    __slots__ = ("key", "x")
+
+    def __init__(self, x: Array, key: Any) -> None:
+        self.x, self.key = x, key
+
+    def __getitem__(self, key: Any) -> _At:
+        return _At(self.x, key)
+
+    def set(self, values: Any) -> Array:
+        return self._written(values, "none")
+
+    def add(self, values: Any) -> Array:
+        return self._written(values, "add")
+
+    def _written(self, values: Any, reduction: str) -> Array:
+        x, xp = self.x, self.x.xp
+        values = xp.astype(xp.asarray(values), x.dtype)
+        found, arrays = xp.index(self.key, x.ndim)
+        if arrays:
+            return scattered(x, found, arrays, values, reduction)
+        inner = x.inner.copy()
+        if reduction == "add":
+            values = Array(xp, inner[found]) + values
+        inner[found] = values.inner
+        return Array(xp, inner)
+
+
+def _picked(x: Array, found: Any, arrays: dict[int, Array]) -> tuple[Array, list[int], Array]:
+    """Return what slices leave of ``x``, with the axes of index arrays first, and their places."""
+    xp = x.xp
+    whole = xp.wrap(x.inner[found])
+    axes = [*arrays, *[i for i in range(whole.ndim) if i not in arrays]]
+    places = xp.stack(xp.broadcast_arrays(*[xp.astype(a, np.int64) for a in arrays.values()]), axis=-1)
+    return xp.permute_dims(whole, axes), axes, places
+
+
+def gathered(x: Array, found: Any, arrays: dict[int, Array]) -> Array:
+    """Return the elements that index arrays name, beside slices."""
+    xp = x.xp
+    whole, axes, places = _picked(x, found, arrays)
+    result = xp.of(onnx.gather_nd(whole.var, places.var))
+    count, first = places.ndim - 1, next(iter(arrays))
+    if list(arrays) != list(range(first, first + len(arrays))) or first == 0:
+        return result  # as in NumPy, they come first if they do not stand side by side
+    return xp.moveaxis(result, tuple(range(count)), tuple(range(first, first + count)))
+
+
+def scattered(x: Array, found: Any, arrays: dict[int, Array], values: Array, reduction: str) -> Array:
+    """Return ``x`` with values in, or added to, what index arrays and slices name."""
+    xp = x.xp
+    numbers = xp.reshape(xp.arange(x.size), x.shape)
+    places = gathered(numbers, found, arrays)
+    values = xp.broadcast_to(values, places.shape)
+    flat = onnx.scatter_nd(
+        xp.reshape(x, (-1,)).var,
+        xp.expand_dims(xp.reshape(places, (-1,)), axis=-1).var,
+        xp.reshape(values, (-1,)).var,
+        reduction=reduction,
+    )
+    return xp.reshape(xp.of(flat), x.shape)
+
+
 def _weak(x: Any) -> Any:
     kind = x.stands_for if isinstance(x, Open) else type(x)
     return np.dtype(bool) if kind is bool else kind
@@ -300,6 +537,17 @@ def _dtype(dtype: Any) -> Any:
 
 def _is_mask(part: Any) -> bool:
     return isinstance(part, Array) and part.dtype.kind == "b"
+
+
+def _emptied(x: Array, shape: Sequence[Any]) -> Array:
+    """Return an array without elements where it is to be broadcast to none.
+
+    Runtimes fold an Expand of one element to none wrongly.
+    """
+    for axis, n in enumerate(shape[len(shape) - x.ndim :]):
+        if type(n) is int and n == 0:
+            x = x[(*[slice(None)] * axis, slice(0, 0), ...)]
+    return x
 
 
 def _without_guess(old: Sequence[Any], new: Sequence[Any]) -> Any:

@@ -1,10 +1,164 @@
-"""Ops that ONNX has itself, or that kernels cannot say in the array API's functions."""
+"""Ops that ONNX has itself, as other exporters write them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["LOWERINGS"]
+import spox.opset.ai.onnx.v21 as onnx
 
+from ..core.extend import same_size
+from .onnx_arrays import Array, Namespace
+
+__all__ = ["ANSWERS", "LOWERINGS"]
+
+#: Kernels that look at values to take the quick way if they can: the answer that is right for all.
+ANSWERS = {
+    "max_pool_gather": True,  # there is a NaN
+    "max_pool_scatter": True,
+    "norm": False,  # no square over- or underflows
+    "std": False,
+    "sigmoid_cross_entropy": True,  # a logit is infinite
+    "softsign": True,
+}
+
+#: By the name of an op, ``lowering(xp, *arrays, **params)``. It gives NotImplemented where the op's
+#: own kernel is to run: for dtypes of which runtimes have no such node.
 LOWERINGS: dict[str, Callable[..., Any]] = {}
+
+# of which onnxruntime has kernels
+_SINGLE = frozenset({"float16", "float32"})
+
+
+def _lowers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+        LOWERINGS.update(dict.fromkeys(names, function))
+        return function
+
+    return keep
+
+
+def _node(name: str) -> None:
+    """Lower an op of one floating array to the node of ONNX that is the same."""
+    node = getattr(onnx, name)
+
+    @_lowers(name)
+    def lowering(xp: Namespace, x: Array, **params: Any) -> Any:
+        return xp.of(node(x.var, **params)) if x.dtype.kind == "f" and x.ndim else NotImplemented
+
+
+for _name in ("softmax", "log_softmax", "sigmoid", "relu"):
+    _node(_name)
+
+
+def _single(x: Array) -> Any:
+    """Return the value of an array, of a dtype for which runtimes have the node."""
+    if x.dtype.name not in _SINGLE:
+        raise TypeError(f"runtimes compute it in float32, and this is of {x.dtype}; cast it")
+    return x.var
+
+
+@_lowers("erf")
+def _erf(xp: Namespace, x: Array) -> Array:
+    return xp.of(onnx.erf(_single(x)))
+
+
+@_lowers("erfc")
+def _erfc(xp: Namespace, x: Array) -> Array:
+    return 1 - _erf(xp, x)
+
+
+@_lowers("det")
+def _det(xp: Namespace, x: Array) -> Array:
+    return xp.of(onnx.det(_single(x)))
+
+
+@_lowers("gelu")
+def _gelu(xp: Namespace, x: Array, *, approximate: bool) -> Any:
+    if approximate:
+        return NotImplemented
+    return 0.5 * x * _erfc(xp, x * -(0.5**0.5))
+
+
+@_lowers("unbroadcast_like")
+def _unbroadcast_like(xp: Namespace, x: Array, like: Array) -> Array:
+    extra, narrow = x.ndim - like.ndim, []
+    for axis, (n, m) in enumerate(zip(x.shape[extra:], like.shape, strict=True)):
+        if same_size(n, m) or (m == 1) is False:
+            continue
+        if m != 1:
+            raise TypeError(f"axis {axis} of its input may be of size 1 or not; give it the size")
+        narrow.append(extra + axis)
+    if narrow:
+        x = xp.sum(x, axis=tuple(narrow), keepdims=True, dtype=x.dtype)
+    if extra:
+        x = xp.sum(x, axis=tuple(range(extra)), dtype=x.dtype)
+    return xp.astype(x, like.dtype)
+
+
+@_lowers("sparse_softmax_cross_entropy")
+def _sparse_softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -> Array:
+    """Return what the op returns, and NaN for a label that is no class: a model raises no error."""
+    classes = logits.shape[-1]
+    known = (labels >= 0) & (labels < classes)
+    places = xp.expand_dims(xp.where(known, labels, xp.zeros_like(labels)), axis=-1)
+    picked = xp.take_along_axis(LOWERINGS["log_softmax"](xp, logits), places, axis=-1)[..., 0]
+    return xp.where(known, -picked, float("nan"))
+
+
+# -- images: channels are last here, and second in ONNX --------------------------------------------
+
+
+def _channels_second(xp: Namespace, x: Array) -> Any:
+    return xp.permute_dims(x, (0, x.ndim - 1, *range(1, x.ndim - 1))).var
+
+
+def _channels_last(xp: Namespace, var: Any) -> Array:
+    found = xp.of(var)
+    return xp.permute_dims(found, (0, *range(2, found.ndim), 1))
+
+
+def _pads(padding: Any) -> dict[str, Any]:
+    """Return what ONNX calls padding: an odd zero goes to the end, too."""
+    if padding == "same":
+        return {"auto_pad": "SAME_UPPER"}
+    if padding == "valid":
+        return {"auto_pad": "VALID"}
+    before, after = zip(*padding, strict=True)
+    return {"pads": (*before, *after)}
+
+
+@_lowers("conv")
+def _conv(xp: Namespace, x: Array, w: Array, *, strides: Any, padding: Any, dilations: Any, groups: int = 1) -> Any:
+    dtype = xp.result_type(x, w)
+    if dtype.name not in _SINGLE:
+        return NotImplemented
+    spatial = w.ndim - 2
+    filters = xp.permute_dims(w, (spatial + 1, spatial, *range(spatial)))
+    found = onnx.conv(
+        _channels_second(xp, xp.astype(x, dtype)),
+        xp.astype(filters, dtype).var,
+        dilations=dilations,
+        group=groups,
+        kernel_shape=w.shape[:-2],
+        strides=strides,
+        **_pads(padding),
+    )
+    return _channels_last(xp, found)
+
+
+def _pool(xp: Namespace, x: Array, node: Callable[..., Any], window: Any, strides: Any, padding: Any, **settings: Any) -> Any:
+    if x.dtype.name not in _SINGLE:
+        return NotImplemented
+    found = node(_channels_second(xp, x), kernel_shape=window, strides=strides, **_pads(padding), **settings)
+    return _channels_last(xp, found[0] if isinstance(found, tuple) else found)
+
+
+@_lowers("max_pool")
+def _max_pool(xp: Namespace, x: Array, *, window: Any, strides: Any, padding: Any) -> Any:
+    return _pool(xp, x, onnx.max_pool, window, strides, padding)
+
+
+@_lowers("avg_pool")
+def _avg_pool(xp: Namespace, x: Array, *, window: Any, strides: Any, padding: Any) -> Any:
+    return _pool(xp, x, onnx.average_pool, window, strides, padding, count_include_pad=0)

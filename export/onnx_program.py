@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.extend import Graph, Node, Op, Read, Symbol, Variable
+from ..core.errors import TraceError
+from ..core.extend import Graph, Node, Op, Read, Symbol, Variable, shape_in_run
 from .errors import ExportError
 from .onnx_arrays import Array, Namespace
-from .onnx_lowerings import LOWERINGS
+from .onnx_lowerings import ANSWERS, LOWERINGS
 
 __all__ = ["run"]
 
@@ -28,23 +29,42 @@ def run(
         found = _applied(node, xp, given)
         for symbol, value in zip(node.outputs, found, strict=True):
             values[symbol] = _checked(node, symbol, xp.asarray(value))
+            _tell(symbol, values)
     return values
+
+
+def _tell(symbol: Symbol, values: dict[Symbol, Array]) -> None:
+    """Let a value have the sizes that the trace knows, where ONNX's inference knows less."""
+    value = values[symbol]
+    if symbol.shape is None or None not in value.inner.shape:
+        return
+    try:
+        shape = shape_in_run(symbol, values)
+    except TypeError:  # a size is the value of an array
+        return
+    value.xp.sizes.tell(value.inner, shape or ())
 
 
 def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
     op = node.op
     assert isinstance(op, Op)
-    kernel = LOWERINGS.get(op.name, op.kernel)
+    lowering = LOWERINGS.get(op.name)
+    if op.name.startswith("random_"):
+        raise ExportError(
+            f"op {op.name!r}: other runtimes draw other numbers; draw them outside, and pass them"
+        )
+    xp.answer = ANSWERS.get(op.name)
     try:
         arrays, params = node.settled(given)
-        if isinstance(kernel, str):
-            function: Any = xp
-            for part in kernel.split("."):
-                function = getattr(function, part)
-            found = function(*arrays, **params)
-        else:
-            found = kernel(xp, *arrays, **params)
-    except Exception as error:
+        found = NotImplemented if lowering is None else lowering(xp, *arrays, **params)
+        if found is NotImplemented:
+            found = xp.bind(op.kernel)(*arrays, **params)
+    except TraceError as error:
+        raise ExportError(
+            f"op {op.name!r}: its kernel decides by a size that is open; give its TensorSpec the "
+            "size, or equal sizes one name"
+        ) from error
+    except Exception as error:  # of the kernel's or of the libraries'
         raise ExportError(f"op {op.name!r}: {error}") from error
     return list(found) if node.several else [found]
 

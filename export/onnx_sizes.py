@@ -34,9 +34,10 @@ class Sizes:
         if None in sizes:
             sizes = tuple([self._new_name() if n is None else n for n in sizes])
             _set_shape(inner, sizes)
-        return tuple(
-            [n if type(n) is int else self._named.get(n) or self._new(n, inner, i) for i, n in enumerate(sizes)]
-        )
+        for axis, n in enumerate(sizes):
+            if type(n) is str and n not in self._named:
+                self._new(n, inner, axis)
+        return tuple([n if type(n) is int else self._named[n] for n in sizes])
 
     def value(self, inner: Any) -> Any:
         """Return the value of an array of one integer as a size."""
@@ -60,13 +61,15 @@ class Sizes:
         return f"size_{next(self._numbers)}"
 
     def tell(self, inner: Any, shape: Sequence[Any]) -> None:
-        """Let an array of ndonnx have the shape that it is known to have."""
-        names = []
-        for n in shape:
-            if n is not None and type(n) is not int and n.key not in self._names:
+        """Let an array of ndonnx have a shape; None leaves a size what it is."""
+        names = list(_type(inner).shape)
+        for axis, n in enumerate(shape):
+            if n is None or type(names[axis]) is int:
+                continue
+            if type(n) is not int and n.key not in self._names:
                 name = self._names[n.key] = self._new_name()
                 self._named[name] = n
-            names.append(n if n is None or type(n) is int else self._names[n.key])
+            names[axis] = n if type(n) is int else self._names[n.key]
         _set_shape(inner, names)
 
     def vector(self, shape: Sequence[Any]) -> Any:

@@ -93,6 +93,9 @@ class Size(_Computing):
 
     __hash__ = Open.__hash__
 
+    def __bool__(self) -> bool:
+        return (self == 0) is False or super().__bool__()
+
     def __pos__(self) -> Any:
         return self
 

@@ -1,0 +1,95 @@
+"""A trace as an ONNX model."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from importlib import metadata
+from typing import Any
+
+import ndonnx as ndx
+import onnx
+import spox.opset.ai.onnx.v21 as nodes
+from onnx import helper, numpy_helper
+from spox import build
+
+from ..core.extend import Symbol, Variable, to_numpy
+from .errors import ExportError
+from .onnx_arrays import Array, Namespace
+from .onnx_program import run
+from .tracing import Traced
+
+__all__ = ["model_of"]
+
+
+def model_of(traced: Traced) -> Any:
+    """Return the ``onnx.ModelProto`` of a trace.
+
+    What the trace assigns is an input, whose default is today's value, and an output with ``_next``
+    at its end. Other variables are initializers.
+    """
+    program, xp = traced.program, Namespace()
+    inputs = [_argument(xp, x, name) for x, name in zip(program.inputs, traced.inputs, strict=True)]
+    given = {name: x.inner for name, x in zip(traced.inputs, inputs, strict=True)}
+    for variable, name in traced.variables.items():
+        given[name] = _argument(xp, variable, name).inner
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "(?s).*lossy")  # a runtime would compute in another dtype
+        values = run(program, xp, inputs, lambda v: Array(xp, given[traced.variables[v]]))
+    results = {name: (values[x], x) for name, x in traced.outputs.items()}
+    updates = {name: f"{name}_next" for v, name in traced.variables.items() if v in program.updates}
+    for variable, symbol in program.updates.items():
+        results[updates[traced.variables[variable]]] = values[symbol], variable
+    if not results:
+        raise ExportError(f"{traced.name}: it returns no tensor and assigns no variable")
+    model = build(
+        {name: x.unwrap_spox() for name, x in given.items()},
+        # an output is a value of its own
+        {name: nodes.identity(value.var) for name, (value, _) in results.items()},
+    )
+    _finish(model, traced, updates)
+    for info, (_, like) in zip(model.graph.output, results.values(), strict=True):
+        _tell_shape(info, like)
+    return model
+
+
+def _argument(xp: Namespace, like: Any, name: str) -> Array:
+    """Return an input for a symbol or a variable."""
+    if like.shape is None:
+        raise ExportError(f"argument {name!r}: ONNX needs to know how many axes it has")
+    shape = tuple([n if type(n) is int else str(n) for n in like.shape])
+    if like.dtype.kind not in "biuf":
+        raise ExportError(f"{name!r} is of {like.dtype}, which ONNX's nodes do not compute with")
+    inner = ndx.argument(shape=shape, dtype=getattr(ndx, like.dtype.name))
+    xp.sizes.argument(inner)
+    return Array(xp, inner)
+
+
+def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
+    """Let variables be initializers, and say who made the model and what its steps assign."""
+    graph = model.graph
+    graph.name = traced.name
+    model.producer_name, model.producer_version = "gradtape", metadata.version("gradtape")
+    if updates:
+        helper.set_model_props(model, {"gradtape.updates": json.dumps(updates)})
+    for variable, name in traced.variables.items():
+        graph.initializer.append(numpy_helper.from_array(to_numpy(variable.array), name))
+    constant = set(traced.variables.values()) - set(updates)
+    kept = [info for info in graph.input if info.name not in constant]
+    del graph.input[:]
+    graph.input.extend(kept)
+    onnx.checker.check_model(model, full_check=model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF)
+
+
+def _tell_shape(info: Any, like: Symbol | Variable) -> None:
+    """Let an output have the sizes of the trace, by the names that inputs have for them."""
+    if like.shape is None:
+        return
+    sizes = info.type.tensor_type.shape
+    del sizes.dim[:]
+    for n in like.shape:
+        dim = sizes.dim.add()
+        if type(n) is int:
+            dim.dim_value = n
+        else:
+            dim.dim_param = str(n)

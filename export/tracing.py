@@ -1,0 +1,117 @@
+"""What is exported: a trace, and what its inputs, outputs and variables are called."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..core.extend import (
+    ConcreteFunction,
+    Graph,
+    Module,
+    Output,
+    Symbol,
+    Variable,
+    flatten,
+    forward_only,
+    function,
+    paths,
+)
+
+__all__ = ["Traced", "traced"]
+
+
+class Traced(NamedTuple):
+    """A function that is exported.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    program
+        Its graph, without what matters to tapes alone.
+    inputs
+        The names of the graph's inputs.
+    outputs
+        What it returns, by name.
+    variables
+        The variables that it reads or assigns, with their names.
+    """
+
+    name: str
+    program: Graph
+    inputs: list[str]
+    outputs: dict[str, Symbol]
+    variables: dict[Variable, str]
+
+
+def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
+    """Trace a function, a module or a method for specs or tensors; a trace is taken as it is."""
+    if isinstance(fn, ConcreteFunction):
+        concrete = fn
+        if args or kwargs:
+            raise TypeError("gradtape.export: a trace has its arguments; give it without any")
+    else:
+        called = fn.__call__ if isinstance(fn, Module) else fn
+        asked = getattr(called, "get_concrete_function", None)
+        if asked is None:
+            asked = function(called).get_concrete_function
+        concrete = asked(*args, **kwargs)
+    program = forward_only(concrete.graph)
+    own = [_plain(x.name or f"input_{i}") for i, x in enumerate(program.inputs)]
+    taken: set[str] = set()
+    inputs = [_new(name, taken) for name in own]
+    outputs = {
+        _new(name, taken): program.outputs[leaf.index]
+        for name, leaf in zip(_labels(concrete.results), flatten(concrete.results), strict=True)
+        if isinstance(leaf, Output)
+    }
+    found = _named(fn)
+    variables = {v: _new(found.get(v, v.name), taken) for v in program.variables}
+    for v in program.updates:
+        variables.setdefault(v, _new(found.get(v, v.name), taken))
+    taken.update(f"{variables[v]}_next" for v in program.updates)
+    name = fn.name if isinstance(fn, Module) else concrete.name
+    return Traced(name, program, inputs, outputs, variables)
+
+
+def _plain(path: str) -> str:
+    """Return ``x['a'][0]`` as ``x.a.0``."""
+    return re.sub(r"\[(?:'([^']*)'|([^\]]*))\]", r".\1\2", path)
+
+
+def _labels(results: Any) -> Iterator[str]:
+    """Yield the names of what is returned: a dict's keys, or ``output`` and where it stands."""
+    for path in paths(results, "output"):
+        yield _plain(path).removeprefix("output." if isinstance(results, dict) else "")
+
+
+def _new(name: str, taken: set[str]) -> str:
+    """Return a name that nothing has yet."""
+    found, count = name, 1
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    taken.add(found)
+    return found
+
+
+def _named(fn: Any) -> dict[Variable, str]:
+    """Return the paths of variables: from the module, or from the names that a function uses."""
+    found: dict[Variable, str] = {}
+    python = getattr(fn, "python_function", fn)
+    owner = fn if isinstance(fn, Module) else getattr(python, "__self__", None)
+    held = {"": owner} if isinstance(owner, Module) else dict(getattr(owner, "__dict__", {}))
+    plain = inspect.unwrap(getattr(python, "__func__", python))
+    if inspect.isfunction(plain):
+        seen = inspect.getclosurevars(plain)
+        held |= {**seen.globals, **seen.nonlocals}
+    for name, value in held.items():
+        if isinstance(value, Variable):
+            found.setdefault(value, name)
+        elif isinstance(value, Module):
+            for path, variable in value.named_variables.items():
+                found.setdefault(variable, f"{name}/{path}".lstrip("/"))
+    return found
