@@ -25,8 +25,6 @@ __all__ = ["Array", "Namespace"]
 _SCALARS = (bool, int, float)
 # of which runtimes have products and extremes
 _NUMBERS = frozenset({"float16", "float32", "float64", "int32", "int64"})
-# what takes a shape, and at which place
-_SHAPED = {"reshape": 1, "broadcast_to": 1, "zeros": 0, "ones": 0, "empty": 0, "full": 0}
 
 
 class Array:
@@ -40,7 +38,7 @@ class Array:
         The array of ndonnx.
     """
 
-    __slots__ = ("inner", "xp")
+    __slots__ = ("inner", "turned", "xp")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
     traced = True
@@ -48,6 +46,8 @@ class Array:
     def __init__(self, xp: Namespace, inner: Any) -> None:
         self.xp = xp
         self.inner = inner
+        #: The array of which it is a transpose, and the axes; written to it is none any more.
+        self.turned: tuple[Array, list[int]] | None = None
 
     @property
     def var(self) -> Any:
@@ -103,7 +103,11 @@ class Array:
         return gathered(self, found, arrays) if arrays else self.xp.wrap(self.inner[found])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self.inner = self.at[key].set(value).inner
+        self._become(self.at[key].set(value))
+
+    def _become(self, other: Array) -> Array:
+        self.inner, self.turned = other.inner, None
+        return self
 
     def __len__(self) -> int:
         return operator.index(self.shape[0])
@@ -138,9 +142,7 @@ def _operator(name: str, swapped: bool = False, inplace: bool = False) -> Callab
         args = (*other, self) if swapped else (self, *other)
         result = getattr(self.xp, name)(*args)
         if inplace:
-            result = self.xp.astype(result, self.dtype)
-            self.inner = result.inner
-            return self
+            return self._become(self.xp.astype(result, self.dtype))
         return result
 
     return method
@@ -186,8 +188,6 @@ class Namespace:
         ufunc = getattr(np, name, None)
         if isinstance(ufunc, np.ufunc) and ufunc.signature is None:
             found = self._elementwise(function, ufunc)
-        elif name in _SHAPED:
-            found = self._shaped(function, _SHAPED[name], name)
         else:
             found = self._plain(function)
         setattr(self, name, found)
@@ -270,35 +270,82 @@ class Namespace:
 
         return call
 
-    def _shaped(self, function: Callable[..., Any], place: int, name: str) -> Callable[..., Any]:
-        plain = self._plain(function)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            before, rest = args[:place], args[place + 1 :]
-            shape = args[place] if len(args) > place else kwargs.pop("shape")
-            shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-            if name == "reshape" and any(type(n) is int and n < 0 for n in shape):
-                shape = _without_guess(before[0].shape, shape)
-            if name == "broadcast_to" and any(type(n) is int and n == 0 for n in shape):
-                before = (_emptied(*before, shape),)
-            if all(map(known_size, shape)):
-                return plain(*before, tuple(map(int, shape)), *rest, **kwargs)
-            target = self.sizes.vector(shape)
-            if name == "reshape":
-                free = [i for i, n in enumerate(shape) if not known_size(n)]
-                if len(free) == 1 and same_size(prod(before[0].shape), prod(shape)) and 0 not in shape:
-                    target = tuple([-1 if i == free[0] else n for i, n in enumerate(shape)])
-            found = plain(*before, Array(self, target) if not isinstance(target, tuple) else target, *rest, **kwargs)
-            self.sizes.tell(found.inner, shape)
-            return found
-
-        return call
-
     def of(self, var: Any) -> Array:
         """Return a value of ONNX as an array."""
         return Array(self, ndx.asarray(var))
 
     # -- what ndonnx has otherwise, or not ---------------------------------------------------------
+
+    # -- shapes ------------------------------------------------------------------------------------
+
+    def reshape(self, x: Array, shape: Any, *, copy: Any = None) -> Array:
+        """Return an array of another shape, in which -1 stands for one open size if it can."""
+        shape = _without_guess(x.shape, _sizes(shape))
+        target = shape
+        if not all(map(known_size, shape)):
+            free = [axis for axis, n in enumerate(shape) if not known_size(n)]
+            if len(free) == 1 and 0 not in shape and same_size(prod(x.shape), prod(shape)):
+                target = tuple([-1 if axis == free[0] else n for axis, n in enumerate(shape)])
+            else:
+                target = self.sizes.vector(shape)
+        found = Array(self, ndx.reshape(x.inner, target))
+        self.sizes.tell(found.inner, [None if type(n) is int and n < 0 else n for n in shape])
+        return found
+
+    def broadcast_to(self, x: Any, shape: Any) -> Array:
+        x, shape = self.asarray(x), _sizes(shape)
+        known = all(map(known_size, shape))
+        x = _emptied(x, shape)
+        found = ndx.broadcast_to(x.inner, shape if known else self.sizes.vector(shape))
+        self.sizes.tell(found, shape)
+        return Array(self, found)
+
+    def full(self, shape: Any, value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        return self.broadcast_to(self.asarray(value, dtype=dtype), shape)
+
+    def zeros(self, shape: Any, *, dtype: Any = np.float64, device: Any = None) -> Array:
+        return self.full(shape, 0, dtype=dtype)
+
+    def ones(self, shape: Any, *, dtype: Any = np.float64, device: Any = None) -> Array:
+        return self.full(shape, 1, dtype=dtype)
+
+    empty = zeros
+
+    def full_like(self, x: Array, value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+        return self.full(x.shape, value, dtype=x.dtype if dtype is None else dtype)
+
+    def zeros_like(self, x: Array, *, dtype: Any = None, device: Any = None) -> Array:
+        return self.full_like(x, 0, dtype=dtype)
+
+    def ones_like(self, x: Array, *, dtype: Any = None, device: Any = None) -> Array:
+        return self.full_like(x, 1, dtype=dtype)
+
+    empty_like = zeros_like
+
+    def eye(self, rows: Any, columns: Any = None, *, k: int = 0, dtype: Any = np.float64, device: Any = None) -> Array:
+        columns = rows if columns is None else columns
+        if known_size(rows) and known_size(columns):
+            return self.asarray(np.eye(int(rows), int(columns), k, dtype=dtype))
+        down, right = self.arange(rows), self.arange(columns)
+        return self.astype(self.expand_dims(down, axis=1) + k == right, dtype)
+
+    def take(self, x: Array, indices: Any, *, axis: int | None = None) -> Array:
+        if axis is None:
+            x, axis = self.reshape(x, (-1,)), 0
+        places = self.astype(self.asarray(indices), np.int64)
+        return self.of(onnx.gather(x.var, places.var, axis=axis))
+
+    def permute_dims(self, x: Array, axes: Sequence[int]) -> Array:
+        """Turn an array; what was turned before is turned once, or not at all."""
+        axes = [axis % x.ndim for axis in axes]
+        if x.turned is not None:
+            x, before = x.turned
+            axes = [before[axis] for axis in axes]
+        if axes == sorted(axes):
+            return x
+        found = self.of(onnx.transpose(x.var, perm=axes))
+        found.turned = Array(self, x.inner), axes  # which nobody writes to
+        return found
 
     def matmul(self, x: Any, y: Any) -> Array:
         x, y = self._alike(x, y)
@@ -539,19 +586,27 @@ def _is_mask(part: Any) -> bool:
     return isinstance(part, Array) and part.dtype.kind == "b"
 
 
+def _sizes(shape: Any) -> tuple[Any, ...]:
+    """Return a shape of integers and open sizes."""
+    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple([n if isinstance(n, Open) else operator.index(n) for n in given])
+
+
 def _emptied(x: Array, shape: Sequence[Any]) -> Array:
     """Return an array without elements where it is to be broadcast to none.
 
     Runtimes fold an Expand of one element to none wrongly.
     """
     for axis, n in enumerate(shape[len(shape) - x.ndim :]):
-        if type(n) is int and n == 0:
+        if type(n) is int and n == 0 and x.shape[axis] == 1:
             x = x[(*[slice(None)] * axis, slice(0, 0), ...)]
     return x
 
 
 def _without_guess(old: Sequence[Any], new: Sequence[Any]) -> Any:
     """Return a shape with the size that -1 stands for, where it is known or can be said."""
+    if not any(type(n) is int and n < 0 for n in new):
+        return new
     rest = prod([n for n in new if not (type(n) is int and n == -1)])
     total = prod(old)
     if known_size(total) and known_size(rest):

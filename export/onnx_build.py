@@ -69,6 +69,7 @@ def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
     """Let variables be initializers, and say who made the model and what its steps assign."""
     graph = model.graph
     graph.name = traced.name
+    _tidy(graph)
     model.producer_name, model.producer_version = "gradtape", metadata.version("gradtape")
     if updates:
         helper.set_model_props(model, {"gradtape.updates": json.dumps(updates)})
@@ -79,6 +80,38 @@ def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
     del graph.input[:]
     graph.input.extend(kept)
     onnx.checker.check_model(model, full_check=model.ByteSize() < onnx.checker.MAXIMUM_PROTOBUF)
+
+
+def _tidy(graph: Any) -> None:
+    """Take away steps that only give a value another name."""
+    results = {info.name for info in graph.output}
+    made = {name for node in graph.node for name in node.output}
+    names: dict[str, str] = {}
+    for node in [node for node in graph.node if node.op_type == "Identity"]:
+        (before,), (after,) = node.input, node.output
+        before = names.get(before, before)
+        if after not in results:
+            names[after] = before
+        elif before in made and before not in results:
+            names[before] = after
+        else:
+            node.input[0] = before
+            continue
+        graph.node.remove(node)
+    while any(new in names for new in names.values()):
+        names = {old: names.get(new, new) for old, new in names.items()}
+    _rename(graph, names)
+
+
+def _rename(graph: Any, names: dict[str, str]) -> None:
+    for node in graph.node:
+        for part in (node.input, node.output):
+            part[:] = [names.get(name, name) for name in part]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                for info in attribute.g.output:
+                    info.name = names.get(info.name, info.name)
+                _rename(attribute.g, names)
 
 
 def _tell_shape(info: Any, like: Symbol | Variable) -> None:

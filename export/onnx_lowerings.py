@@ -10,7 +10,7 @@ import spox.opset.ai.onnx.v21 as onnx
 from ..core.extend import same_size
 from .onnx_arrays import Array, Namespace
 
-__all__ = ["ANSWERS", "LOWERINGS"]
+__all__ = ["ANSWERS", "LOWERINGS", "channels_last", "channels_second"]
 
 #: Kernels that look at values to take the quick way if they can: the answer that is right for all.
 ANSWERS = {
@@ -109,11 +109,13 @@ def _sparse_softmax_cross_entropy(xp: Namespace, logits: Array, labels: Array) -
 # -- images: channels are last here, and second in ONNX --------------------------------------------
 
 
-def _channels_second(xp: Namespace, x: Array) -> Any:
+def channels_second(xp: Namespace, x: Array) -> Any:
+    """Return the value of images as ONNX's nodes take them."""
     return xp.permute_dims(x, (0, x.ndim - 1, *range(1, x.ndim - 1))).var
 
 
-def _channels_last(xp: Namespace, var: Any) -> Array:
+def channels_last(xp: Namespace, var: Any) -> Array:
+    """Return images from ONNX's nodes."""
     found = xp.of(var)
     return xp.permute_dims(found, (0, *range(2, found.ndim), 1))
 
@@ -136,7 +138,7 @@ def _conv(xp: Namespace, x: Array, w: Array, *, strides: Any, padding: Any, dila
     spatial = w.ndim - 2
     filters = xp.permute_dims(w, (spatial + 1, spatial, *range(spatial)))
     found = onnx.conv(
-        _channels_second(xp, xp.astype(x, dtype)),
+        channels_second(xp, xp.astype(x, dtype)),
         xp.astype(filters, dtype).var,
         dilations=dilations,
         group=groups,
@@ -144,14 +146,14 @@ def _conv(xp: Namespace, x: Array, w: Array, *, strides: Any, padding: Any, dila
         strides=strides,
         **_pads(padding),
     )
-    return _channels_last(xp, found)
+    return channels_last(xp, found)
 
 
 def _pool(xp: Namespace, x: Array, node: Callable[..., Any], window: Any, strides: Any, padding: Any, **settings: Any) -> Any:
     if x.dtype.name not in _SINGLE:
         return NotImplemented
-    found = node(_channels_second(xp, x), kernel_shape=window, strides=strides, **_pads(padding), **settings)
-    return _channels_last(xp, found[0] if isinstance(found, tuple) else found)
+    found = node(channels_second(xp, x), kernel_shape=window, strides=strides, **_pads(padding), **settings)
+    return channels_last(xp, found[0] if isinstance(found, tuple) else found)
 
 
 @_lowers("max_pool")

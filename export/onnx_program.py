@@ -2,35 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.errors import TraceError
-from ..core.extend import Graph, Node, Op, Read, Symbol, Variable, shape_in_run
+from ..core.extend import Graph, Node, Op, Read, Symbol, Variable, forward_only, shape_in_run
 from .errors import ExportError
 from .onnx_arrays import Array, Namespace
+from .onnx_control import CONTROL
 from .onnx_lowerings import ANSWERS, LOWERINGS
+from .onnx_patterns import as_one_node
 
 __all__ = ["run"]
 
 
 def run(
-    program: Graph, xp: Namespace, inputs: Sequence[Array], read: Callable[[Variable], Array]
+    program: Graph,
+    xp: Namespace,
+    inputs: Sequence[Array],
+    read: Callable[[Variable], Array] | None = None,
 ) -> dict[Symbol, Array]:
-    """Return what each symbol of a program is."""
+    """Return what each symbol of a program is.
+
+    Parameters
+    ----------
+    program
+        A graph after ``forward_only``.
+    xp
+        The namespace of the arrays.
+    inputs
+        What its inputs are.
+    read
+        Gives the value of a variable; nested graphs read none.
+    """
     values: dict[Symbol, Any] = dict(zip(program.inputs, inputs, strict=True))
+    makers: dict[Symbol, Node] = {}
     for symbol, array in program.constants.items():
         values[symbol] = xp.asarray(array)
     for node in program.nodes:
         if isinstance(node.op, Read):
+            assert read is not None
             values[node.outputs[0]] = read(node.op.variable)
             continue
+        one = as_one_node(node, makers, values)
         given = [values[x] if type(x) is Symbol else x for x in node.inputs]
-        found = _applied(node, xp, given)
+        found = _applied(node, xp, given) if one is None else [one]
+        makers.update(dict.fromkeys(node.outputs, node))
         for symbol, value in zip(node.outputs, found, strict=True):
             values[symbol] = _checked(node, symbol, xp.asarray(value))
             _tell(symbol, values)
     return values
+
+
+def _outputs(xp: Namespace, graph: Graph, inputs: Sequence[Array]) -> list[Array]:
+    """Run a nested graph."""
+    program = forward_only(graph)
+    values = run(program, xp, inputs)
+    return [values[symbol] for symbol in program.outputs]
+
+
+def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
+    op = node.op
+    assert isinstance(op, Op)
+    if op.name.startswith("random_"):
+        raise ExportError(
+            f"op {op.name!r}: other runtimes draw other numbers; draw them outside, and pass them"
+        )
+    lowering = LOWERINGS.get(op.name)
+    if op.name in CONTROL:
+        lowering = partial(_controlled, op.name)
+    xp.answer = ANSWERS.get(op.name)
+    try:
+        arrays, params = node.settled(given)
+        found = NotImplemented if lowering is None else lowering(xp, *arrays, **params)
+        if found is NotImplemented:
+            found = xp.bind(op.kernel)(*arrays, **params)
+    except ExportError:
+        raise
+    except TraceError as error:
+        raise ExportError(
+            f"op {op.name!r}: its kernel decides by a size that is open; give its TensorSpec the "
+            "size, or equal sizes one name"
+        ) from error
+    except Exception as error:  # of the kernel's or of the libraries'
+        raise ExportError(f"op {op.name!r}: {str(error) or type(error).__name__}") from error
+    return list(found) if node.several else [found]
+
+
+def _controlled(name: str, xp: Namespace, *arrays: Array, **params: Any) -> list[Array]:
+    return CONTROL[name](xp, partial(_outputs, xp), *arrays, **params)
+
+
+def _checked(node: Node, symbol: Symbol, value: Array) -> Array:
+    """Return a result, if its dtype and rank are what the op's shape rule says."""
+    if value.dtype != symbol.dtype:
+        raise ExportError(
+            f"op {node.op.name!r}: its kernel gives {value.dtype} in ONNX, not {symbol.dtype}"
+        )
+    if symbol.shape is not None and len(symbol.shape) != value.ndim:
+        raise ExportError(f"op {node.op.name!r}: its kernel gives {value.ndim} axes in ONNX")
+    return value
 
 
 def _tell(symbol: Symbol, values: dict[Symbol, Array]) -> None:
@@ -43,36 +115,3 @@ def _tell(symbol: Symbol, values: dict[Symbol, Array]) -> None:
     except TypeError:  # a size is the value of an array
         return
     value.xp.sizes.tell(value.inner, shape or ())
-
-
-def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
-    op = node.op
-    assert isinstance(op, Op)
-    lowering = LOWERINGS.get(op.name)
-    if op.name.startswith("random_"):
-        raise ExportError(
-            f"op {op.name!r}: other runtimes draw other numbers; draw them outside, and pass them"
-        )
-    xp.answer = ANSWERS.get(op.name)
-    try:
-        arrays, params = node.settled(given)
-        found = NotImplemented if lowering is None else lowering(xp, *arrays, **params)
-        if found is NotImplemented:
-            found = xp.bind(op.kernel)(*arrays, **params)
-    except TraceError as error:
-        raise ExportError(
-            f"op {op.name!r}: its kernel decides by a size that is open; give its TensorSpec the "
-            "size, or equal sizes one name"
-        ) from error
-    except Exception as error:  # of the kernel's or of the libraries'
-        raise ExportError(f"op {op.name!r}: {error}") from error
-    return list(found) if node.several else [found]
-
-
-def _checked(node: Node, symbol: Symbol, value: Array) -> Array:
-    """Return a result, of the dtype that the op's shape rule says."""
-    if value.dtype != symbol.dtype:
-        raise ExportError(f"op {node.op.name!r}: its kernel gives {value.dtype}, not {symbol.dtype}")
-    if symbol.shape is not None and len(symbol.shape) != value.ndim:
-        raise ExportError(f"op {node.op.name!r}: its kernel gives {value.ndim} axes")
-    return value
