@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -100,7 +101,7 @@ class Array:
 
     def __getitem__(self, key: Any) -> Array:
         found, arrays = self.xp.index(key, self.ndim)
-        return gathered(self, found, arrays) if arrays else self.xp.wrap(self.inner[found])
+        return gathered(self, found, arrays) if arrays else self.xp.cut(self, found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._become(self.at[key].set(value))
@@ -299,6 +300,32 @@ class Namespace:
         found = ndx.broadcast_to(x.inner, shape if known else self.sizes.vector(shape))
         self.sizes.tell(found, shape)
         return Array(self, found)
+
+    def cut(self, x: Array, parts: Any) -> Array:
+        """Return what an index without arrays names: as one Slice, if it says no more than that."""
+        if not isinstance(parts, tuple) or not all(map(_plain_part, parts)):
+            return Array(self, x.inner[parts])
+        axes = [i for i, part in enumerate(parts) if part != slice(None)]
+        if not axes:
+            return x
+        ends = [parts[i] + 1 if type(parts[i]) is int else parts[i].stop for i in axes]
+        if not all(end is None or type(end) is int for end in ends):
+            return Array(self, x.inner[parts])
+        starts = [parts[i] if type(parts[i]) is int else parts[i].start or 0 for i in axes]
+        steps = [1 if type(parts[i]) is int else parts[i].step or 1 for i in axes]
+        ends = [np.iinfo(np.int64).max if end is None else end for end in ends]
+        given = [onnx.const(np.array(v, np.int64)) for v in (starts, ends, axes, steps)]
+        found = self.of(onnx.slice(x.var, *given))
+        single = tuple(i for i in axes if type(parts[i]) is int)
+        return self.squeeze(found, axis=single) if single else found
+
+    def padded(self, x: Array, before: Sequence[Any], after: Sequence[Any]) -> Array:
+        """Return an array with zeros around it, or cut where a number is negative."""
+        pads = self.sizes.vector((*before, *after)).unwrap_spox()
+        found = self.of(onnx.pad(x.var, pads, onnx.const(0, x.dtype)))
+        shape = [a + n + b for n, a, b in zip(x.shape, before, after, strict=True)]
+        self.sizes.tell(found.inner, shape)
+        return found
 
     def full(self, shape: Any, value: Any, *, dtype: Any = None, device: Any = None) -> Array:
         return self.broadcast_to(self.asarray(value, dtype=dtype), shape)
@@ -528,6 +555,13 @@ class _At:
         found, arrays = xp.index(self.key, x.ndim)
         if arrays:
             return scattered(x, found, arrays, values, reduction)
+        if isinstance(found, tuple) and all(map(_plain_part, found)):
+            seen = xp.cut(x, found)
+            spread = partial(_spread, parts=found, shape=x.shape)
+            values = spread(xp.broadcast_to(values, seen.shape))
+            if reduction == "add":
+                return x + values
+            return xp.where(spread(xp.ones(seen.shape, dtype=np.float32)) > 0, values, x)
         inner = x.inner.copy()
         if reduction == "add":
             values = Array(xp, inner[found]) + values
@@ -535,10 +569,42 @@ class _At:
         return Array(xp, inner)
 
 
+def _plain_part(part: Any) -> bool:
+    """Return whether an index counts forward from the first element."""
+    if type(part) is int:
+        return part >= 0
+    if not isinstance(part, slice):
+        return False
+    known = all(x is None or type(x) is int for x in (part.start, part.step))
+    return known and (part.start or 0) >= 0 and (part.step or 1) >= 1
+
+
+def _spread(values: Array, parts: Sequence[Any], shape: Sequence[Any]) -> Array:
+    """Return zeros of a shape with values where slices say: a Pad, and no indices."""
+    xp, before, after = values.xp, [], []
+    for axis, (part, size) in enumerate(zip(parts, shape, strict=True)):
+        start, step = (part, 1) if type(part) is int else (part.start or 0, part.step or 1)
+        if type(part) is int:
+            values = xp.expand_dims(values, axis=axis)
+        count = values.shape[axis]
+        if step > 1:  # zeros between them; those after the last may be cut off again
+            values = xp.expand_dims(values, axis=axis + 1)
+            around = [0] * values.ndim
+            values = xp.padded(values, around, [(step - 1) * (i == axis + 1) for i in range(values.ndim)])
+            values = xp.reshape(values, (*values.shape[:axis], count * step, *values.shape[axis + 2 :]))
+        before.append(start)
+        after.append(size - start - count * step)
+    return xp.padded(values, before, after) if any(map(_not_zero, (*before, *after))) else values
+
+
+def _not_zero(n: Any) -> bool:
+    return (n == 0) is not True
+
+
 def _picked(x: Array, found: Any, arrays: dict[int, Array]) -> tuple[Array, list[int], Array]:
     """Return what slices leave of ``x``, with the axes of index arrays first, and their places."""
     xp = x.xp
-    whole = xp.wrap(x.inner[found])
+    whole = xp.cut(x, found)
     axes = [*arrays, *[i for i in range(whole.ndim) if i not in arrays]]
     places = xp.stack(xp.broadcast_arrays(*[xp.astype(a, np.int64) for a in arrays.values()]), axis=-1)
     return xp.permute_dims(whole, axes), axes, places

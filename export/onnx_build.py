@@ -12,6 +12,7 @@ import onnx
 import spox.opset.ai.onnx.v21 as nodes
 from onnx import helper, numpy_helper
 from spox import build
+from spox._future import ValuePropBackend, value_prop_backend
 
 from ..core.extend import Symbol, Variable, to_numpy
 from .errors import ExportError
@@ -33,7 +34,8 @@ def model_of(traced: Traced) -> Any:
     given = {name: x.inner for name, x in zip(traced.inputs, inputs, strict=True)}
     for variable, name in traced.variables.items():
         given[name] = _argument(xp, variable, name).inner
-    with warnings.catch_warnings():
+    # to know the values of constants, starting onnxruntime for each takes fifty times as long
+    with warnings.catch_warnings(), value_prop_backend(ValuePropBackend.REFERENCE):
         warnings.filterwarnings("error", "(?s).*lossy")  # a runtime would compute in another dtype
         values = run(program, xp, inputs, lambda v: Array(xp, given[traced.variables[v]]))
     results = {name: (values[x], x) for name, x in traced.outputs.items()}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ndonnx as ndx
+import numpy as np
 from spox import Tensor
 
 from ..core.extend import Dim, alone, evaluated, lowered
@@ -74,6 +75,8 @@ class Sizes:
 
     def vector(self, shape: Sequence[Any]) -> Any:
         """Return a shape as an array of ndonnx."""
+        if all(type(n) is int for n in shape):
+            return ndx.asarray(np.asarray(shape, np.int64))
         parts = [ndx.asarray(n, dtype=ndx.int64) if type(n) is int else self.lowered(n) for n in shape]
         return ndx.stack(parts)
 
