@@ -15,7 +15,7 @@ def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def put(out: Any, where: Any, values: Any, add: bool = False) -> Any:
-    """Return ``out`` with ``values`` in, or added to, ``out[where]``: written in place if it can be.
+    """Return ``out`` with ``values`` in, or added to, ``out[where]``, in place if it can be.
 
     ``where`` names no element twice. Arrays that never change have JAX's ``out.at[where].set``.
 
@@ -50,7 +50,8 @@ def scatter_add(
 ) -> Any:
     """Return ``out`` with ``values`` added at ``where``, in place if it can be.
 
-    Repeated places add up. ``pick(x)`` is ``x[where]``, for libraries that do not index by ``where``.
+    Repeated places add up. ``pick(x)`` is ``x[where]``, for libraries that do not index by
+    ``where``.
     """
     places = getattr(out, "at", None)
     if places is not None:
