@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..core.extend import (
@@ -106,8 +107,11 @@ def _named(fn: Any) -> dict[Variable, str]:
     held = {"": owner} if isinstance(owner, Module) else dict(getattr(owner, "__dict__", {}))
     plain = inspect.unwrap(getattr(python, "__func__", python))
     if inspect.isfunction(plain):
-        seen = inspect.getclosurevars(plain)
-        held |= {**seen.globals, **seen.nonlocals}
+        names = set(plain.__code__.co_names)
+        held |= {name: value for name, value in plain.__globals__.items() if name in names}
+        for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True):
+            with suppress(ValueError):  # it has no value yet
+                held[name] = cell.cell_contents
     for name, value in held.items():
         if isinstance(value, Variable):
             found.setdefault(value, name)

@@ -28,6 +28,8 @@ IMPORTS_IN_FUNCTIONS = {
     "it need not be installed": """
         cli.curves: matplotlib.figure
         cli.curves: matplotlib.ticker
+        export.errors: (by name)
+        export.to_onnx: export.onnx_build
         plot.jacobians: matplotlib
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
