@@ -327,6 +327,11 @@ class Namespace:
         self.sizes.tell(found.inner, shape)
         return found
 
+    def broadcast_arrays(self, *xs: Any) -> list[Array]:
+        arrays = [self.asarray(x) for x in xs]
+        shape = broadcast_shapes(*[x.shape for x in arrays])
+        return [self.broadcast_to(x, shape) for x in arrays]
+
     def full(self, shape: Any, value: Any, *, dtype: Any = None, device: Any = None) -> Array:
         return self.broadcast_to(self.asarray(value, dtype=dtype), shape)
 
@@ -377,7 +382,13 @@ class Namespace:
     def matmul(self, x: Any, y: Any) -> Array:
         x, y = self._alike(x, y)
         if x.dtype.name in _NUMBERS and _never_empty(x) and _never_empty(y):
-            return self.of(onnx.matmul(x.var, y.var))
+            if x.ndim > 1 and y.ndim > 1:
+                return self.of(onnx.matmul(x.var, y.var))
+            # onnxruntime takes a transposed matrix beside a vector for one that is not
+            row = self.expand_dims(x, axis=0) if x.ndim == 1 else x
+            column = self.expand_dims(y, axis=-1) if y.ndim == 1 else y
+            flat = (-2,) * (x.ndim == 1) + (-1,) * (y.ndim == 1)
+            return self.squeeze(self.of(onnx.matmul(row.var, column.var)), axis=flat)
         return Array(self, ndx.matmul(x.inner, y.inner))  # with a case for no elements
 
     def max(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
@@ -428,7 +439,7 @@ class Namespace:
         large, small = self.maximum(x, y), self.minimum(x, y)
         ratio = small / self.where((large > 0) & self.isfinite(large), large, self.ones_like(large))
         found = large * self.sqrt(1 + ratio * ratio)
-        return self.where(self.isinf(x) | self.isinf(y), self.abs(x + y) * 0 + np.inf, found)
+        return self.where(self.isinf(x) | self.isinf(y), np.inf, found)
 
     def atan2(self, y: Any, x: Any) -> Array:
         dtype = np.result_type(self.result_type(x, y), np.float16)
@@ -445,8 +456,7 @@ class Namespace:
         return self.copysign(angle, y)
 
     def where(self, condition: Any, x: Any, y: Any) -> Array:
-        dtype = self.result_type(x, y)
-        a, b = self.asarray(x, dtype=dtype), self.asarray(y, dtype=dtype)
+        a, b = self._alike(x, y)
         return Array(self, ndx.where(self.asarray(condition).inner, a.inner, b.inner))
 
     def bitwise_right_shift(self, x: Any, y: Any) -> Array:

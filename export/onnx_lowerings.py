@@ -58,6 +58,11 @@ def _single(x: Array) -> Any:
     return x.var
 
 
+@_lowers("digamma", "lgamma", "nextafter", "polygamma", "spacing")
+def _no_node(xp: Namespace, *arrays: Array, **params: Any) -> Array:
+    raise TypeError("ONNX has no such function")
+
+
 @_lowers("erf")
 def _erf(xp: Namespace, x: Array) -> Array:
     return xp.of(onnx.erf(_single(x)))

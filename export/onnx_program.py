@@ -86,7 +86,10 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
             "size, or equal sizes one name"
         ) from error
     except Exception as error:  # of the kernel's or of the libraries'
-        raise ExportError(f"op {op.name!r}: {str(error) or type(error).__name__}") from error
+        raise ExportError(
+            f"op {op.name!r} has no form in ONNX here: {str(error) or type(error).__name__}; compute "
+            "it outside of what is exported"
+        ) from error
     return list(found) if node.several else [found]
 
 

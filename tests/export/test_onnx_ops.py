@@ -1,0 +1,138 @@
+"""Every op in ONNX: what onnxruntime gives for its samples, or why it is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from elsewhere import Model
+from table import SAMPLES
+
+import gradtape as gt
+from gradtape.core.extend import flatten
+from gradtape.testing import Sample
+
+_LINALG = "ONNX has no such factorisation"
+_COMPLEX = "ONNX's nodes do not compute with complex numbers"
+_DOUBLE = "runtimes have it in float32 alone, and samples are of float64"
+_VALUES = "the shape of its result, or how many steps it takes, depends on values"
+_CHECKS = "it refuses wrong values, and a model raises no error"
+_DRAWS = "other runtimes draw other numbers"
+_NONE = "ONNX has no such function"
+
+#: Ops that are exported in float32 alone.
+SINGLE = (
+    *("angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cos"),
+    *("cosh", "det", "erf", "erfc", "gelu", "sinc", "sinh", "tan"),
+)
+#: Op -> why some or all of its real samples are refused. The suite fails if one is exported after all.
+REFUSED = {
+    **dict.fromkeys(SINGLE, _DOUBLE),
+    **dict.fromkeys(("digamma", "lgamma", "nextafter", "polygamma", "spacing"), _NONE),
+    **dict.fromkeys(("fftn", "ifftn", "irfft", "irfft_adjoint", "rfft", "cast"), _COMPLEX),
+    **dict.fromkeys(
+        (
+            *("cholesky", "cofactor", "cofactor_adjoint", "eig", "eigh", "eigvals", "eigvalsh"),
+            *("inv", "matrix_rank", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd"),
+            "svdvals",
+        ),
+        _LINALG,
+    ),
+    **dict.fromkeys(
+        ("bessel_i", "bincount", "bincount_weighted", "expm", "gcd", "lcm", "unique"), _VALUES
+    ),
+    **dict.fromkeys(("one_per_occurrence", "segment_sum"), _VALUES),
+    **dict.fromkeys(("choose_checked", "nanargmax", "nanargmin"), _CHECKS),
+    **dict.fromkeys((name for name in SAMPLES if name.startswith("random_")), _DRAWS),
+}
+
+
+def is_real(sample: Sample) -> bool:
+    return all(getattr(x, "dtype", np.dtype(float)).kind != "c" for x in sample.inputs)
+
+
+def check(op: Any, sample: Sample, rtol: float = 1e-9) -> None:
+    """Compare what onnxruntime gives for a sample with what gradtape gives."""
+    fed = sample.feed(*(gt.constant(x) if isinstance(x, np.ndarray) else x for x in sample.inputs))
+    given = list(fed) if isinstance(fed, tuple) else [fed]
+    tensors = [x for x in given if isinstance(x, gt.Tensor)]
+
+    def called(*tensors: Any) -> Any:
+        rest = iter(tensors)
+        found = op(*[next(rest) if isinstance(x, gt.Tensor) else x for x in given], **sample.params)
+        return sample.view(*found) if isinstance(found, (list, tuple)) else sample.view(found)
+
+    trace = gt.function(called).get_concrete_function(*tensors)
+    model = Model(gt.export.onnx(trace))
+    arrays = [np.array(x.numpy(), order="C", ndmin=x.ndim) for x in tensors]
+    names = [info.name for info in model.proto.graph.input]
+    found = model(**dict(zip(names, arrays, strict=True)))
+    for mine, want in zip(found.values(), flatten(called(*tensors)), strict=True):
+        want = want.numpy()
+        assert (mine.dtype, mine.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(mine, want, rtol=rtol, atol=rtol / 100)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_an_op_gives_the_same_elsewhere_or_is_refused_by_name(name: str) -> None:
+    refused = 0
+    samples = [sample for sample in SAMPLES[name] if is_real(sample)]
+    for sample in samples:
+        try:
+            with np.errstate(all="ignore"):
+                check(gt.registry().ops[name], sample)
+        except gt.export.ExportError as error:
+            if name not in REFUSED:
+                raise
+            assert name in str(error) or "complex" in str(error)
+            refused += 1
+    assert refused or name not in REFUSED or not samples, f"{name} is exported: take it from REFUSED"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SINGLE)
+def test_an_op_of_single_precision_gives_the_same_elsewhere(name: str) -> None:
+    for sample in filter(is_real, SAMPLES[name]):
+        inputs = [
+            x.astype("float32") if getattr(x, "dtype", None) == np.float64 else x
+            for x in sample.inputs
+        ]
+        single = Sample(*inputs, **sample.params).fed_through(sample.feed)
+        check(gt.registry().ops[name], single, rtol=2e-5)
+
+
+def test_most_ops_have_a_form_in_onnx() -> None:
+    assert set(REFUSED) <= set(SAMPLES)
+    real = [name for name, samples in SAMPLES.items() if any(map(is_real, samples))]
+    assert len([name for name in real if name not in REFUSED]) >= 210
+
+
+EDGES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 300.0], np.float32)
+BY_ELEMENT = (
+    "abs ceil cos exp exp2 expm1 floor log log10 log1p log2 negative reciprocal relu round sigmoid "
+    "sign signbit sin softplus softsign sqrt square tanh trunc isnan isinf isfinite arctan"
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BY_ELEMENT.split())
+def test_ends_of_the_numbers_are_the_same_elsewhere(name: str) -> None:
+    op = gt.registry().ops[name]
+    found = Model(gt.export.onnx(lambda x: op(x), gt.TensorSpec([8])))(x=EDGES)["output"]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, op(gt.constant(EDGES)).numpy(), rtol=2e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "name", "add subtract multiply divide maximum minimum arctan2 hypot copysign power".split()
+)
+def test_ends_of_pairs_are_the_same_elsewhere(name: str) -> None:
+    op = gt.registry().ops[name]
+    x, y = (v.ravel() for v in np.meshgrid(EDGES, EDGES))
+    specs = [gt.TensorSpec([64])] * 2
+    found = Model(gt.export.onnx(lambda x, y: op(x, y), *specs))(x=x, y=y)["output"]
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, op(gt.constant(x), gt.constant(y)).numpy(), rtol=2e-6)
