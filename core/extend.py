@@ -71,9 +71,11 @@ from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
 from .graphs.executors import compiled
+from .graphs.constants import local_constants
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.plain import default, plain
+from .graphs.optimize import forward_only
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -185,6 +187,7 @@ __all__ = [
     "exact_quotient",
     "exclusive",
     "flatten",
+    "forward_only",
     "freeze",
     "frozen_variables",
     "function",
@@ -207,6 +210,7 @@ __all__ = [
     "largest",
     "late",
     "line_of",
+    "local_constants",
     "loop_limit",
     "lowered",
     "map_structure",
