@@ -73,10 +73,12 @@ from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
 from .graphs.executors import compiled
+from .graphs.constants import local_constants
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
 from .graphs.optimize import forward_only
 from .graphs.plain import default, plain
+from .graphs.optimize import forward_only
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -213,6 +215,7 @@ __all__ = [
     "largest",
     "late",
     "line_of",
+    "local_constants",
     "loop_limit",
     "lowered",
     "map_structure",

@@ -14,11 +14,11 @@ class ExportError(GradtapeError, NotImplementedError):
     """A function has something that the other runtime cannot do; the message names the op."""
 
 
-def needed(module: str, extra: str) -> Any:
+def needed(module: str, extra: str, name: str) -> Any:
     """Import what an extra brings; raise with the line that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
         raise BackendUnavailable(
-            f'gradtape.export.{extra}: {error}; pip install "gradtape[{extra}]"'
+            f'gradtape.export.{name}: {error}; pip install "gradtape[{extra}]"'
         ) from error

@@ -51,7 +51,7 @@ def onnx(fn: Any, *args: Any, path: str | os.PathLike[str] | None = None, **kwar
     >>> type(model)
     <class 'bytes'>
     """
-    needed("ndonnx", "onnx")
+    needed("ndonnx", "onnx", "onnx")
     from .onnx_build import model_of
 
     blob: bytes = model_of(traced(fn, args, kwargs)).SerializeToString()

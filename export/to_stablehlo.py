@@ -1,0 +1,161 @@
+"""``gradtape.export.stablehlo``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..core.extend import Symbol, Variable, registry, to_numpy
+from .errors import ExportError, needed
+from .tracing import Traced, traced
+
+__all__ = ["stablehlo", "variables"]
+
+
+def stablehlo(
+    fn: Any,
+    *args: Any,
+    path: str | os.PathLike[str] | None = None,
+    platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
+    **kwargs: Any,
+) -> bytes:
+    """Return a function as StableHLO, in the artifact of ``jax.export``.
+
+    Parameters
+    ----------
+    fn
+        A function, a module, or a trace (``get_concrete_function``). It may compute gradients, and
+        assign variables: a whole training step is one artifact.
+    args, kwargs
+        What it is traced for, as for ``get_concrete_function``: a :class:`gradtape.TensorSpec` or
+        a tensor for each tensor. A size that is open stays open.
+    path
+        Where to write the artifact.
+    platforms
+        Where it is to run; ``("cpu", "cuda", "tpu")`` by default.
+
+    Returns
+    -------
+    bytes
+        The artifact. ``jax.export.deserialize(artifact).call(**inputs)`` returns a dict of outputs.
+        If the function assigns variables, it is ``call(state, **inputs)``, with a dict of their
+        values as :func:`variables` returns it, and gives outputs and the next state.
+
+    Raises
+    ------
+    ExportError
+        If an op cannot be compiled, with the op's name.
+    BackendUnavailable
+        If JAX is not installed, with the line that installs it.
+
+    Notes
+    -----
+    Names are those of :func:`onnx`. Variables that the function does not assign are constants of
+    the artifact. Sizes that are open are 1 or more.
+
+    Examples
+    --------
+    >>> artifact = gt.export.stablehlo(lambda x: gt.sin(x) * x, gt.TensorSpec([None, 3]))
+    >>> type(artifact)
+    <class 'bytes'>
+    """
+    needed("jax", "jax", "stablehlo")
+    from jax import export, jit
+
+    from ..plugins.jax.compiling import Refused
+
+    found = traced(fn, args, kwargs)
+    owner = registry().backend("jax")
+    with owner.scope():  # type: ignore[misc]
+        step = _step(found, owner)
+        inputs = _inputs(found)
+        try:
+            if found.program.updates:
+                state = {found.variables[v]: v.array for v in found.program.updates}
+                made = export.export(jit(step), platforms=list(platforms))(_like(state), **inputs)
+            else:
+                made = export.export(jit(lambda **xs: step({}, **xs)[0]), platforms=list(platforms))(
+                    **inputs
+                )
+        except Refused as error:
+            raise ExportError(f"{found.name}: {error}") from error
+        except (TypeError, ValueError, NotImplementedError) as error:
+            raise ExportError(f"{found.name}: JAX cannot export it: {error}") from error
+    blob = bytes(made.serialize())
+    if path is not None:
+        Path(path).write_bytes(blob)
+    return blob
+
+
+def variables(fn: Any, *args: Any, **kwargs: Any) -> dict[str, NDArray[Any]]:
+    """Return what a function assigns: the values of today, by the names that exports have for them.
+
+    Parameters
+    ----------
+    fn
+        A function, a module or a trace.
+    args, kwargs
+        What it is traced for.
+
+    Returns
+    -------
+    dict
+        An array of NumPy's, a copy, for each variable that the function assigns.
+
+    Examples
+    --------
+    >>> steps = gt.Variable(0)
+    >>> count = gt.function(lambda: steps.assign_add(1))
+    >>> gt.export.variables(count)
+    {'steps': array(0)}
+    """
+    found = traced(fn, args, kwargs)
+    return {found.variables[v]: to_numpy(v.array).copy() for v in found.program.updates}
+
+
+def _step(found: Traced, owner: Any) -> Any:
+    """Return ``step(state, **inputs) -> (outputs, state)`` of a trace."""
+    from ..plugins.jax.compiling import pure
+
+    names = found.variables
+    constants = {
+        v: owner.asarray(to_numpy(v.array)) for v in names if v not in found.program.updates
+    }
+    run = pure(found.program, owner, [owner.asarray(0.0)])
+
+    def step(state: dict[str, Any], **inputs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        read = [constants[v] if v in constants else state[names[v]] for v in run.reads]
+        given = [inputs[name] for name in found.inputs]
+        outputs, updates = run(read, given)
+        places = {symbol: i for i, symbol in enumerate(found.program.outputs)}
+        return (
+            {name: outputs[places[symbol]] for name, symbol in found.outputs.items()},
+            {names[v]: x for v, x in zip(run.writes, updates, strict=True)},
+        )
+
+    return step
+
+
+def _like(arrays: dict[str, Any]) -> dict[str, Any]:
+    import jax
+
+    return {name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in arrays.items()}
+
+
+def _inputs(found: Traced) -> dict[str, Any]:
+    """Return JAX's specs of the inputs; open sizes are those of one scope."""
+    import jax
+
+    scope = jax.export.SymbolicScope()
+
+    def spec(x: Symbol | Variable, name: str) -> Any:
+        if x.shape is None:
+            raise ExportError(f"argument {name!r}: JAX needs to know how many axes it has")
+        text = ",".join(map(str, x.shape))
+        return jax.ShapeDtypeStruct(jax.export.symbolic_shape(text, scope=scope), x.dtype)
+
+    return {name: spec(x, name) for name, x in zip(found.inputs, found.program.inputs, strict=True)}
