@@ -3,44 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from elsewhere import Model, compare
-from numpy.typing import NDArray
+from layers import BATCHES, LAYERS, batches, draws, rng, slopes_of, training_step
 
 import gradtape as gt
 from gradtape.core import extend
 
-Array = NDArray[Any]
-BATCHES = (1, 3, 7)
-rng = np.random.default_rng(0)
-
-
-def draws(*shape: int) -> Array:
-    return rng.normal(size=shape).astype(np.float32)
-
-
-def batches(*shape: int) -> list[tuple[Array]]:
-    return [(draws(n, *shape),) for n in BATCHES]
-
+g = gt.layers
 
 # -- layers ----------------------------------------------------------------------------------------
-
-g = gt.layers
-LAYERS: dict[str, tuple[Any, tuple[int, ...]]] = {
-    "Activation": (lambda: g.Activation("softplus"), (4,)),
-    "BatchNorm": (lambda: g.BatchNorm(), (4,)),
-    "Dense": (lambda: g.Dense(5, activation="gelu"), (4,)),
-    "Dropout": (lambda: g.Dropout(0.5), (4,)),
-    "Flatten": (lambda: g.Flatten(), (3, 2)),
-    "Sequential": (
-        lambda: g.Sequential([g.Flatten(), g.Dense(6, "relu"), g.BatchNorm(), g.Dense(3)]),
-        (2, 5),
-    ),
-}
 
 
 def test_every_layer_is_here() -> None:
@@ -61,14 +38,7 @@ def test_the_gradients_of_a_layer_are_the_same_elsewhere(name: str) -> None:
     make, shape = LAYERS[name]
     layer = make()
     layer(draws(2, *shape))
-
-    def slopes(x: Any) -> Any:
-        with gt.GradientTape() as tape:
-            tape.watch(x)
-            loss = gt.mean(gt.square(layer(x)) + layer(x))
-        return tape.gradient(loss, [x, *layer.trainable_variables])
-
-    compare(slopes, [gt.TensorSpec(["batch", *shape])], *batches(*shape))
+    compare(slopes_of(layer), [gt.TensorSpec(["batch", *shape])], *batches(*shape))
 
 
 @pytest.mark.parametrize("axis", [-1, 1])
@@ -164,31 +134,10 @@ def test_a_model_from_a_file_is_exported(tmp_path: Path) -> None:
 # -- training --------------------------------------------------------------------------------------
 
 
-@gt.custom_gradient
-def clipped(x: Any) -> Any:
-    return gt.stop_gradient(x), lambda d: gt.clip(d, -0.05, 0.05)
-
-
-def mean_loss(logits: Any, y: Any = None) -> Any:
-    if y is None:
-        return gt.mean(gt.nn.relu(logits))
-    return gt.mean(gt.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
-
-
 @pytest.mark.parametrize("sizes", [("batch", "batch"), (7, 7), (None,)], ids=str)
 def test_a_training_step_is_one_model(sizes: Any) -> None:
-    gt.random.set_seed(0)
-    model = g.Sequential([g.Dense(8, use_bias=False), g.BatchNorm(), g.Dense(3, "relu")])
-    model(draws(2, 4))
-    optimizer = gt.training.Adam(1e-2)
+    model, step = training_step()
     specs = [gt.TensorSpec([sizes[0], 4]), *[gt.TensorSpec([n], "int64") for n in sizes[1:]]]
-
-    def step(x: Any, y: Any = None) -> Any:
-        with gt.GradientTape() as tape:
-            loss = mean_loss(clipped(model(x, training=True)), y)
-        variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
-        return {"loss": loss}
 
     exported = Model(gt.export.onnx(step, *specs))
     updates = json.loads(
@@ -309,6 +258,6 @@ def test_a_kernel_of_a_plugin_is_exported_if_it_is_portable() -> None:
 def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ndonnx", None)
+    monkeypatch.setitem(sys.modules, "ndonnx", None)
     with pytest.raises(ImportError, match=r'pip install "gradtape\[onnx\]"'):
         gt.export.onnx(gt.sin, SQUARE)

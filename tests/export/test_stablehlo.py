@@ -1,0 +1,114 @@
+"""StableHLO artifacts, which JAX calls without gradtape's kernels."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from layers import LAYERS, batches, draws, rng, slopes_of, training_step
+
+import gradtape as gt
+from gradtape.core.extend import flatten
+
+jax = pytest.importorskip("jax", reason='pip install "gradtape[jax]"')
+import jax.export  # noqa: E402
+
+
+def called(blob: bytes, *args: Any, **inputs: Any) -> Any:
+    with jax.enable_x64(True):
+        return jax.export.deserialize(blob).call(*args, **inputs)
+
+
+def compare(fn: Any, specs: Any, *calls: Any, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    blob = gt.export.stablehlo(fn, *specs)
+    for (x,) in calls:
+        found = called(blob, x=x).values()
+        for mine, want in zip(found, flatten(fn(gt.constant(x))), strict=True):
+            assert (mine.dtype, mine.shape) == (want.dtype, want.shape)
+            np.testing.assert_allclose(mine, want.numpy(), rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_gives_the_same_by_jax_for_any_batch(name: str) -> None:
+    make, shape = LAYERS[name]
+    compare(make(), [gt.TensorSpec([None, *shape])], *batches(*shape))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_gradients_of_a_layer_are_the_same_by_jax(name: str) -> None:
+    make, shape = LAYERS[name]
+    layer = make()
+    layer(draws(2, *shape))
+    compare(slopes_of(layer), [gt.TensorSpec(["batch", *shape])], *batches(*shape))
+
+
+def test_a_training_step_with_a_custom_gradient_is_one_artifact(tmp_path: Path) -> None:
+    model, step = training_step()
+    specs = [gt.TensorSpec(["batch", 4]), gt.TensorSpec(["batch"], "int64")]
+    blob = gt.export.stablehlo(step, *specs, path=tmp_path / "step.hlo")
+    assert (tmp_path / "step.hlo").read_bytes() == blob
+    assert jax.export.deserialize(blob).platforms == ("cpu", "cuda", "tpu")
+    state: Any = gt.export.variables(step, *specs)
+    for size in (7, 3, 7, 1, 7):
+        x, y = draws(size, 4), rng.integers(0, 3, size)
+        out, state = called(blob, state, x=x, y=y)
+        want = step(gt.constant(x), gt.constant(y))["loss"]
+        assert out["loss"] == pytest.approx(want.item(), abs=1e-5)
+    for path, v in model.named_variables.items():
+        np.testing.assert_allclose(state[f"model/{path}"], v.numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: gt.cond(gt.sum(x) > 0, lambda: gt.sin(x), lambda: 2 * x),
+        lambda x: gt.while_loop(lambda a: gt.sum(a * a) < 99, lambda a: [a * 1.5], [x])[0],
+        lambda x: gt.scan(lambda c, r: (c / 2 + r, c * r), gt.zeros(2), x),
+    ],
+    ids=["cond", "while", "scan"],
+)
+def test_control_flow_runs_by_jax(fn: Any) -> None:
+    compare(fn, [gt.TensorSpec([3, 2])], (draws(3, 2),))
+
+
+def test_decompositions_have_a_form_in_stablehlo() -> None:
+    blob = gt.export.stablehlo(
+        lambda x: gt.linalg.cholesky(x @ x.mT + 4 * gt.eye(3)),
+        gt.TensorSpec([3, 3]),
+        platforms=["cpu"],
+    )
+    x = draws(3, 3)
+    want = np.linalg.cholesky(x @ x.T + 4 * np.eye(3))
+    np.testing.assert_allclose(called(blob, x=x)["output"], want, rtol=1e-4)
+
+
+def test_what_jax_cannot_export_is_refused() -> None:
+    def counted(x: Any) -> Any:
+        return gt.unique(x)
+
+    with pytest.raises(gt.export.ExportError, match="counted.*'unique'"):
+        gt.export.stablehlo(counted, gt.TensorSpec([3]))
+    with pytest.raises(gt.export.ExportError, match="argument 'x'.*how many axes"):
+        gt.export.stablehlo(gt.sin, gt.TensorSpec(None))
+
+
+def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ImportError, match=r'pip install "gradtape\[jax\]"'):
+        gt.export.stablehlo(gt.sin, gt.TensorSpec([3]))
+
+
+def test_neither_runtime_is_imported_before_it_is_used() -> None:
+    code = (
+        "import sys, gradtape as gt; gt.export.onnx; gt.export.stablehlo; "
+        "print({'jax', 'ndonnx', 'onnx', 'spox'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
