@@ -16,7 +16,8 @@ from spox._future import ValuePropBackend, value_prop_backend
 
 from ..core.extend import Symbol, Variable, to_numpy
 from .errors import ExportError
-from .onnx_arrays import Array, Namespace
+from .onnx_arrays import Array
+from .onnx_namespace import Namespace
 from .onnx_program import run
 from .tracing import Traced
 
@@ -38,7 +39,9 @@ def model_of(traced: Traced) -> Any:
     with warnings.catch_warnings(), value_prop_backend(ValuePropBackend.REFERENCE):
         warnings.filterwarnings("error", "(?s).*lossy")  # a runtime would compute in another dtype
         values = run(program, xp, inputs, lambda v: Array(xp, given[traced.variables[v]]))
-    results = {name: (values[x], x) for name, x in traced.outputs.items()}
+    results: dict[str, tuple[Array, Any]] = {
+        name: (values[x], x) for name, x in traced.outputs.items()
+    }
     updates = {name: f"{name}_next" for v, name in traced.variables.items() if v in program.updates}
     for variable, symbol in program.updates.items():
         results[updates[traced.variables[variable]]] = values[symbol], variable

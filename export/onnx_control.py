@@ -9,7 +9,8 @@ import numpy as np
 import spox.opset.ai.onnx.v21 as onnx
 
 from ..core.extend import Graph, same_shape
-from .onnx_arrays import Array, Namespace
+from .onnx_arrays import Array
+from .onnx_namespace import Namespace
 
 __all__ = ["CONTROL"]
 
@@ -34,7 +35,13 @@ def _check_shapes(body: Graph, count: int) -> None:
 
 
 def _cond(
-    xp: Namespace, run: Run, pred: Array, *operands: Array, true: Graph, false: Graph, order: int = 0
+    xp: Namespace,
+    run: Run,
+    pred: Array,
+    *operands: Array,
+    true: Graph,
+    false: Graph,
+    order: int = 0,
 ) -> list[Array]:
     _check_order(order)
     found = onnx.if_(
@@ -46,7 +53,14 @@ def _cond(
 
 
 def _while_loop(
-    xp: Namespace, run: Run, *arrays: Array, cond: Graph, body: Graph, count: int, most: Any, order: int = 0
+    xp: Namespace,
+    run: Run,
+    *arrays: Array,
+    cond: Graph,
+    body: Graph,
+    count: int,
+    most: Any,
+    order: int = 0,
 ) -> list[Array]:
     _check_order(order)
     _check_shapes(body, count)

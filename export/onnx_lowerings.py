@@ -8,7 +8,8 @@ from typing import Any
 import spox.opset.ai.onnx.v21 as onnx
 
 from ..core.extend import same_size
-from .onnx_arrays import Array, Namespace
+from .onnx_arrays import Array
+from .onnx_namespace import Namespace
 
 __all__ = ["ANSWERS", "LOWERINGS", "channels_last", "channels_second"]
 
@@ -136,7 +137,16 @@ def _pads(padding: Any) -> dict[str, Any]:
 
 
 @_lowers("conv")
-def _conv(xp: Namespace, x: Array, w: Array, *, strides: Any, padding: Any, dilations: Any, groups: int = 1) -> Any:
+def _conv(
+    xp: Namespace,
+    x: Array,
+    w: Array,
+    *,
+    strides: Any,
+    padding: Any,
+    dilations: Any,
+    groups: int = 1,
+) -> Any:
     dtype = xp.result_type(x, w)
     if dtype.name not in _SINGLE:
         return NotImplemented
@@ -154,10 +164,20 @@ def _conv(xp: Namespace, x: Array, w: Array, *, strides: Any, padding: Any, dila
     return channels_last(xp, found)
 
 
-def _pool(xp: Namespace, x: Array, node: Callable[..., Any], window: Any, strides: Any, padding: Any, **settings: Any) -> Any:
+def _pool(
+    xp: Namespace,
+    x: Array,
+    node: Callable[..., Any],
+    window: Any,
+    strides: Any,
+    padding: Any,
+    **settings: Any,
+) -> Any:
     if x.dtype.name not in _SINGLE:
         return NotImplemented
-    found = node(channels_second(xp, x), kernel_shape=window, strides=strides, **_pads(padding), **settings)
+    found = node(
+        channels_second(xp, x), kernel_shape=window, strides=strides, **_pads(padding), **settings
+    )
     return channels_last(xp, found[0] if isinstance(found, tuple) else found)
 
 

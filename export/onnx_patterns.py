@@ -88,7 +88,9 @@ def _batch_normalization(parts: Any, of: _Matched) -> Array:
         raise _Miss
     image = of.value(x)
     channels = [of.value(v, 1) for v in (gamma, beta, mean, variance)]
-    if image.ndim < 2 or any(v.dtype != image.dtype or v.shape != image.shape[-1:] for v in channels):
+    if image.ndim < 2 or any(
+        v.dtype != image.dtype or v.shape != image.shape[-1:] for v in channels
+    ):
         raise _Miss
     given = [channels_second(image.xp, image), *[v.var for v in channels]]
     (found,) = inline(_inference(epsilon, given))(*given).values()

@@ -9,9 +9,10 @@ from typing import Any
 from ..core.errors import TraceError
 from ..core.extend import Graph, Node, Op, Read, Symbol, Variable, forward_only, shape_in_run
 from .errors import ExportError
-from .onnx_arrays import Array, Namespace
+from .onnx_arrays import Array
 from .onnx_control import CONTROL
 from .onnx_lowerings import ANSWERS, LOWERINGS
+from .onnx_namespace import Namespace
 from .onnx_patterns import as_one_node
 
 __all__ = ["run"]
@@ -87,8 +88,8 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
         ) from error
     except Exception as error:  # of the kernel's or of the libraries'
         raise ExportError(
-            f"op {op.name!r} has no form in ONNX here: {str(error) or type(error).__name__}; compute "
-            "it outside of what is exported"
+            f"op {op.name!r} has no form in ONNX here: {str(error) or type(error).__name__}; "
+            "compute it outside of what is exported"
         ) from error
     return list(found) if node.several else [found]
 

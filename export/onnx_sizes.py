@@ -54,7 +54,8 @@ class Sizes:
         dim = Dim(name, inner, axis)
         self._homes[dim.key] = (inner, axis, least)
         # as 1 and a number from 0 on, a size is known to be no 0
-        size = self._named[name] = alone(dim) + least
+        size: Any = alone(dim)
+        size = self._named[name] = size + least
         self._names[size.key] = name
         return size
 
@@ -77,7 +78,9 @@ class Sizes:
         """Return a shape as an array of ndonnx."""
         if all(type(n) is int for n in shape):
             return ndx.asarray(np.asarray(shape, np.int64))
-        parts = [ndx.asarray(n, dtype=ndx.int64) if type(n) is int else self.lowered(n) for n in shape]
+        parts = [
+            ndx.asarray(n, dtype=ndx.int64) if type(n) is int else self.lowered(n) for n in shape
+        ]
         return ndx.stack(parts)
 
     def lowered(self, value: Any) -> Any:

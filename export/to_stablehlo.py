@@ -63,24 +63,24 @@ def stablehlo(
     >>> type(artifact)
     <class 'bytes'>
     """
-    needed("jax", "jax", "stablehlo")
-    from jax import export, jit
-
+    jax = needed("jax", "jax", "stablehlo")
+    needed("jax.export", "jax", "stablehlo")
     from ..plugins.jax.compiling import Refused
 
     found = traced(fn, args, kwargs)
     owner = registry().backend("jax")
-    with owner.scope():  # type: ignore[misc]
+    scope: Any = owner.scope
+    with scope():
         step = _step(found, owner)
-        inputs = _inputs(found)
+        inputs = _inputs(found, jax)
+        state = {
+            found.variables[v]: jax.ShapeDtypeStruct(v.array.shape, v.array.dtype)
+            for v in found.program.updates
+        }
+        called = step if state else lambda **xs: step({}, **xs)[0]
+        given = (state,) if state else ()
         try:
-            if found.program.updates:
-                state = {found.variables[v]: v.array for v in found.program.updates}
-                made = export.export(jit(step), platforms=list(platforms))(_like(state), **inputs)
-            else:
-                made = export.export(jit(lambda **xs: step({}, **xs)[0]), platforms=list(platforms))(
-                    **inputs
-                )
+            made = jax.export.export(jax.jit(called), platforms=list(platforms))(*given, **inputs)
         except Refused as error:
             raise ExportError(f"{found.name}: {error}") from error
         except (TypeError, ValueError, NotImplementedError) as error:
@@ -125,7 +125,7 @@ def _step(found: Traced, owner: Any) -> Any:
     constants = {
         v: owner.asarray(to_numpy(v.array)) for v in names if v not in found.program.updates
     }
-    run = pure(found.program, owner, [owner.asarray(0.0)])
+    run: Any = pure(found.program, owner, [owner.asarray(0.0)])
 
     def step(state: dict[str, Any], **inputs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         read = [constants[v] if v in constants else state[names[v]] for v in run.reads]
@@ -140,16 +140,8 @@ def _step(found: Traced, owner: Any) -> Any:
     return step
 
 
-def _like(arrays: dict[str, Any]) -> dict[str, Any]:
-    import jax
-
-    return {name: jax.ShapeDtypeStruct(x.shape, x.dtype) for name, x in arrays.items()}
-
-
-def _inputs(found: Traced) -> dict[str, Any]:
+def _inputs(found: Traced, jax: Any) -> dict[str, Any]:
     """Return JAX's specs of the inputs; open sizes are those of one scope."""
-    import jax
-
     scope = jax.export.SymbolicScope()
 
     def spec(x: Symbol | Variable, name: str) -> Any:

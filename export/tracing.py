@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..core.extend import (
     ConcreteFunction,
+    Function,
     Graph,
     Module,
     Output,
@@ -17,7 +18,6 @@ from ..core.extend import (
     Variable,
     flatten,
     forward_only,
-    function,
     paths,
 )
 
@@ -58,7 +58,7 @@ def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
         called = fn.__call__ if isinstance(fn, Module) else fn
         asked = getattr(called, "get_concrete_function", None)
         if asked is None:
-            asked = function(called).get_concrete_function
+            asked = Function(called).get_concrete_function
         concrete = asked(*args, **kwargs)
     program = forward_only(concrete.graph)
     own = [_plain(x.name or f"input_{i}") for i, x in enumerate(program.inputs)]

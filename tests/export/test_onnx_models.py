@@ -1,4 +1,4 @@
-"""ONNX models as others meet them: layers, gradients, training steps, names, and what is refused."""
+"""ONNX models as others meet them: layers, gradients, training steps, names, refusals."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from elsewhere import Model, compare
-from layers import BATCHES, LAYERS, batches, draws, rng, slopes_of, training_step
 
 import gradtape as gt
 from gradtape.core import extend
+from layers import BATCHES, LAYERS, batches, draws, rng, slopes_of, training_step
 
 g = gt.layers
 
@@ -21,9 +21,7 @@ g = gt.layers
 
 
 def test_every_layer_is_here() -> None:
-    layers = {
-        name for name, x in vars(g).items() if isinstance(x, type) and issubclass(x, g.Layer)
-    }
+    layers = {name for name, x in vars(g).items() if isinstance(x, type) and issubclass(x, g.Layer)}
     assert layers - {"Layer", "BatchNormalization"} == set(LAYERS)
 
 
@@ -229,16 +227,17 @@ def test_a_kernel_that_decides_by_an_open_size_says_what_to_give() -> None:
         return gt.grad(lambda y: gt.sum(x * y))(y)
 
     specs = [gt.TensorSpec([None, 3]), gt.TensorSpec([None, 3])]
-    with pytest.raises(gt.export.ExportError, match="unbroadcast_like.*size"):
+    with pytest.raises(gt.export.ExportError, match=r"unbroadcast_like.*size"):
         gt.export.onnx(slope, *specs)
     one = gt.TensorSpec(["batch", 3])
     compare(slope, [one, one], *[(draws(n, 3), draws(n, 3)) for n in BATCHES])
 
 
 def test_a_kernel_of_a_plugin_is_exported_if_it_is_portable() -> None:
-    double = extend.Op("acme::double", lambda xp, x: xp.add(x, x), infer=lambda x: (x.shape, x.dtype))
+    double = extend.Op(
+        "acme::double", lambda xp, x: xp.add(x, x), infer=lambda x: (x.shape, x.dtype)
+    )
     odd = extend.Op("acme::odd", lambda xp, x: xp.unheard_of(x), infer=lambda x: (x.shape, x.dtype))
-
 
     class Acme:
         @staticmethod

@@ -26,7 +26,7 @@ SINGLE = (
     *("angle", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "cos"),
     *("cosh", "det", "erf", "erfc", "gelu", "sinc", "sinh", "tan"),
 )
-#: Op -> why some or all of its real samples are refused. The suite fails if one is exported after all.
+#: Op -> why some or all of its real samples are refused; one that is exported is not here.
 REFUSED = {
     **dict.fromkeys(SINGLE, _DOUBLE),
     **dict.fromkeys(("digamma", "lgamma", "nextafter", "polygamma", "spacing"), _NONE),
@@ -88,7 +88,9 @@ def test_an_op_gives_the_same_elsewhere_or_is_refused_by_name(name: str) -> None
                 raise
             assert name in str(error) or "complex" in str(error)
             refused += 1
-    assert refused or name not in REFUSED or not samples, f"{name} is exported: take it from REFUSED"
+    assert refused or name not in REFUSED or not samples, (
+        f"{name} is exported: take it from REFUSED"
+    )
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from layers import LAYERS, batches, draws, rng, slopes_of, training_step
 
 import gradtape as gt
 from gradtape.core.extend import flatten
+from layers import LAYERS, batches, draws, rng, slopes_of, training_step
 
-jax = pytest.importorskip("jax", reason='pip install "gradtape[jax]"')
-import jax.export  # noqa: E402
+jax: Any = pytest.importorskip("jax", reason='pip install "gradtape[jax]"')
+pytest.importorskip("jax.export")
 
 
 def called(blob: bytes, *args: Any, **inputs: Any) -> Any:
@@ -90,9 +90,9 @@ def test_what_jax_cannot_export_is_refused() -> None:
     def counted(x: Any) -> Any:
         return gt.unique(x)
 
-    with pytest.raises(gt.export.ExportError, match="counted.*'unique'"):
+    with pytest.raises(gt.export.ExportError, match=r"counted.*'unique'"):
         gt.export.stablehlo(counted, gt.TensorSpec([3]))
-    with pytest.raises(gt.export.ExportError, match="argument 'x'.*how many axes"):
+    with pytest.raises(gt.export.ExportError, match=r"argument 'x'.*how many axes"):
         gt.export.stablehlo(gt.sin, gt.TensorSpec(None))
 
 
@@ -109,6 +109,7 @@ def test_neither_runtime_is_imported_before_it_is_used() -> None:
         "import sys, gradtape as gt; gt.export.onnx; gt.export.stablehlo; "
         "print({'jax', 'ndonnx', 'onnx', 'spox'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "set()"
-

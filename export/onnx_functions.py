@@ -1,0 +1,190 @@
+"""Functions of the array API that ndonnx has not, or that ONNX has as one node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import ndonnx as ndx
+import numpy as np
+import spox.opset.ai.onnx.v21 as onnx
+
+from ..core.extend import known_size
+from .onnx_arrays import Array
+
+__all__ = ["Functions"]
+
+# of which runtimes have products and extremes
+_NUMBERS = frozenset({"float16", "float32", "float64", "int32", "int64"})
+
+
+class Functions:
+    """The functions of a namespace that are not ndonnx's own."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def take(self, x: Array, indices: Any, *, axis: int | None = None) -> Array:
+        if axis is None:
+            x, axis = self.reshape(x, (-1,)), 0
+        places = self.astype(self.asarray(indices), np.int64)
+        return self.of(onnx.gather(x.var, places.var, axis=axis))
+
+    def permute_dims(self, x: Array, axes: Sequence[int]) -> Array:
+        """Turn an array; what was turned before is turned once, or not at all."""
+        axes = [axis % x.ndim for axis in axes]
+        if x.turned is not None:
+            x, before = x.turned
+            axes = [before[axis] for axis in axes]
+        if axes == sorted(axes):
+            return x
+        found = self.of(onnx.transpose(x.var, perm=axes))
+        found.turned = Array(self, x.inner), axes  # which nobody writes to
+        return found
+
+    def matmul(self, x: Any, y: Any) -> Array:
+        x, y = self._alike(x, y)
+        if x.dtype.name in _NUMBERS and _never_empty(x) and _never_empty(y):
+            if x.ndim > 1 and y.ndim > 1:
+                return self.of(onnx.matmul(x.var, y.var))
+            # onnxruntime takes a transposed matrix beside a vector for one that is not
+            row = self.expand_dims(x, axis=0) if x.ndim == 1 else x
+            column = self.expand_dims(y, axis=-1) if y.ndim == 1 else y
+            flat = (-2,) * (x.ndim == 1) + (-1,) * (y.ndim == 1)
+            return self.squeeze(self.of(onnx.matmul(row.var, column.var)), axis=flat)
+        return Array(self, ndx.matmul(x.inner, y.inner))  # with a case for no elements
+
+    def max(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._extreme(x, onnx.reduce_max, ndx.max, axis, keepdims)
+
+    def min(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
+        return self._extreme(x, onnx.reduce_min, ndx.min, axis, keepdims)
+
+    def _extreme(self, x: Array, node: Any, function: Any, axis: Any, keepdims: bool) -> Array:
+        if x.dtype.name not in _NUMBERS or not _never_empty(x):
+            return Array(self, function(x.inner, axis=axis, keepdims=keepdims))
+        if axis == ():
+            return x
+        axes = None if axis is None else onnx.const(np.atleast_1d(np.asarray(axis, np.int64)))
+        return self.of(node(x.var, axes, keepdims=int(keepdims)))
+
+    @property
+    def linalg(self) -> _Linalg:
+        return _Linalg(self)
+
+    def einsum(self, subscripts: str, *arrays: Array, optimize: Any = None) -> Array:
+        dtype = self.result_type(*arrays)
+        found = onnx.einsum([self.astype(x, dtype).var for x in arrays], equation=subscripts)
+        return self.of(found)
+
+    def cumulative_prod(
+        self, x: Array, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    ) -> Array:
+        """Return running products, of which ndonnx makes those of positive numbers alone."""
+        if include_initial or axis is None or not known_size(x.shape[axis]):
+            raise TypeError("a running product over an axis of an unknown size")
+        x = x if dtype is None else self.astype(x, dtype)
+        x, step = self.moveaxis(x, axis, 0), 1
+        while step < x.shape[0]:
+            x = self.concat([x[:step], x[step:] * x[:-step]], axis=0)
+            step *= 2
+        return self.moveaxis(x, 0, axis)
+
+    def signbit(self, x: Array) -> Array:
+        return (x < 0) | ((x == 0) & (1 / x < 0)) if x.dtype.kind == "f" else x < 0
+
+    def copysign(self, x: Any, y: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        size = self.abs(self.asarray(x, dtype=dtype))
+        return self.where(self.signbit(self.asarray(y, dtype=dtype)), -size, size)
+
+    def hypot(self, x: Any, y: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        x, y = (self.abs(self.asarray(v, dtype=dtype)) for v in (x, y))
+        large, small = self.maximum(x, y), self.minimum(x, y)
+        ratio = small / self.where((large > 0) & self.isfinite(large), large, self.ones_like(large))
+        found = large * self.sqrt(1 + ratio * ratio)
+        return self.where(self.isinf(x) | self.isinf(y), np.inf, found)
+
+    def atan2(self, y: Any, x: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        x, y = (self.asarray(v, dtype=dtype) for v in (x, y))
+        both = self.isinf(x) & self.isinf(y)
+        x, y = (self.where(both, self.copysign(self.ones_like(v), v), v) for v in (x, y))
+        none = (x == 0) & (y == 0)
+        # the smaller by the larger: no quotient overflows
+        steep = self.abs(y) > self.abs(x)
+        top, bottom = self.where(steep, x, y), self.where(steep, y, x)
+        angle = self.atan(self.abs(top) / self.where(none, self.ones_like(x), self.abs(bottom)))
+        angle = self.where(steep, np.pi / 2 - angle, angle)
+        angle = self.where(self.signbit(x), np.pi - angle, angle)
+        return self.copysign(angle, y)
+
+    def where(self, condition: Any, x: Any, y: Any) -> Array:
+        a, b = self._alike(x, y)
+        return Array(self, ndx.where(self.asarray(condition).inner, a.inner, b.inner))
+
+    def bitwise_right_shift(self, x: Any, y: Any) -> Array:
+        """Shift the bits themselves: ndonnx divides, by powers of two that may overflow."""
+        x, y = self._alike(x, y)
+        if x.dtype.kind == "u":
+            return self._shifted(x, y, "RIGHT")
+        flipped = self._shifted(self.where(x < 0, ~x, x), y, "RIGHT")
+        return self.where(x < 0, ~flipped, flipped)
+
+    def bitwise_left_shift(self, x: Any, y: Any) -> Array:
+        x, y = self._alike(x, y)
+        return self._shifted(x, y, "LEFT")
+
+    def _alike(self, *xs: Any) -> list[Array]:
+        dtype = self.result_type(*xs)
+        return [self.asarray(x, dtype=dtype) for x in xs]
+
+    def _shifted(self, x: Array, y: Array, direction: str) -> Array:
+        unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
+        width = 8 * x.dtype.itemsize
+        inside = (y >= 0) & (y < width)
+        count = self.astype(self.where(inside, y, self.zeros_like(y)), unsigned)
+        found = onnx.bit_shift(self.astype(x, unsigned).var, count.var, direction=direction)
+        return self.where(inside, self.astype(self.of(found), x.dtype), self.zeros_like(x))
+
+    def logical_not(self, x: Any) -> Array:
+        return Array(self, ndx.logical_not(self._truth(x).inner))
+
+    def logical_and(self, x: Any, y: Any) -> Array:
+        return Array(self, ndx.logical_and(self._truth(x).inner, self._truth(y).inner))
+
+    def logical_or(self, x: Any, y: Any) -> Array:
+        return Array(self, ndx.logical_or(self._truth(x).inner, self._truth(y).inner))
+
+    def logical_xor(self, x: Any, y: Any) -> Array:
+        return Array(self, ndx.logical_xor(self._truth(x).inner, self._truth(y).inner))
+
+    def _truth(self, x: Any) -> Array:
+        x = self.asarray(x)
+        return x if x.dtype.kind == "b" else x != 0
+
+
+def _never_empty(x: Array) -> bool:
+    """Return whether no size is 0, as far as can be proved."""
+    return all((n == 0) is False for n in x.shape)
+
+
+class _Linalg:
+    """The functions of linear algebra that ONNX has nodes for."""
+
+    def __init__(self, xp: Functions) -> None:
+        self._xp = xp
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"its kernel needs 'linalg.{name}', which ONNX has not")
+
+    def matrix_transpose(self, x: Array) -> Array:
+        return x.mT
+
+    def diagonal(self, x: Array, *, offset: int = 0) -> Array:
+        rows, columns = x.shape[-2:]
+        count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+        places = np.arange(count)
+        return x[..., places + max(-offset, 0), places + max(offset, 0)]
