@@ -55,7 +55,9 @@ def traced(fn: Any, args: Any, kwargs: Any) -> Traced:
         if args or kwargs:
             raise TypeError("gradtape.export: a trace has its arguments; give it without any")
     else:
-        called = fn.__call__ if isinstance(fn, Module) else fn
+        called: Any = fn
+        if isinstance(fn, Module):
+            called = called.__call__
         asked = getattr(called, "get_concrete_function", None)
         if asked is None:
             asked = Function(called).get_concrete_function
