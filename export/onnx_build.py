@@ -27,8 +27,8 @@ __all__ = ["model_of"]
 def model_of(traced: Traced) -> Any:
     """Return the ``onnx.ModelProto`` of a trace.
 
-    What the trace assigns is an input, whose default is today's value, and an output with ``_next``
-    at its end. Other variables are initializers.
+    What the trace assigns is an input, and an output with ``_next`` at its end. Other variables are
+    initializers.
     """
     program, xp = traced.program, Namespace()
     inputs = [_argument(xp, x, name) for x, name in zip(program.inputs, traced.inputs, strict=True)]
@@ -78,9 +78,9 @@ def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
     model.producer_name, model.producer_version = "gradtape", metadata.version("gradtape")
     if updates:
         helper.set_model_props(model, {"gradtape.updates": json.dumps(updates)})
-    for variable, name in traced.variables.items():
+    constant = {name: v for v, name in traced.variables.items() if name not in updates}
+    for name, variable in constant.items():
         graph.initializer.append(numpy_helper.from_array(to_numpy(variable.array), name))
-    constant = set(traced.variables.values()) - set(updates)
     kept = [info for info in graph.input if info.name not in constant]
     del graph.input[:]
     graph.input.extend(kept)

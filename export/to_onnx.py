@@ -42,8 +42,8 @@ def onnx(fn: Any, *args: Any, path: str | os.PathLike[str] | None = None, **kwar
     -----
     Inputs have the names of the function's parameters; outputs the keys of the dict that it
     returns, or ``output``, ``output.0`` and so on. Variables are initializers, named by their
-    paths. One that the function assigns is also an input, whose default is today's value, and has
-    an output with ``_next`` at its end. Sizes that are open are 1 or more.
+    paths. One that the function assigns is an input, and an output with ``_next`` at its end;
+    :func:`variables` gives its value of today. Sizes that are open are 1 or more.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^(?:<!-- needs: (.*?) -->\n)?```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
@@ -24,9 +24,11 @@ def test_the_code_of_a_page_runs(
     module = types.ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(__import__("sys").modules, module.__name__, module)
     for match in BLOCK.finditer(text):
-        line = text[: match.start()].count("\n") + 1
+        for library in (match[1] or "").split():
+            pytest.importorskip(library, reason=f"from here on the page needs {library}")
+        line = text[: match.start(2)].count("\n")
         # the line numbers of a traceback are those of the page
-        code = compile("\n" * line + match[1], str(page), "exec")
+        code = compile("\n" * line + match[2], str(page), "exec")
         exec(code, vars(module))
 
 
