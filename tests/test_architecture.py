@@ -30,6 +30,7 @@ IMPORTS_IN_FUNCTIONS = {
         cli.curves: matplotlib.ticker
         export.errors: (by name)
         export.to_onnx: export.onnx_build
+        export.to_stablehlo: plugins.jax.compiling
         plot.jacobians: matplotlib
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
