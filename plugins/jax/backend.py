@@ -204,6 +204,14 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
 _ROOMS = {
     "control": ("cond", "scan", "while_loop"),
     "indexing": ("getitem", "index_add_like", "index_set"),
+    "random": (
+        *("random_integers", "random_permutation", "random_split", "random_gamma"),
+        *(
+            f"random_{kind}{like}"
+            for kind in ("exponential", "gumbel", "normal", "truncated_normal", "uniform")
+            for like in ("", "_like")
+        ),
+    ),
 }
 
 

@@ -41,7 +41,8 @@ def _cond(op: Any, owner: Any, arrays: list[Any], order: int, params: Any) -> An
 
     def branch(way: bool) -> Callable[[Sequence[Any]], list[Any]]:
         def run(given: Sequence[Any]) -> list[Any]:
-            flag = owner.asarray(way)
+            with jax.ensure_compile_time_eval():
+                flag = owner.asarray(way)
             with recording_to(()):
                 found = op.eager([Tensor(flag), *map(Tensor, given)], order, params)
             return [y.array for y in found]

@@ -41,6 +41,14 @@ class Namespace:
         _check(indices, size, axis)
         return jnp.take_along_axis(x, indices, axis=axis, mode="fill")
 
+    def searchsorted(self, *arrays: Any, **settings: Any) -> Any:
+        """Return where values go among sorted ones."""
+        return jnp.searchsorted(*arrays, **settings).astype(jnp.int64)
+
+    def argpartition(self, *arrays: Any, **settings: Any) -> Any:
+        """Return the order of a partition."""
+        return jnp.argpartition(*arrays, **settings).astype(jnp.int64)
+
 
 def _check(indices: Any, size: int, axis: int) -> None:
     if isinstance(indices, jax.core.Tracer) or not prod(indices.shape):
