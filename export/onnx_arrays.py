@@ -131,8 +131,6 @@ class Array:
         return (self[i, ...] for i in range(self.shape[0]))
 
     def __bool__(self) -> bool:
-        if self.xp.answer is not None and not self.inner._tyarray.is_constant:
-            return self.xp.answer
         return bool(self._value())
 
     def __int__(self) -> int:

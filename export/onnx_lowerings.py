@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import spox.opset.ai.onnx.v21 as onnx
 
 from ..core.extend import same_size
 from .onnx_arrays import Array
 from .onnx_namespace import Namespace
 
-__all__ = ["ANSWERS", "LOWERINGS", "channels_last", "channels_second"]
-
-#: Kernels that look at values to take the quick way if they can: the answer that is right for all.
-ANSWERS = {
-    "max_pool_gather": True,  # there is a NaN
-    "max_pool_scatter": True,
-    "norm": False,  # no square over- or underflows
-    "std": False,
-    "sigmoid_cross_entropy": True,  # a logit is infinite
-    "softsign": True,
-}
+__all__ = ["LOWERINGS", "channels_last", "channels_second"]
 
 #: By the name of an op, ``lowering(xp, *arrays, **params)``. It gives NotImplemented where the op's
 #: own kernel is to run: for dtypes of which runtimes have no such node.
@@ -100,6 +91,15 @@ def _unbroadcast_like(xp: Namespace, x: Array, like: Array) -> Array:
     if extra:
         x = xp.sum(x, axis=tuple(range(extra)), dtype=x.dtype)
     return xp.astype(x, like.dtype)
+
+
+@_lowers("class_labels")
+def _class_labels(xp: Namespace, labels: Array) -> Any:
+    """Return labels as integers, and -1 for what is no whole number: its loss is NaN."""
+    if labels.dtype.kind != "f":
+        return NotImplemented
+    whole = (labels == xp.floor(labels)) & xp.isfinite(labels)
+    return xp.astype(xp.where(whole, labels, -1.0), np.int64)
 
 
 @_lowers("sparse_softmax_cross_entropy")

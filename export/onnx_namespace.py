@@ -29,8 +29,6 @@ class Namespace(Shapes, Functions):
 
     def __init__(self) -> None:
         self.sizes = Sizes()
-        #: What a kernel is told that asks for the truth of a value; None: it is refused.
-        self.answer: bool | None = None
         self.xp = self  # what kernels are bound to
 
     def __getattr__(self, name: str) -> Any:

@@ -158,12 +158,15 @@ def test_a_training_step_is_one_model(sizes: Any) -> None:
     assert state["optimizer/iterations"] == 5
 
 
-def test_a_label_that_is_no_class_gives_nan() -> None:
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_a_label_that_is_no_class_gives_nan(dtype: str) -> None:
     def loss(y: Any, logits: Any) -> Any:
-        return gt.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+        labels = extend.ops["class_labels"](y)
+        return gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
 
-    model = Model(gt.export.onnx(loss, gt.TensorSpec([3], "int64"), gt.TensorSpec([3, 2])))
-    found = model(y=np.array([1, 2, -1]), logits=draws(3, 2))["output"]
+    model = Model(gt.export.onnx(loss, gt.TensorSpec([3], dtype), gt.TensorSpec([3, 2])))
+    labels = np.array([1, 2, -1] if dtype == "int64" else [1.0, 0.5, np.inf], dtype)
+    found = model(y=labels, logits=draws(3, 2))["output"]
     assert np.isnan(found).tolist() == [False, True, True]
 
 
