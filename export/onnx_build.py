@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
@@ -11,8 +13,8 @@ import ndonnx as ndx
 import onnx
 import spox.opset.ai.onnx.v21 as nodes
 from onnx import helper, numpy_helper
+from spox import _value_prop as constants
 from spox import build
-from spox._future import ValuePropBackend, value_prop_backend
 
 from ..core.extend import Symbol, Variable, to_numpy
 from .errors import ExportError
@@ -35,8 +37,7 @@ def model_of(traced: Traced) -> Any:
     given = {name: x.inner for name, x in zip(traced.inputs, inputs, strict=True)}
     for variable, name in traced.variables.items():
         given[name] = _argument(xp, variable, name).inner
-    # to know the values of constants, starting onnxruntime for each takes fifty times as long
-    with warnings.catch_warnings(), value_prop_backend(ValuePropBackend.REFERENCE):
+    with warnings.catch_warnings(), _quick_constants():
         warnings.filterwarnings("error", "(?s).*lossy")  # a runtime would compute in another dtype
         values = run(program, xp, inputs, lambda v: Array(xp, given[traced.variables[v]]))
     results: dict[str, tuple[Array, Any]] = {
@@ -56,6 +57,17 @@ def model_of(traced: Traced) -> Any:
     for info, (_, like) in zip(model.graph.output, results.values(), strict=True):
         _tell_shape(info, like)
     return model
+
+
+@contextmanager
+def _quick_constants() -> Iterator[None]:
+    """Let spox know the values of constants without starting onnxruntime for each of them."""
+    before = constants._VALUE_PROP_BACKEND
+    constants._VALUE_PROP_BACKEND = constants.ValuePropBackend.REFERENCE
+    try:
+        yield
+    finally:
+        constants._VALUE_PROP_BACKEND = before
 
 
 def _argument(xp: Namespace, like: Any, name: str) -> Array:

@@ -7,7 +7,17 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import TraceError
-from ..core.extend import Graph, Node, Op, Read, Symbol, Variable, forward_only, shape_in_run
+from ..core.extend import (
+    Graph,
+    Node,
+    Op,
+    Read,
+    Symbol,
+    Variable,
+    forward_only,
+    shape_in_run,
+    to_numpy,
+)
 from .errors import ExportError
 from .onnx_arrays import Array
 from .onnx_control import CONTROL
@@ -40,7 +50,11 @@ def run(
     values: dict[Symbol, Any] = dict(zip(program.inputs, inputs, strict=True))
     makers: dict[Symbol, Node] = {}
     for symbol, array in program.constants.items():
-        values[symbol] = xp.asarray(array)
+        if symbol.dtype.kind not in "biuf":
+            raise ExportError(
+                f"a constant is of {symbol.dtype}: ONNX's nodes do not compute with it"
+            )
+        values[symbol] = xp.asarray(to_numpy(array))
     for node in program.nodes:
         if isinstance(node.op, Read):
             assert read is not None

@@ -60,7 +60,8 @@ class Sizes:
         return size
 
     def _new_name(self) -> str:
-        return f"size_{next(self._numbers)}"
+        names = (f"size_{number}" for number in self._numbers)
+        return next(name for name in names if name not in self._named)
 
     def tell(self, inner: Any, shape: Sequence[Any]) -> None:
         """Let an array of ndonnx have a shape; None leaves a size what it is."""

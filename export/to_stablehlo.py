@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ..core.extend import Symbol, Variable, registry, to_numpy
+from ..core.extend import Op, Symbol, Variable, registry, to_numpy
 from .errors import ExportError, needed
 from .tracing import Traced, traced
 
@@ -83,8 +84,10 @@ def stablehlo(
             made = jax.export.export(jax.jit(called), platforms=list(platforms))(*given, **inputs)
         except Refused as error:
             raise ExportError(f"{found.name}: {error}") from error
-        except (TypeError, ValueError, NotImplementedError) as error:
-            raise ExportError(f"{found.name}: JAX cannot export it: {error}") from error
+        except Exception as error:  # of a kernel's, of JAX's, or of the compiler's
+            raise ExportError(
+                f"{found.name}: {_culprit(error)}JAX cannot export it: {error}"
+            ) from error
     blob = bytes(made.serialize())
     if path is not None:
         Path(path).write_bytes(blob)
@@ -115,6 +118,14 @@ def variables(fn: Any, *args: Any, **kwargs: Any) -> dict[str, NDArray[Any]]:
     """
     found = traced(fn, args, kwargs)
     return {found.variables[v]: to_numpy(v.array).copy() for v in found.program.updates}
+
+
+def _culprit(error: BaseException) -> str:
+    """Return the name of the op in whose kernel an error arose, for a message."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    ran = [frame.f_locals.get("op") for frame in frames]
+    names = [op.name for op in ran if isinstance(op, Op)]
+    return f"op {names[-1]!r}: " if names else ""
 
 
 def _step(found: Traced, owner: Any) -> Any:

@@ -213,6 +213,7 @@ SQUARE = gt.TensorSpec([3, 3])
         (gt.digamma, SQUARE, "op 'digamma'"),
         (lambda x: x + gt.random.normal((3,)), SQUARE, "op 'random_normal'.*draw them outside"),
         (lambda x: x, gt.TensorSpec([3], "complex64"), "'x' is of complex64"),
+        (lambda x: gt.real(x * gt.constant([1j, 2.0, 0.0])), SQUARE, "a constant is of complex"),
         (gt.sin, gt.TensorSpec(None), "argument 'x'.*how many axes"),
         (gt.erf, gt.TensorSpec([3], "float64"), "op 'erf'.*float32.*cast"),
         (lambda x: 3.0, SQUARE, "returns no tensor"),
@@ -224,6 +225,22 @@ def test_what_has_no_form_in_onnx_is_refused_by_name(fn: Any, spec: Any, words: 
 
     with pytest.raises(gt.export.ExportError, match=words):
         gt.export.onnx(called, spec)
+
+
+def test_a_refusal_leaves_other_libraries_as_they_are() -> None:
+    spox: Any = pytest.importorskip("spox._value_prop")
+    before = spox._VALUE_PROP_BACKEND
+    with pytest.raises(gt.export.ExportError):
+        gt.export.onnx(gt.linalg.inv, SQUARE)
+    assert before is spox._VALUE_PROP_BACKEND
+
+
+def test_a_size_may_have_any_name() -> None:
+    def fn(x: Any, y: Any) -> Any:
+        return gt.concat([gt.reshape(x, (-1, 2)), gt.reshape(y, (-1, 2))], axis=0)
+
+    specs = [gt.TensorSpec(["size_0", 4]), gt.TensorSpec(["size_1", 2])]
+    compare(fn, specs, (draws(3, 4), draws(5, 2)), (draws(1, 4), draws(1, 2)))
 
 
 def test_a_kernel_that_decides_by_an_open_size_says_what_to_give() -> None:

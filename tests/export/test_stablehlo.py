@@ -96,6 +96,14 @@ def test_what_jax_cannot_export_is_refused() -> None:
         gt.export.stablehlo(gt.sin, gt.TensorSpec(None))
 
 
+def test_a_kernel_that_decides_by_an_open_size_is_named() -> None:
+    def halves(x: Any) -> Any:
+        return gt.sort(gt.reshape(x, (2, -1)), axis=0)
+
+    with pytest.raises(gt.export.ExportError, match=r"halves: op 'reshape'.*JAX cannot export"):
+        gt.export.stablehlo(halves, gt.TensorSpec([None]))
+
+
 def test_what_is_not_installed_is_named_with_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
