@@ -253,7 +253,7 @@ def check_dtype(name: Any, where: str) -> np.dtype[Any]:
     """Return the dtype called ``name`` if files may hold it."""
     if type(name) is not str or name not in DTYPES:
         raise UnsafeFile(f"{where}: dtype {str(name)[:40]!r}")
-    return np.dtype(name)
+    return DTYPES[name]
 
 
 def check_shape(shape: Any, where: str, known: bool = False) -> tuple[Any, ...] | None:
