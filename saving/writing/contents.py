@@ -437,6 +437,7 @@ class Everything:
 
         Gradients of gradients are taken once, those of large variables too, and neither
         ``again`` for a trace of one graph. Large variables are not run at a larger batch alone.
+        One sample of small ones is run by the trace too, whatever steps it takes.
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes beside the batch
@@ -447,7 +448,10 @@ class Everything:
             order = max((2 if light else 1) - bool(cases) - again, 0)
             inner = [x.shape[1:] for x in sample.inputs]
             try:
-                found = compared(function, concrete, sample, self._variables, self._labels, order)
+                found = compared(
+                    *(function, concrete, sample, self._variables, self._labels, order),
+                    replay=light and not cases,
+                )
                 if found.problem is not None:
                     raise found.problem
             except SaveError:
