@@ -51,7 +51,7 @@ from ..records.specs import encode_signature, spec_record
 from .compare import compared
 from .courses import SameTrace
 from .dtypes import other_dtypes
-from .graphs import GraphWriter
+from .graphs import UNROLLED, GraphWriter
 from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
 from .places import at_in, check_hidden, places_of
@@ -137,8 +137,7 @@ class Everything:
         if total > MAX_TOKENS:
             raise SaveError(
                 f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
-                f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
-                "once, unrolled ones step by step"
+                f"accept ({MAX_TOKENS:,}); {UNROLLED}"
             )
 
     @property

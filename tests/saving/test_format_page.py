@@ -331,6 +331,7 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     assert f"more than {profile.MAX_OBJECTS:,} objects" in page
     assert f"deeper than {profile.MAX_DEPTH};" in page
     assert f"a rank above {profile.MAX_RANK}" in page
+    assert f"more than {schema.MAX_NODES:,} nodes" in page
     assert f"texts above {profile.MAX_TEXT:,} bytes" in page
     assert f"({profile.MAX_BYTES // 2**30} GiB" in page
     assert profile.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
