@@ -125,7 +125,7 @@ def test_arrays_that_are_read_together_are_apart_in_memory(tmp_path: Path) -> No
             file.check()
             found = file.arrays(wanted)
             assert set(found) == set(wanted)
-            for name, array in found.items():
+            for array in found.values():
                 assert array.dtype is np.dtype("f4")
                 assert array.flags.aligned
                 assert array.flags.writeable
