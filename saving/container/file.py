@@ -219,8 +219,8 @@ class _Naming:
             raise type(error)(f"{self._path}: {error}") from None
 
 
-# A part of a block: where it is in the file and in memory, and the datasets' pieces in it, each with
-# its number and where it begins and ends.
+# A part of a block: where it is in the file and in memory, and the datasets' pieces in it, each
+# with its number and where it begins and ends.
 _Piece = tuple[int, memoryview, list[tuple[Item, int, int, int]]]
 
 
