@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.extend import Formula
 from ..container.profile import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
-from ..errors import DamagedFile, SaveError, UnsafeFile
+from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 
 T = TypeVar("T")
 
@@ -28,6 +28,8 @@ MAX_TOKENS = 2**20
 MAX_AXES = 2**20
 #: The key of the manifest that says that a file is a checkpoint.
 CHECKPOINT = "checkpoint"
+# What functions, graphs and classes are called, for people.
+_LONGEST_LABEL = 1_000
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
 
@@ -222,6 +224,11 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
     if type(value) not in kinds:
         raise DamagedFile(f"{where}: {key!r} is {type(value).__name__}")
     return value
+
+
+def take_label(record: Any, key: str, where: str) -> str:
+    """Return a text that is only shown: without what steers a terminal, and of bounded length."""
+    return printable(take(record, key, str, where), _LONGEST_LABEL)
 
 
 def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:

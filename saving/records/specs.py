@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import TensorSpec, blunt
-from ..errors import DamagedFile, SaveError
+from ..errors import DamagedFile, SaveError, printable
 from .schema import check_dtype, check_shape, decode, encode, take
 
 __all__ = ["decode_signature", "encode_signature", "read_spec", "spec_record"]
@@ -85,8 +85,9 @@ def read_spec(record: Any, where: str) -> TensorSpec:
     name = record.get("name")
     if name is not None and (type(name) is not str or len(name) > 1024):
         raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
+    shown = None if name is None else printable(name, 1024)
     try:
-        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, name)
+        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, shown)
     except ValueError as error:
         raise DamagedFile(f"{where}: {error}") from None
 
