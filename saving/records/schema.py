@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -30,6 +31,8 @@ MAX_AXES = 2**20
 CHECKPOINT = "checkpoint"
 # What functions, graphs and classes are called, for people.
 _LONGEST_LABEL = 1_000
+# What Python's repr writes. Python reads more, such as digits of other scripts.
+_FLOAT = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|inf)\Z|nan\Z")
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
 
@@ -128,11 +131,10 @@ def decode(value: Any, sizes: bool = False) -> Any:
 
 
 def _float(text: Any) -> float:
-    if type(text) is str and len(text) <= 32:
-        try:
-            return float(text)
-        except ValueError:
-            pass
+    if type(text) is str and len(text) <= 32 and _FLOAT.match(text):
+        value = float(text)
+        if math.isfinite(value) or text in ("nan", "inf", "-inf"):
+            return value
     raise DamagedFile(f"not a number: {str(text)[:40]!r}")
 
 

@@ -15,6 +15,8 @@ from forge import dense, forged, put, root
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, MissingPlugin, UnsafeFile
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 # Attributes that are none.
 STATE: list[Any] = [
     {"same": 99},
@@ -229,6 +231,18 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
         lambda m: put(m["functions"][0]["parameters"][0], "name", "a b"),
         DamagedFile,
     ),
+    "parameter with a name that fills a screen": (
+        lambda m: put(m["functions"][0]["parameters"][0], "name", "x" * 10**5),
+        DamagedFile,
+    ),
+    **{
+        f"number {text!r}": (
+            lambda m, text=text: put(root(m)["attributes"], "n", {"value": {"float": text}}),
+            DamagedFile,
+        )
+        # Python's float reads all of these
+        for text in ("1_0", " 1 ", "1e999", "infinity", "-nan", "+1", ".5", "\uff11", "1\n")
+    },
     "parameter without a name": (
         lambda m: put(m["functions"][0]["parameters"][0], "name", ""),
         DamagedFile,
