@@ -72,8 +72,10 @@ class StateReader:
                 self._charge(value, where)
             if generic:
                 vars(module)[name] = value
-            elif tracks(value):
+                continue
+            if encoded is not None:
                 _check_kind(vars(module).get(name), value, f"{where}: {name!r}")
+            if tracks(value):
                 self._set(module, name, value, where)
         extra = take(record, "extra", dict, where) if "extra" in record else {}
         for name, encoded in extra.items():

@@ -300,7 +300,7 @@ def test_a_number_of_steps_that_is_none_is_refused(steps: int, tmp_path: Path) -
             gt.load(path, lazy=lazy)
 
 
-@pytest.mark.parametrize("kind", ["list", "another shape", "another dtype"])
+@pytest.mark.parametrize("kind", ["list", "number", "another shape", "another dtype"])
 def test_what_a_constructor_made_a_variable_stays_one_like_it(kind: str, tmp_path: Path) -> None:
     module = gt.Module("m")
     module.optimizer, module.other = Adam(), gt.Variable([1.0, 2.0])
@@ -313,6 +313,8 @@ def test_what_a_constructor_made_a_variable_stays_one_like_it(kind: str, tmp_pat
     place = "iterations" if kind == "another dtype" else "learning_rate"
     found = optimizer["attributes"][place]
     new = {"list": [found]} if kind == "list" else held["other"]
+    if kind == "number":
+        new = {"value": 1}
     if kind == "another dtype":
         new = optimizer["attributes"]["learning_rate"]
     optimizer["attributes"][place] = new

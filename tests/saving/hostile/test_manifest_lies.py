@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 import tracemalloc
@@ -288,6 +289,18 @@ def test_lies_in_the_manifest(name: str, path: Path) -> None:
         assert str(caught.value).startswith(str(path))
     with contextlib.suppress(LoadError):
         gt.saving.inspect_text(path)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_sample_with_other_inputs_than_its_trace_takes_is_told(path: Path, apart: bool) -> None:
+    def change(manifest: Any) -> None:
+        golden = manifest["functions"][0]["traces"][0]["golden"]
+        golden.append({"case": "/golden", "inputs": [], "values": []})
+
+    forged(path, manifest=change)
+    limits: Any = {} if apart else {"max_memory": math.inf, "max_seconds": math.inf}
+    with pytest.raises(DamagedFile, match="a sample of 0 inputs, for a trace that takes 1"):
+        gt.saving.verify(path, **limits)
 
 
 def test_golden_values_of_no_axes_are_refused(path: Path) -> None:
