@@ -9,7 +9,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
 from ...core.extend import BinaryOp, Op, Read, Symbol, forward_only, local_constants, unsure
 

@@ -130,9 +130,7 @@ def _scan_backwards(
     return [*g_carry, *g_xs, *sums]
 
 
-def _pulled(
-    body: Any, arrays: list[Any], gs: list[Any], followed: list[int]
-) -> list[Any]:
+def _pulled(body: Any, arrays: list[Any], gs: list[Any], followed: list[int]) -> list[Any]:
     """Return the gradients of one step for each of its inputs, by the rules of its ops."""
     tensors = [Tensor(x) for x in arrays]
     sources = [x for x in tensors if is_differentiable(x.dtype)]
