@@ -173,10 +173,13 @@ def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., A
         return given if given.kind in "fc" and result.kind in "biu" else result
 
     def run(*arrays: Any) -> Any:
-        dtypes = [getattr(x, "dtype", None) for x in arrays]
+        dtypes: list[Any] = [getattr(x, "dtype", None) for x in arrays]
         if len(set(dtypes)) == 1 and dtypes[0].kind in "fc":
             return function(*arrays)
-        wanted = common(*(type(x) if t is None else t for x, t in zip(arrays, dtypes)))
+        kinds: list[Any] = [
+            type(x) if t is None else t for x, t in zip(arrays, dtypes, strict=True)
+        ]
+        wanted = common(*kinds)
         return function(
             *(x if t is None or t == wanted else x.astype(wanted) for x, t in zip(arrays, dtypes))
         )

@@ -9,7 +9,7 @@ import jax
 from jax import lax
 
 from ...core.extend import GradientTape, Tensor, is_differentiable, recording_to, registry, replay
-from .compiling import Refused, traced
+from .compiling import Refused, portable, traced
 
 __all__ = ["KERNELS"]
 
@@ -25,7 +25,7 @@ def _program(name: str, in_trace: Callable[..., list[Any]]) -> Callable[..., lis
             found = in_trace(op, owner, list(arrays), order, settings)
             if found is not NotImplemented:
                 return found
-        result: list[Any] = op.kernel(owner.xp, *arrays, order=order, **settings)
+        result: list[Any] = portable(name)(*arrays, order=order, **settings)
         return result
 
     return kernel

@@ -11,7 +11,8 @@ import numpy as np
 import jax
 import jax.numpy as jnp
 
-from ...core.extend import decode_index, kind_of, registry
+from ...core.extend import decode_index, kind_of
+from .compiling import portable
 
 __all__ = ["KERNELS", "Namespace"]
 
@@ -102,8 +103,7 @@ def _or_nan(name: str, wrong: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that gives nan where what it checks fails in a compiled program."""
 
     def kernel(*arrays: Any, **params: Any) -> Any:
-        op, owner = registry().op(name), registry().backend("jax")
-        found = op.kernel(owner.xp, *arrays, **params)
+        found = portable(name)(*arrays, **params)
         if not isinstance(arrays[1], jax.core.Tracer) or kind_of(found.dtype) not in "fc":
             return found
         return jnp.where(wrong(*arrays, **params), jnp.nan, found)
