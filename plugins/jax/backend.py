@@ -17,9 +17,7 @@ __all__ = ["JaxBackend", "gradtape_backends", "gradtape_kernels"]
 
 INSTALL = 'pip install "gradtape[jax]"'
 #: NumPy's functions of one type each, but for those whose inputs are of two.
-_UFUNCS = {
-    name for name in dir(np) if isinstance(getattr(np, name), np.ufunc) and name != "ldexp"
-}
+_UFUNCS = {name for name in dir(np) if isinstance(getattr(np, name), np.ufunc) and name != "ldexp"}
 
 
 class JaxBackend(Backend):
@@ -118,9 +116,7 @@ class JaxBackend(Backend):
         if not number.isdecimal():
             platform, number = number, "0"
         try:
-            return next(
-                d for d in self._jax.devices(platform or None) if d.id == int(number)
-            )
+            return next(d for d in self._jax.devices(platform or None) if d.id == int(number))
         except (RuntimeError, StopIteration):
             known = ", ".join(f"'jax:{d.platform}:{d.id}'" for d in self._jax.devices())
             raise ValueError(f"backend 'jax': no device {name!r}; there are: {known}") from None
@@ -177,10 +173,13 @@ def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., A
         return given if given.kind in "fc" and result.kind in "biu" else result
 
     def run(*arrays: Any) -> Any:
-        dtypes = [getattr(x, "dtype", None) for x in arrays]
+        dtypes: list[Any] = [getattr(x, "dtype", None) for x in arrays]
         if len(set(dtypes)) == 1 and dtypes[0].kind in "fc":
             return function(*arrays)
-        wanted = common(*(type(x) if t is None else t for x, t in zip(arrays, dtypes)))
+        kinds: list[Any] = [
+            type(x) if t is None else t for x, t in zip(arrays, dtypes, strict=True)
+        ]
+        wanted = common(*kinds)
         return function(
             *(x if t is None or t == wanted else x.astype(wanted) for x, t in zip(arrays, dtypes))
         )
@@ -200,10 +199,13 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     return {(op, "jax"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
 
 
-#: The ops with a kernel here, by the module that has it: these import JAX, which nobody needs before.
+#: The ops with a kernel here, by its module; these import JAX, so that they are imported last.
 _ROOMS = {
     "control": ("cond", "scan", "while_loop"),
-    "indexing": ("getitem", "index_add_like", "index_set"),
+    "indexing": (
+        *("getitem", "index_add_like", "index_set", "segment_sum"),
+        *("softmax_less_labels", "sparse_softmax_cross_entropy"),
+    ),
     "random": (
         *("random_integers", "random_permutation", "random_split", "random_gamma"),
         *(

@@ -9,14 +9,22 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
-from ...core.extend import BinaryOp, Op, Read, Symbol, forward_only, local_constants, unsure
+from ...core.extend import (
+    BinaryOp,
+    Op,
+    Read,
+    Symbol,
+    forward_only,
+    local_constants,
+    registry,
+    unsure,
+)
 
 if TYPE_CHECKING:
     from .backend import JaxBackend
 
-__all__ = ["Refused", "compiled_by_xla", "pure", "traced"]
+__all__ = ["Refused", "compiled_by_xla", "portable", "pure", "traced"]
 
 # Constants with more elements are passed to the compiled function, not written into it.
 _LARGEST_WRITTEN = 2**12
@@ -78,6 +86,12 @@ def traced(graph: Any, owner: JaxBackend) -> Callable[[Sequence[Any]], list[Any]
     if step.reads or step.writes:  # type: ignore[attr-defined]
         raise Refused(f"{graph.name}: variables are read inside a graph")
     return lambda arrays: list(step([], arrays)[0])
+
+
+def portable(name: str) -> Callable[..., Any]:
+    """Return the kernel that an op has on any backend, for JAX arrays."""
+    found: Callable[..., Any] = registry().backend("jax").bind(registry().op(name).kernel)
+    return found
 
 
 def _read_by(program: Any) -> list[Any]:

@@ -9,7 +9,7 @@ import jax
 from jax import lax
 
 from ...core.extend import GradientTape, Tensor, is_differentiable, recording_to, registry, replay
-from .compiling import Refused, traced
+from .compiling import Refused, portable, traced
 
 __all__ = ["KERNELS"]
 
@@ -25,7 +25,7 @@ def _program(name: str, in_trace: Callable[..., list[Any]]) -> Callable[..., lis
             found = in_trace(op, owner, list(arrays), order, settings)
             if found is not NotImplemented:
                 return found
-        result: list[Any] = op.kernel(owner.xp, *arrays, order=order, **settings)
+        result: list[Any] = portable(name)(*arrays, order=order, **settings)
         return result
 
     return kernel
@@ -130,9 +130,7 @@ def _scan_backwards(
     return [*g_carry, *g_xs, *sums]
 
 
-def _pulled(
-    body: Any, arrays: list[Any], gs: list[Any], followed: list[int]
-) -> list[Any]:
+def _pulled(body: Any, arrays: list[Any], gs: list[Any], followed: list[int]) -> list[Any]:
     """Return the gradients of one step for each of its inputs, by the rules of its ops."""
     tensors = [Tensor(x) for x in arrays]
     sources = [x for x in tensors if is_differentiable(x.dtype)]

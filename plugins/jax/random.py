@@ -11,12 +11,12 @@ from collections.abc import Callable
 from math import ceil, prod, sqrt
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from ...core.extend import registry
-from .compiling import Refused
+import jax
+import jax.numpy as jnp
+
+from .compiling import Refused, portable
 
 __all__ = ["KERNELS"]
 
@@ -63,7 +63,8 @@ def _for_each(key: Any, draw: Callable[[Any], Any]) -> Any:
     """Return what is drawn for a key; for an array of keys, one draw for each, stacked."""
     for _ in range(key.ndim - 1):
         draw = jax.vmap(draw)
-    return draw(key)
+    drawn: Any = draw(key)
+    return drawn
 
 
 def _uniform(key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
@@ -119,14 +120,13 @@ def _traced(name: str, draw: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return a kernel that draws on the host, and in XLA while JAX traces."""
 
     def kernel(*arrays: Any, **params: Any) -> Any:
-        op, owner = registry().op(name), registry().backend("jax")
         if not isinstance(arrays[0], jax.core.Tracer):
-            return op.kernel(owner.xp, *arrays, **params)
+            return portable(name)(*arrays, **params)
         if draw is None:
             raise Refused(
                 f"op {name!r} draws by rejection, which XLA cannot do; draw outside the function"
             )
-        with owner.scope():
+        with jax.enable_x64(True):
             return draw(*arrays, **params)
 
     return kernel

@@ -94,6 +94,12 @@ REFUSED = {
     "erfc": "JAX has it for real numbers only",
     "frexp_exponent": "XLA takes numbers below the least normal one for 0",
 }
+#: Functions whose samples cannot be compared so.
+NOT_COMPARED = {
+    "from_dlpack": "it makes a tensor on the current backend",
+    "nn.dropout": "a generator is on one backend, and this sample's on NumPy's",
+    "partition": "elements on either side are in any order",
+}
 _VALUES = "the shape of its result, or what it does, depends on values"
 _REJECTION = "NumPy draws these numbers by rejection"
 #: Ops that XLA does not compile, and why; programs with them run one op after the other.
@@ -128,7 +134,7 @@ def test_an_op_and_its_gradients_are_one_program(name: str) -> None:
     assert "jax.jit" in told or name in NOT_COMPILED, told
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - set(NOT_COMPARED)))
 def test_a_function_and_its_gradients_run_on_jax(name: str) -> None:
     samples = [s for s in FUNCTIONS[name] if any(isinstance(x, np.ndarray) for x in s.inputs)]
     for sample in samples[:1]:  # the others make tensors, on the backend that is current
