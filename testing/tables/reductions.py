@@ -20,9 +20,7 @@ FOUND = "how many there are depends on the values"
 SINGLE = "the nearest numbers of single precision may be in another order"
 
 
-def over(
-    names: str, *arrays: object, params: tuple[Params, ...] = OVER
-) -> dict[str, list[Sample]]:
+def over(names: str, *arrays: object, params: tuple[Params, ...] = OVER) -> dict[str, list[Sample]]:
     """Return samples of several ops: each array with each choice of axes."""
     return {name: [Sample(x, **p) for x in arrays for p in params] for name in names.split()}
 
