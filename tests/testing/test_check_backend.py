@@ -78,8 +78,11 @@ def test_what_raises_is_refused_and_the_rest_goes_on(with_kernel: Any) -> None:
 
 
 def test_results_elsewhere_are_refused(with_kernel: Any) -> None:
-    with_kernel("sin", lambda x: np.sin(library.asnumpy(x)))
-    assert "the result is on the backend 'numpy'" in check("sin").refused["sin"]
+    with_kernel("identity", lambda x: library.asnumpy(x))
+    told = check("identity").refused["identity"]
+    assert "of 3 samples: Sample(float64[2, 3]): TypeError: " in told
+    (reason,) = check("gt.from_dlpack").refused.values()
+    assert reason.endswith("the result is on the backend 'numpy'")
 
 
 def test_the_report_is_a_table(with_kernel: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,9 +98,14 @@ def test_the_report_is_a_table(with_kernel: Any, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_numpy_gives_what_numpy_gives(traced: bool) -> None:
-    names = ["sin", "matmul", "svd", "cond", "sort", "gt.gradient", "gt.nn.mean_squared_error"]
+    names = ["sin", "matmul", "svd", "cond", "sort", "gt.gradient", "gt.nn.hinge"]
     report = check_backend("numpy", only=names, traced=traced, show=False)
     assert report.passed == names
+
+
+def test_what_cannot_be_traced_is_left_out() -> None:
+    report = check_backend("numpy", only=["gt.ix_", "gt.trim_zeros"], traced=True, show=False)
+    assert (report.passed, report.refused) == (["gt.ix_"], {})  # its other sample can be
 
 
 def test_what_is_not_there_is_an_error_in_words() -> None:
