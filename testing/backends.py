@@ -23,6 +23,7 @@ from ..core.extend import (
     map_structure,
     registry,
 )
+from ..core.extend import backend as selected
 from .samples import Sample
 
 __all__ = ["BackendReport", "check_backend"]
@@ -30,6 +31,13 @@ __all__ = ["BackendReport", "check_backend"]
 PASSED, REFUSED, WRONG, UNTRACED = "passed", "refused", "wrong", "untraced"
 #: How far results may be off, relative and absolute, by the precision that they have.
 TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
+
+
+#: What makes tensors, or generators of numbers, on the backend that is selected. The others run
+#: without a selection: what they make has to go where their inputs are.
+MAKERS = frozenset({"dropout", "from_dlpack"})
+#: How many rows a report's table has at most.
+ROWS = 60
 
 
 @dataclass(frozen=True)
@@ -74,9 +82,11 @@ class BackendReport:
         rows = [(WRONG, *row) for row in self.wrong.items()]
         rows += [(REFUSED, *row) for row in self.refused.items()]
         width = max((len(name) for _, name, _ in rows), default=0)
-        for status, name, why in rows:
+        for status, name, why in rows[:ROWS]:
             why = textwrap.shorten(why, 200, placeholder=" ...")
             lines.append(f"{status:<7}  {name:<{width}}  {why}")
+        if rows[ROWS:]:
+            lines.append(f"and {len(rows[ROWS:])} more: see its attributes")
         return "\n".join(lines)
 
 
@@ -147,10 +157,7 @@ def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any
         name: (ops[name], samples) for name, samples in tables.SAMPLES.items() if name in ops
     }
     for name, samples in tables.FUNCTIONS.items():
-        # those without arrays make tensors, on whichever backend is current
-        samples = [s for s in samples if any(isinstance(x, np.ndarray) for x in s.inputs)]
-        if samples:
-            there[f"gt.{name}"] = tables.as_called(name), samples
+        there[f"gt.{name}"] = tables.as_called(name), samples
     for name in there if only is None else only:
         if name not in there:
             raise LookupError(
@@ -191,6 +198,16 @@ def slopes(
 
     Raises whatever the op raises there, and ``TypeError`` if results are elsewhere.
     """
+    arrays = any(isinstance(x, np.ndarray) for x in sample.inputs)
+    if not arrays or getattr(op, "__name__", "") in MAKERS:
+        with selected(backend):
+            return _slopes(op, sample, backend, traced)
+    return _slopes(op, sample, backend, traced)
+
+
+def _slopes(
+    op: Callable[..., Any], sample: Sample, backend: str, traced: bool
+) -> list[NDArray[Any]]:
     fed = sample.feed(*(constant(x) if isinstance(x, np.ndarray) else x for x in sample.inputs))
     given = fed if isinstance(fed, tuple) else (fed,)
     distinct = {id(x): x for x in flatten(given) if isinstance(x, Tensor)}
@@ -207,6 +224,8 @@ def slopes(
             tape.watch(sources)
             results = op(*inputs, **sample.params)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
+        if not traced:
+            _check_places(results, backend)
         followed = [y for y in results if y.dtype.kind in "fc"]
         if not (differentiable and followed and sources):
             return results, []
@@ -215,13 +234,17 @@ def slopes(
         )
 
     results, gradients = (function(run) if traced else run)(tensors)
-    for y in (*results, *gradients):
-        where = backend_of(y.array).name
-        if where != backend.partition(":")[0]:
-            raise TypeError(f"the result is on the backend {where!r}")
+    _check_places((*results, *gradients), backend)
     shown = sample.view(*(y.to("numpy") for y in results))
     shown = list(shown) if isinstance(shown, (list, tuple)) else [shown]
     return [y.to("numpy").numpy() for y in (*shown, *gradients)]
+
+
+def _check_places(tensors: Iterable[Any], backend: str) -> None:
+    for y in tensors:
+        where = backend_of(y.array).name
+        if where != backend.partition(":")[0]:
+            raise TypeError(f"a result or gradient is on the backend {where!r}")
 
 
 def _difference(got: Sequence[NDArray[Any]], want: Sequence[NDArray[Any]]) -> str:
