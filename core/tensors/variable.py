@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.context import active_graph, active_tapes
-from ..base.dtypes import default_dtype, is_differentiable
+from ..base.dtypes import default_dtype, is_differentiable, numpy_dtype
 from ..base.handle import next_id
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
@@ -112,7 +112,7 @@ class Variable(Operators):
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
     ) -> None:
         self._pending = pending
-        self.trainable = bool(trainable) and is_differentiable(dtype)
+        self.trainable = bool(trainable) and is_differentiable(numpy_dtype(dtype))
         self.name = "Variable" if name is None else str(name)
         self.unasked = False
         self.id = next_id()
@@ -257,8 +257,7 @@ class Variable(Operators):
     def dtype(self) -> np.dtype[Any]:
         """The dtype; it never changes."""
         held = self._array if self._pending is None else self._pending
-        dtype: np.dtype[Any] = held.dtype
-        return dtype
+        return numpy_dtype(held.dtype)
 
     def assign(self, value: Any) -> Variable:
         """Replace the value.
@@ -283,7 +282,7 @@ class Variable(Operators):
             If the dtype cannot be converted, or the value is on another backend; the variable is
             unchanged.
         """
-        value = as_held(value, self._array.dtype, "assign")
+        value = as_held(value, self.dtype, "assign")
         array = self._checked(value, "assign")
         with self.lock:
             self._set(array)
@@ -309,7 +308,7 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self._array.dtype, "assign_add")
+        delta = as_held(delta, self.dtype, "assign_add")
         with self.lock:
             value = self._current() + delta
             self._set(self._checked(value, "assign_add"))
@@ -335,7 +334,7 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self._array.dtype, "assign_sub")
+        delta = as_held(delta, self.dtype, "assign_sub")
         with self.lock:
             value = self._current() - delta
             self._set(self._checked(value, "assign_sub"))
@@ -363,14 +362,14 @@ class Variable(Operators):
                 "example to example of a vmap; return it from the function instead"
             )
         self.check_shape(array.shape, method)
-        if array.dtype != self._array.dtype:
-            if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
+        if array.dtype != self._array.dtype and value.dtype != self.dtype:
+            if not np.can_cast(value.dtype, self.dtype, "same_kind"):
                 raise TypeError(
                     f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
-                    f"{array.dtype}; cast it with value.astype({self.dtype.name!r})"
+                    f"{value.dtype}; cast it with value.astype({self.dtype.name!r})"
                 )
-            check_cast(value, self._array.dtype, f"{method} to variable {self.name!r}")
-            array = value.astype(self._array.dtype).array
+            check_cast(value, self.dtype, f"{method} to variable {self.name!r}")
+            array = value.astype(self.dtype).array
         if active_graph.get() is None:
             check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
         return array
