@@ -399,12 +399,13 @@ class _Backends(_Listed):
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
-        for attribute in ("name", "array_module"):
-            value = getattr(item, attribute)
-            if type(value) is not str or not value:
-                raise PluginError(
-                    f"{info}: the backend {item!r} needs an attribute {attribute!r}, a string"
-                )
+        if type(name) is not str or not name:
+            raise PluginError(f"{info}: the backend {item!r} needs a 'name', a string")
+        if not item.array_module and type(item).owns is Backend.owns:
+            raise PluginError(
+                f"{info}: the backend {name!r} needs an 'array_module', which defines the types of "
+                "its arrays, or a method 'owns'"
+            )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)

@@ -106,7 +106,7 @@ class Variable(Operators):
         self._array = array
         self._begin(array.dtype, trainable, name, None)
         given = dtype is None and isinstance(initial_value, (np.ndarray, np.generic))
-        self.unasked = given and array.dtype != default_dtype()
+        self.unasked = given and numpy_dtype(array.dtype) != default_dtype()
 
     def _begin(
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
