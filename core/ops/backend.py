@@ -283,7 +283,7 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
 
 def backend_of(array: Any) -> Backend:
     """Return the backend that owns ``array``."""
-    if type(array) in transforms:
+    if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "its backend")
     return backend_for_type(type(array))
 
@@ -292,7 +292,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
     """Return any backend's array as a NumPy array."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
-    if type(array) in transforms:
+    if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "its value")
     return backend_of(array).to_numpy(array)
 

@@ -26,6 +26,8 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 MAX_TOKENS = 2**20
 #: Of all inputs of all ops of a file together.
 MAX_AXES = 2**20
+#: Of all graphs of a file together: each node takes tens of microseconds to check.
+MAX_NODES = 2**15
 #: The key of the manifest that says that a file is a checkpoint.
 CHECKPOINT = "checkpoint"
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
@@ -218,8 +220,7 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
     if type(record) is not dict or key not in record:
         raise DamagedFile(f"{where}: {key!r} is missing")
     value = record[key]
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if type(value) not in kinds:
+    if type(value) is not kind and (type(kind) is not tuple or type(value) not in kind):
         raise DamagedFile(f"{where}: {key!r} is {type(value).__name__}")
     return value
 
@@ -265,7 +266,7 @@ def check_dtype(name: Any, where: str) -> np.dtype[Any]:
     """Return the dtype called ``name`` if files may hold it."""
     if type(name) is not str or name not in DTYPES:
         raise UnsafeFile(f"{where}: dtype {str(name)[:40]!r}")
-    return np.dtype(name)
+    return DTYPES[name]
 
 
 def check_shape(shape: Any, where: str, known: bool = False) -> tuple[Any, ...] | None:

@@ -85,16 +85,21 @@ def read_spec(record: Any, where: str) -> TensorSpec:
     name = record.get("name")
     if name is not None and (type(name) is not str or len(name) > 1024):
         raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
+    names = record.get("names")
     try:
-        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, name)
+        return _spec(shape if names is None else _with_names(shape, names, where), dtype, name)
     except ValueError as error:
         raise DamagedFile(f"{where}: {error}") from None
 
 
-def _with_names(shape: Any, names: Any, where: str) -> Any:
+@lru_cache(1024)
+def _spec(shape: tuple[Any, ...] | None, dtype: Any, name: str | None) -> TensorSpec:
+    """Return a spec, the same one for what many nodes give."""
+    return TensorSpec(shape, dtype, name)
+
+
+def _with_names(shape: Any, names: Any, where: str) -> tuple[Any, ...]:
     """Return a shape with names in the place of those sizes that have one."""
-    if names is None:
-        return shape
     if (
         type(names) is not list
         or shape is None
@@ -105,4 +110,4 @@ def _with_names(shape: Any, names: Any, where: str) -> Any:
         )
     ):
         raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
-    return [size if name is None else name for name, size in zip(names, shape, strict=True)]
+    return tuple(size if name is None else name for name, size in zip(names, shape, strict=True))

@@ -337,6 +337,27 @@ def test_a_writer_refuses_what_readers_refuse(
         gt.save(module, tmp_path / "m.h5")
 
 
+def test_graphs_of_too_many_nodes_are_refused_by_writers_and_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unrolled(gt.Module):
+        def __call__(self, x: Any) -> Any:
+            for _ in range(30):
+                x = gt.sin(x)
+            return x
+
+    module = Unrolled()
+    module(gt.ones((2, 3)))
+    gt.save(module, tmp_path / "m.h5")
+    monkeypatch.setattr("gradtape.saving.reading.graphs.MAX_NODES", 29)
+    with pytest.raises(gt.saving.UnsafeFile, match="graphs have more than 29 nodes together"):
+        gt.load(tmp_path / "m.h5")
+    monkeypatch.setattr("gradtape.saving.writing.graphs.MAX_NODES", 29)
+    with pytest.raises(gt.saving.SaveError, match=r"more than 29 nodes .* gradtape\.scan"):
+        gt.save(module, tmp_path / "m.h5")
+    gt.save(module, tmp_path / "m.h5", functions=False)
+
+
 def test_configurations_that_ask_for_much_allocate_nothing_at_load(path: Path) -> None:
     forged(path, manifest=lambda m: put(dense(m)["config"], "units", {"value": 2**50}))
     tracemalloc.start()
