@@ -26,6 +26,7 @@ from ..core.extend import (
     check_same_backend,
     exclusive,
     init_scope,
+    numpy_dtype,
     to_numpy,
     unsure,
 )
@@ -171,7 +172,9 @@ class Optimizer(Module):
             group.commit(value, state)
         count = self.iterations.array
         owner = backend_of(count)
-        self.iterations.set_array(owner.asarray(done + 1, count.dtype, owner.device(count)))
+        self.iterations.set_array(
+            owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
+        )
 
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None

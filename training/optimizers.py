@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.extend import F, Variable
+from ..core.extend import F, Variable, kind_of
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
 
 def _square(gradient: Any) -> Any:
     """Return ``abs(g)**2``, for real ``g`` without the detour over the size."""
-    return gradient * (F.conj(gradient) if gradient.dtype.kind == "c" else gradient)
+    return gradient * (F.conj(gradient) if kind_of(gradient.dtype) == "c" else gradient)
 
 
 def _not_negative(optimizer: Optimizer, argument: str, value: float) -> float:

@@ -362,7 +362,7 @@ class Variable(Operators):
                 "example to example of a vmap; return it from the function instead"
             )
         self.check_shape(array.shape, method)
-        if array.dtype != self._array.dtype and value.dtype != self.dtype:
+        if array.dtype is not self._array.dtype and value.dtype != self.dtype:
             if not np.can_cast(value.dtype, self.dtype, "same_kind"):
                 raise TypeError(
                     f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
