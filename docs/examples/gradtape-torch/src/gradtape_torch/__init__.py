@@ -29,7 +29,7 @@ class Namespace:
 
 
 class TorchBackend(Backend):
-    """``torch.Tensor``: ``with gt.backend("torch"):``, ``tensor.to("torch:cuda:0")``."""
+    """``torch.Tensor``: ``with gt.backend("torch"):``, ``tensor.to("torch")``."""
 
     name = "torch"
     array_module = "torch"
