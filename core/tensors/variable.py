@@ -147,19 +147,15 @@ class Variable(Operators):
 
     def __getattr__(self, name: str) -> Any:
         # the array of a variable that has not been read yet is a slot that has not been set
-        if name != "_array" or self._pending is None:
+        if name != "_array":
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
             )
         with self.lock:
-            pending, self._pending = self._pending, None
-            if pending is not None:  # no other thread was quicker
-                try:
-                    self._array = own_array(pending.read())
-                except BaseException:
-                    self._pending = pending
-                    raise
-        return self._array
+            if self._pending is not None:  # no other thread was quicker
+                self._array = own_array(self._pending.read())
+                self._pending = None
+            return object.__getattribute__(self, name)
 
     @property
     def value(self) -> Tensor:
@@ -239,7 +235,8 @@ class Variable(Operators):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape; it never changes."""
-        held = self._array if self._pending is None else self._pending
+        pending = self._pending  # which another thread may end meanwhile
+        held = self._array if pending is None else pending
         shape: tuple[int, ...] = held.shape
         return shape
 
@@ -256,7 +253,8 @@ class Variable(Operators):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype; it never changes."""
-        held = self._array if self._pending is None else self._pending
+        pending = self._pending  # which another thread may end meanwhile
+        held = self._array if pending is None else pending
         return numpy_dtype(held.dtype)
 
     def assign(self, value: Any) -> Variable:

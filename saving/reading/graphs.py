@@ -30,7 +30,16 @@ from ...core.extend import (
     tracing_into,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
-from ..records.schema import MAX_AXES, MAX_NODES, MAX_RULES, at, decode, tagged, take
+from ..records.schema import (
+    MAX_AXES,
+    MAX_NODES,
+    MAX_RULES,
+    at,
+    decode,
+    tagged,
+    take,
+    take_label,
+)
 from ..records.specs import read_spec
 from .rules import attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
@@ -109,7 +118,7 @@ class GraphReader:
 
     def function(self, record: Any, where: str) -> ConcreteFunction:
         """Return the concrete function of a JSON record."""
-        name = take(record, "name", str, where)
+        name = take_label(record, "name", where)
         graph = self.graph(take(record, "graph", dict, where), where, None)
         arguments = self._tree(record.get("arguments"), where, None)
         results = self._tree(record.get("results"), where, len(graph.outputs))
@@ -144,7 +153,7 @@ class GraphReader:
 
     def graph(self, record: Any, where: str, parent: Graph | None) -> Graph:
         """Return the graph of a JSON record."""
-        graph = Graph(take(record, "name", str, where), parent)
+        graph = Graph(take_label(record, "name", where), parent)
         inputs, constants = (
             take(record, "inputs", list, where),
             take(record, "constants", list, where),
@@ -290,7 +299,7 @@ class GraphReader:
         return graph.updates[variable]
 
     def _custom(self, graph: Graph, item: Any, inputs: list[Any], where: str) -> Sequence[Symbol]:
-        label = take(item, "custom_gradient", str, where)
+        label = take_label(item, "custom_gradient", where)
         results, arguments = take(item, "results", int, where), take(item, "arguments", int, where)
         connected = take(item, "connected", list, where)
         place = f"{where}: custom gradient {label[:80]!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...core.extend import Formula
 from ..container.profile import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
-from ..errors import DamagedFile, SaveError, UnsafeFile
+from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 
 T = TypeVar("T")
 
@@ -30,6 +31,10 @@ MAX_AXES = 2**20
 MAX_NODES = 2**15
 #: The key of the manifest that says that a file is a checkpoint.
 CHECKPOINT = "checkpoint"
+# What functions, graphs and classes are called, for people.
+_LONGEST_LABEL = 1_000
+# What Python's repr writes. Python reads more, such as digits of other scripts.
+_FLOAT = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|inf)\Z|nan\Z")
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
 
@@ -128,11 +133,10 @@ def decode(value: Any, sizes: bool = False) -> Any:
 
 
 def _float(text: Any) -> float:
-    if type(text) is str and len(text) <= 32:
-        try:
-            return float(text)
-        except ValueError:
-            pass
+    if type(text) is str and len(text) <= 32 and _FLOAT.match(text):
+        value = float(text)
+        if math.isfinite(value) or text in ("nan", "inf", "-inf"):
+            return value
     raise DamagedFile(f"not a number: {str(text)[:40]!r}")
 
 
@@ -223,6 +227,11 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
     if type(value) is not kind and (type(kind) is not tuple or type(value) not in kind):
         raise DamagedFile(f"{where}: {key!r} is {type(value).__name__}")
     return value
+
+
+def take_label(record: Any, key: str, where: str) -> str:
+    """Return a text that is only shown: without what steers a terminal, and of bounded length."""
+    return printable(take(record, key, str, where), _LONGEST_LABEL)
 
 
 def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:

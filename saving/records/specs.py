@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import TensorSpec, blunt
-from ..errors import DamagedFile, SaveError
+from ..errors import DamagedFile, SaveError, printable
 from .schema import check_dtype, check_shape, decode, encode, take
 
 __all__ = ["decode_signature", "encode_signature", "read_spec", "spec_record"]
 
+_LONGEST_NAME = 1_024
 _KINDS = {
     "positional_only": inspect.Parameter.POSITIONAL_ONLY,
     "positional_or_keyword": inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -66,10 +67,11 @@ def decode_signature(records: list[Any], where: str) -> inspect.Signature:
         if kind is None:
             raise DamagedFile(f"{where}: unknown kind of parameter")
         default = decode(record["default"]) if "default" in record else inspect.Parameter.empty
+        name = take(record, "name", str, where)
+        if len(name) > _LONGEST_NAME:
+            raise DamagedFile(f"{where}: not a parameter: {name[:80]!r}")
         try:
-            parameters.append(
-                inspect.Parameter(take(record, "name", str, where), kind, default=default)
-            )
+            parameters.append(inspect.Parameter(name, kind, default=default))
         except (ValueError, TypeError, IndexError) as error:  # the last one for an empty name
             raise DamagedFile(f"{where}: not a parameter: {error}") from None
     try:
@@ -83,11 +85,12 @@ def read_spec(record: Any, where: str) -> TensorSpec:
     dtype = check_dtype(take(record, "dtype", str, where), where)
     shape = check_shape(record.get("shape"), where)
     name = record.get("name")
-    if name is not None and (type(name) is not str or len(name) > 1024):
+    if name is not None and (type(name) is not str or len(name) > _LONGEST_NAME):
         raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
     names = record.get("names")
+    shown = None if name is None else printable(name, _LONGEST_NAME)
     try:
-        return _spec(shape if names is None else _with_names(shape, names, where), dtype, name)
+        return _spec(shape if names is None else _with_names(shape, names, where), dtype, shown)
     except ValueError as error:
         raise DamagedFile(f"{where}: {error}") from None
 

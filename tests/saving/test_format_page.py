@@ -20,6 +20,8 @@ from gradtape.saving.container import profile
 from gradtape.saving.records import schema
 from gradtape.saving.records.loaded import LoadedModule
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "golden").glob("v*.h5"))
 GOLDEN = [path for path in FILES if path.stem.count("_") == 1]

@@ -20,6 +20,8 @@ from gradtape.saving.container.file import SafeFile
 from gradtape.saving.container.lookup3 import checksum, checksums
 from gradtape.saving.container.write import to_bytes, write
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 ATTRIBUTES = {"format": "gradtape", "format_version": "2.0"}
 RANDOM = np.random.default_rng(0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 import tracemalloc
@@ -14,6 +15,8 @@ from forge import dense, forged, put, root
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, MissingPlugin, UnsafeFile
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 # Attributes that are none.
 STATE: list[Any] = [
@@ -229,6 +232,18 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
         lambda m: put(m["functions"][0]["parameters"][0], "name", "a b"),
         DamagedFile,
     ),
+    "parameter with a name that fills a screen": (
+        lambda m: put(m["functions"][0]["parameters"][0], "name", "x" * 10**5),
+        DamagedFile,
+    ),
+    **{
+        f"number {text!r}": (
+            lambda m, text=text: put(root(m)["attributes"], "n", {"value": {"float": text}}),
+            DamagedFile,
+        )
+        # Python's float reads all of these
+        for text in ("1_0", " 1 ", "1e999", "infinity", "-nan", "+1", ".5", "\uff11", "1\n")
+    },
     "parameter without a name": (
         lambda m: put(m["functions"][0]["parameters"][0], "name", ""),
         DamagedFile,
@@ -274,6 +289,18 @@ def test_lies_in_the_manifest(name: str, path: Path) -> None:
         assert str(caught.value).startswith(str(path))
     with contextlib.suppress(LoadError):
         gt.saving.inspect_text(path)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_sample_with_other_inputs_than_its_trace_takes_is_told(path: Path, apart: bool) -> None:
+    def change(manifest: Any) -> None:
+        golden = manifest["functions"][0]["traces"][0]["golden"]
+        golden.append({"case": "/golden", "inputs": [], "values": []})
+
+    forged(path, manifest=change)
+    limits: Any = {} if apart else {"max_memory": math.inf, "max_seconds": math.inf}
+    with pytest.raises(DamagedFile, match="a sample of 0 inputs, for a trace that takes 1"):
+        gt.saving.verify(path, **limits)
 
 
 def test_golden_values_of_no_axes_are_refused(path: Path) -> None:
