@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import array_api_strict as strict
 import numpy as np
 import pytest
 from strict_backend import NAME
@@ -84,3 +85,11 @@ def test_a_tensor_tells_its_shape_and_dtype_as_numpy_does(tmp_path: Path) -> Non
     again = gt.load(tmp_path / "model.h5")
     here = again(gt.constant(X))
     np.testing.assert_allclose(here, model(gt.constant(X).to(NAME)).to("numpy"), rtol=1e-5)
+
+
+def test_dtypes_of_other_libraries_are_taken_and_other_things_refused() -> None:
+    assert gt.constant(1.0, dtype=strict.float64).dtype == np.float64
+    assert gt.TensorSpec([2], strict.int32).dtype == np.int32
+    for thing in (object(), strict, gt.testing.Sample(), "float33", ..., [1]):
+        with pytest.raises(TypeError, match="is not a dtype; use a name such as 'float32'"):
+            gt.TensorSpec([2], thing)
