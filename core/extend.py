@@ -21,6 +21,7 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
+from .base.operators import ArrayOperators
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Formula,
@@ -98,7 +99,7 @@ from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Pending, Variable, exclusive
+from .tensors.variable import Pending, Variable, exclusive, put_away, put_back
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -106,6 +107,7 @@ __all__ = [
     "NONDIFF",
     "SCALARS",
     "STORE",
+    "ArrayOperators",
     "Backend",
     "BackendUnavailable",
     "Batched",
@@ -211,6 +213,8 @@ __all__ = [
     "pack_like",
     "plain",
     "public",
+    "put_away",
+    "put_back",
     "rank_of",
     "recording_to",
     "register_array_type",
