@@ -155,7 +155,8 @@ class Optimizer(Module):
         if known is None:
             with _GROUPING:
                 groups = self._grouped(variables)
-                held = chain.from_iterable(column for group in groups for column in group.columns)
+                held = chain.from_iterable(group.locked for group in groups)
+                # the number of steps stands for the other slots
                 known = groups, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
         groups, alone = known

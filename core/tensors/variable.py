@@ -546,8 +546,8 @@ def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
     copies
         What copies the array of each.
     """
-    for variable, copy in zip(variables, copies, strict=True):
-        variable._pending = copy
+    for variable, pending in zip(variables, copies, strict=True):
+        variable._pending = pending
         del variable._array
 
 

@@ -1,4 +1,4 @@
-"""Optimizers' steps over blocks of memory: the numbers of the formula, and nobody's array written."""
+"""Optimizers' steps block by block: the formula's numbers, and nobody's array is written."""
 
 from __future__ import annotations
 
@@ -245,9 +245,14 @@ def test_settings_of_ones_own_may_be_arrays() -> None:
         def settings(self, rate: Any, step: Any) -> Any:
             return (np.float32(rate * 2),)
 
-    optimizer, variable = Mine(0.25), gt.Variable(np.ones(3, np.float32))
-    optimizer.apply_gradients([(gt.ones(3), variable)])
-    assert variable.numpy().tolist() == [0.5] * 3
+    size = 2 * IN_BLOCK
+    optimizer, variable = Mine(0.25), gt.Variable(np.ones(size, np.float32))
+    for settings in (Mine.settings, SGD.settings, Mine.settings, SGD.settings, SGD.settings):
+        Mine.settings = settings  # type: ignore[method-assign]
+        held = variable.value
+        optimizer.apply_gradients([(gt.ones(size), variable)])
+        rate = optimizer.settings(0.25, 1)[0]
+        assert set((held - variable.value).numpy().tolist()) == {rate}
 
 
 # -- a step takes effect as a whole, or not at all -------------------------------------------------
