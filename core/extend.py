@@ -21,6 +21,7 @@ from .base.dtypes import (
     default_dtype,
     is_differentiable,
 )
+from .base.holders import COUNTS
 from .base.operators import ArrayOperators
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
@@ -104,6 +105,7 @@ from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
 __all__ = [
+    "COUNTS",
     "NONDIFF",
     "SCALARS",
     "STORE",

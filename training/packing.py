@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.extend import (
+    COUNTS,
     Pending,
     Variable,
     active_tapes,
@@ -269,17 +270,11 @@ def _count(flats: list[Any], k: int, parts: list[Any], column: slice) -> tuple[i
 
 def _alone() -> tuple[int, int]:
     """Return what is counted if nobody else has them, less the parts; -1 if counts say nothing."""
-    if not getattr(sys, "_is_gil_enabled", lambda: True)() or not hasattr(sys, "getrefcount"):
-        return -1, -1
     flats: list[Any] = [np.zeros(1)]
     parts = [flats[0][:1]]
-    copies = [Pending(x.copy, x.shape, x.dtype) for x in parts]
-    here = 0, parts, slice(0, 1)
-    flat, part = _count(flats, *here)
-    others = flats[0], parts[0]
-    counts = _count(flats, *here) == (flat + 1, part + 1)
-    del copies, others
-    return (flat - 1, part) if counts else (-1, -1)
+    copies = [Pending(x.copy, x.shape, x.dtype) for x in parts]  # they count too
+    flat, part = _count(flats, 0, parts, slice(0, len(copies)))
+    return (flat - 1, part) if COUNTS else (-1, -1)
 
 
 _ALONE = _alone()
