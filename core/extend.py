@@ -20,6 +20,8 @@ from .base.dtypes import (
     as_dtype,
     default_dtype,
     is_differentiable,
+    kind_of,
+    numpy_dtype,
 )
 from .base.holders import COUNTS
 from .base.operators import ArrayOperators
@@ -70,10 +72,10 @@ from .functions.custom import custom_gradient
 from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
-from .graphs.compiled import compiled
-from .graphs.executor import plain
+from .graphs.executors import compiled
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.plain import default, plain
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -180,6 +182,7 @@ __all__ = [
     "current_device",
     "custom_gradient",
     "decode_index",
+    "default",
     "default_dtype",
     "describe",
     "evaluated",
@@ -203,6 +206,7 @@ __all__ = [
     "is_transformed",
     "joined",
     "key_for_examples",
+    "kind_of",
     "known_size",
     "largest",
     "late",
@@ -210,6 +214,7 @@ __all__ = [
     "loop_limit",
     "lowered",
     "map_structure",
+    "numpy_dtype",
     "ops",
     "own_array",
     "pack_like",
