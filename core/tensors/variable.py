@@ -562,38 +562,6 @@ def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
         variable._pending = None
 
 
-def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
-    """Let nobody find the arrays of variables while whoever holds the locks writes into them.
-
-    Other threads wait; the same one reads copies. :func:`put_back` ends it.
-
-    Parameters
-    ----------
-    variables
-        The variables.
-    copies
-        What copies the array of each.
-    """
-    for variable, pending in zip(variables, copies, strict=True):
-        variable._pending = pending
-        del variable._array
-
-
-def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-    """Give variables the arrays that were put away.
-
-    Parameters
-    ----------
-    variables
-        The variables.
-    arrays
-        The array of each.
-    """
-    for variable, array in zip(variables, arrays, strict=True):
-        variable._array = array
-        variable._pending = None
-
-
 def _is_set(variable: Variable) -> bool:
     try:
         object.__getattribute__(variable, "_array")
