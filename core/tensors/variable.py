@@ -562,14 +562,6 @@ def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
         variable._pending = None
 
 
-def _is_set(variable: Variable) -> bool:
-    try:
-        object.__getattribute__(variable, "_array")
-    except AttributeError:
-        return False
-    return True
-
-
 class exclusive:
     """Keep other threads from changing variables while a block reads and changes them.
 
