@@ -23,6 +23,8 @@ from .base.dtypes import (
     kind_of,
     numpy_dtype,
 )
+from .base.holders import COUNTS
+from .base.operators import ArrayOperators
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Formula,
@@ -100,14 +102,16 @@ from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Pending, Variable, exclusive
+from .tensors.variable import Pending, Variable, exclusive, put_away, put_back
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
 __all__ = [
+    "COUNTS",
     "NONDIFF",
     "SCALARS",
     "STORE",
+    "ArrayOperators",
     "Backend",
     "BackendUnavailable",
     "Batched",
@@ -216,6 +220,8 @@ __all__ = [
     "pack_like",
     "plain",
     "public",
+    "put_away",
+    "put_back",
     "rank_of",
     "recording_to",
     "register_array_type",
