@@ -117,19 +117,29 @@ class Lowering:
             self.known[node.outputs[0]] = value
             return
         why = self._reason(node) or self._in_steps(node)
-        if why is None:
+        if why is None or self._view(node):
             return
         if inside and shape_of(node.outputs[0]) != ():
             raise NotImplementedError(why)
         assert isinstance(node.op, Op)
-        key = (node.op.name, why)
-        self.calls[key] = self.calls.get(key, 0) + 1
+        name, run = node.op.name, kernel_of(node, self.owner)
+        self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
-        run, op = kernel_of(node, self.owner), node.op.name
-        kind = Kind.VIEW if op in _VIEWS and not node.witnesses and not unsure_any(node) else Kind.CALL
-        if kind is Kind.VIEW and len(inputs) > 1:
-            run, inputs = _viewing(run, inputs[1:]), inputs[:1]
-        self.steps.append(Step(kind, op, run, inputs, node.outputs, {}, node.several, scalars))
+        self.steps.append(
+            Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars)
+        )
+
+    def _view(self, node: Node) -> bool:
+        """Add a step if what a node gives is a view of its first input, if anything."""
+        assert isinstance(node.op, Op)
+        x, *likes = node.inputs
+        if node.op.name not in _VIEWS or node.witnesses or unsure_any(node):
+            return False
+        if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
+            return False
+        run = kernel_of(node, self.owner)
+        self.add(Kind.VIEW, node.op.name, _viewing(run, likes), (x,), node.outputs[0])
+        return True
 
     def _reason(self, node: Node) -> str | None:
         """Return why a node is a call whatever its op; None if that depends on the op."""
@@ -231,6 +241,8 @@ _VIEWS = frozenset(
 
 def _viewing(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
     """Return a kernel with arrays that only have a shape in the place of all inputs but one."""
+    if not likes:
+        return run
     shapes = [np.broadcast_to(np.zeros((), x.dtype), shape_of(x)) for x in likes]
     return lambda x: run(x, *shapes)
 

@@ -31,6 +31,7 @@ class Arena:
     def __init__(self) -> None:
         self._slots: list[int] = []
         self._makers: list[Callable[[list[Any], list[Any]], Any]] = []
+        self._numbers: dict[Any, int] = {}
         self._free: deque[tuple[Any, ...]] = deque(maxlen=_KEPT)
 
     @property
@@ -49,18 +50,23 @@ class Arena:
         return len(self._slots) - 1
 
     def buffer(self, slot: int, shape: Shape, dtype: np.dtype[Any]) -> int:
-        """Add an array at the beginning of a slot; return its number."""
+        """Return the number of the array at the beginning of a slot, which is made if need be."""
 
         def make(memory: list[Any], arrays: list[Any]) -> Any:
             return np.ndarray(shape, dtype, memory[slot])
 
-        self._makers.append(make)
-        return len(self._makers) - 1
+        return self._number((slot, shape, dtype), make)
 
     def view(self, source: int, of: Callable[[Any], Any]) -> int:
-        """Add a view of an array; return its number."""
-        self._makers.append(lambda memory, arrays: of(arrays[source]))
-        return len(self._makers) - 1
+        """Return the number of a view of an array, which is made if need be."""
+        return self._number((source, of), lambda memory, arrays: of(arrays[source]))
+
+    def _number(self, key: Any, maker: Callable[[list[Any], list[Any]], Any]) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._makers)
+            self._makers.append(maker)
+        return number
 
     def make(self) -> tuple[Any, ...]:
         """Return a new set of arrays."""
