@@ -1,5 +1,6 @@
 """The planned executor: programs on NumPy with planned memory, grouped and packed steps."""
 
-from .plan import compile_program, planned
+from .with_loops import fused, warming
+from .plan import planned
 
-__all__ = ["compile_program", "planned"]
+__all__ = ["fused", "planned", "warming"]

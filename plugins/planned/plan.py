@@ -10,7 +10,7 @@ from ...core.extend import Backend, Graph, by_backend, registry
 from .emission import Emission, Emitter
 from .lowering import Lowering
 
-__all__ = ["compile_program", "planned"]
+__all__ = ["Run", "compile_program", "planned", "planned_by"]
 
 Run = Callable[[Sequence[Any]], list[Any]]
 
@@ -23,9 +23,16 @@ def planned(graph: Graph) -> Run:
     graph
         A graph as it was traced.
     """
+    return planned_by(graph, Emitter)
+
+
+def planned_by(graph: Graph, emitter: Callable[[], Emitter]) -> Run:
+    """Return what runs ``graph`` on NumPy as planned, with groups run by an emitter."""
 
     def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run | None:
-        return compile_program(program, arrays) if owner is registry().host_backend else None
+        if owner is not registry().host_backend:
+            return None
+        return compile_program(program, arrays, emitter())
 
     return by_backend(graph, compiler)
 
@@ -56,4 +63,5 @@ def compile_program(
             return function(*arrays)
 
     run.emission = emission
+    run.explain = lambda: "\n".join(f"loop: {g}" for g in emission.loops)
     return run
