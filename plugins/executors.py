@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from ..core.extend import default, hookimpl, plain
+from ..core.extend import Graph, default, hookimpl, late, plain
+
+Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 
 
 @hookimpl
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
-    """Provide the executors that ask backends, and that run a kernel for each node."""
-    return {"default": default, "plain": plain}
+    """Provide the executors that ask backends, run a kernel for each node, and plan for NumPy."""
+    return {"default": default, "plain": plain, "planned": _planned}
+
+
+def _planned(graph: Graph) -> Run:
+    run: Run = late("plugins.planned").planned(graph)
+    return run
