@@ -52,7 +52,6 @@ _OWN = frozenset(
     "softmax_cross_entropy softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy std "
     "sum var".split()
 )
-)
 
 
 class Emission:
