@@ -63,6 +63,8 @@ class Emission:
         The program in steps.
     emitter
         Who runs groups.
+    memory
+        What was packed for other sizes of the same program, by the pack's key.
 
     Attributes
     ----------
@@ -76,7 +78,9 @@ class Emission:
         The groups that the emitter runs.
     """
 
-    def __init__(self, lowered: Lowering, emitter: Emitter) -> None:
+    def __init__(
+        self, lowered: Lowering, emitter: Emitter, memory: dict[Any, Packed] | None = None
+    ) -> None:
         self.lowered = lowered
         self.emitter = emitter
         self.arena = Arena()
@@ -85,7 +89,8 @@ class Emission:
         self.names: dict[Symbol, str] = {}
         self.loops: list[Group] = []
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
-        self.packs = [(pack, Packed(pack)) for pack in packs]
+        known = {} if memory is None else memory
+        self.packs = [(pack, known.setdefault(pack.key, Packed(pack))) for pack in packs]
         self._sources = {v for pack in packs for v in pack.sources}
         needed = {*lowered.outputs, *(x for v, x in lowered.updates.items() if v not in self._sources)}
         given = {x for pack in packs for row in pack.given.values() for x in row}
