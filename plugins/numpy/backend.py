@@ -56,7 +56,7 @@ class NumpyBackend(Backend):
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Plan the program: memory, groups of elementwise steps, packed updates; then loops."""
         run: Callable[..., list[Any]] | None
-        run = late("plugins.planned").warming(program, arrays)
+        run = late("plugins.planned").Warming(program)
         return run
 
 

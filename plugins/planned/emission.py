@@ -48,9 +48,9 @@ _LARGE, _BLOCK = 2**18, 2**16
 _DROPPED = 2**16
 #: Ops that return arrays of their own, never a view of what they are given.
 _OWN = frozenset(
-    "all any argmax argmin conv conv_to_filters conv_to_images cumprod cumsum einsum max mean min "
-    "norm one_hot prod softmax softmax_cross_entropy softmax_less_labels softmax_less_shares "
-    "sparse_softmax_cross_entropy std sum take_adjoint var".split()
+    "argmax argmin conv conv_to_filters cumprod cumsum max mean min one_hot prod softmax "
+    "softmax_cross_entropy softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy std "
+    "sum var".split()
 )
 
 
@@ -63,6 +63,8 @@ class Emission:
         The program in steps.
     emitter
         Who runs groups.
+    memory
+        What was packed for other sizes of the same program, by the pack's key.
 
     Attributes
     ----------
@@ -76,7 +78,9 @@ class Emission:
         The groups that the emitter runs.
     """
 
-    def __init__(self, lowered: Lowering, emitter: Emitter) -> None:
+    def __init__(
+        self, lowered: Lowering, emitter: Emitter, memory: dict[Any, Packed] | None = None
+    ) -> None:
         self.lowered = lowered
         self.emitter = emitter
         self.arena = Arena()
@@ -85,7 +89,8 @@ class Emission:
         self.names: dict[Symbol, str] = {}
         self.loops: list[Group] = []
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
-        self.packs = [(pack, Packed(pack)) for pack in packs]
+        known = {} if memory is None else memory
+        self.packs = [(pack, known.setdefault(pack.key, Packed(pack))) for pack in packs]
         self._sources = {v for pack in packs for v in pack.sources}
         needed = {
             *lowered.outputs,
@@ -244,10 +249,10 @@ class Emission:
             call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
             self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
         elif target:
-            self.lines.append(f"{call}, {target})")
+            self.lines.append(_into(step, call, target))
         elif step.run is cast_into:
             self.lines.append(f"{self.name(out)} = {self._empty(out)}")
-            self.lines.append(f"{call}, {self.name(out)})")
+            self.lines.append(_into(step, call, self.name(out)))
         else:
             self.lines.append(f"{self.name(out)} = {call})")
         self._expire(moment, [step])
@@ -368,7 +373,7 @@ class Emission:
                 scratch.free([names[x] for x in gone if x in names], out.dtype)
                 target = here(out) if out in outputs else scratch.take(out)
                 names[out] = target
-                body.append(f"{call}, {target})")
+                body.append(_into(step, call, target))
             scratch.free([names[x] for x in gone if x in names])
         if whole:
             self.lines += body
@@ -452,6 +457,13 @@ class _Scratch:
         for symbol in self._owned.values():
             slot = self.emission._slots.pop(symbol)
             self.emission._free.setdefault(bytes_of(symbol), []).append(slot)
+
+
+def _into(step: Step, call: str, target: str) -> str:
+    """Return a call, written up to its last argument, with the array that it writes to."""
+    # NumPy wants the name beside these two, and takes longer to read it
+    named = "out=" if step.op in ("maximum", "minimum") else ""
+    return f"{call}, {named}{target})"
 
 
 def _part(a: int, b: int, shape: Shape) -> Callable[[Any], Any]:

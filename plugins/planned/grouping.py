@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from ...core.extend import Symbol
-from .steps import Group, Kind, Shape, Step, shape_of
+from .steps import Group, Kind, Shape, Step
 
 __all__ = ["Item", "grouped"]
 
@@ -18,7 +18,8 @@ def grouped(
 ) -> list[Item]:
     """Return steps in an order in which each can run, as many as can be together in groups.
 
-    A boundary is where a value goes from one group to another, or through a step of another kind.
+    A boundary is where a value goes from one group to another, or into a step of another kind or out
+    of it.
     Elementwise steps over one shape with as many boundaries before them make a group.
 
     Parameters
@@ -31,7 +32,7 @@ def grouped(
         Whether an elementwise step or a reduction may be in a group.
     """
     depths: dict[Symbol, int] = {}
-    spaces: dict[Symbol, Shape | None] = {}
+    spaces: dict[Symbol, Any] = {}  # the shape of a group, None of a step beside them
     groups: dict[tuple[int, Shape], Group] = {}
     placed: list[tuple[int, Item]] = []
     for step in steps:
@@ -39,11 +40,11 @@ def grouped(
         depth = 0
         for x in step.inputs:
             if type(x) is Symbol and x in depths:
-                depth = max(depth, depths[x] + (space is None or spaces[x] != space))
+                depth = max(depth, depths[x] + (spaces[x] != space))
         tail = step.kind is Kind.REDUCTION
         for symbol in step.outputs:
             depths[symbol] = depth
-            spaces[symbol] = None if tail else space
+            spaces[symbol] = "reduced" if tail and space is not None else space
         if space is None:
             placed.append((depth, step))
             continue
@@ -76,9 +77,3 @@ def _close(items: Sequence[Item], needed: Container[Symbol]) -> None:
     for item in items:
         if isinstance(item, Group):
             item.close(lambda x: x in outside or x in needed)
-
-
-def broadcasts_first(x: Symbol, shape: Shape) -> bool:
-    """Whether a value that is broadcast to a shape has the same rows in each part of the shape."""
-    mine = shape_of(x)
-    return len(mine) < len(shape) or mine[0] == 1

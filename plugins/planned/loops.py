@@ -117,7 +117,7 @@ class Loops(Emitter):
 
 
 def _is_sum_of_rows(step: Step) -> bool:
-    """Whether a step adds up rows: NumPy adds one after another, and numbers of one row pairwise."""
+    """Whether a step adds up rows, as NumPy does one after another (it adds up a row pairwise)."""
     (x,) = step.inputs
     shape = shape_of(x)
     rows = step.params["axis"] in (0, (0,)) and len(shape) == 2 and shape[1] > 1 and shape[0] > 1
@@ -140,13 +140,13 @@ _LAST_OF_ZEROS = _ties()
 
 def _expression(step: Step, inline: bool) -> tuple[str, list[Any]] | None:
     """Return what computes a step, and the dtype that each operand is converted to first."""
-    dtypes = [x.dtype if type(x) is Symbol else None for x in step.inputs]
     out = step.out.dtype
     if step.op == "where":
         return "({1} if {0} else {2})", [None, out, out]
     if step.op == "cast":
-        exact = out.kind == "f" or dtypes[0] == bool or (out == bool and dtypes[0].kind == "i")
-        return ("{0} != 0" if out == bool else "{0}", [None]) if exact else None
+        truth, source = out.kind == "b", step.inputs[0].dtype.kind
+        exact = out.kind == "f" or source == "b" or (truth and source == "i")
+        return ("{0} != 0" if truth else "{0}", [None]) if exact else None
     if not isinstance(step.run, np.ufunc):
         return None
     given = [x.dtype if type(x) is Symbol else type(x) for x in step.inputs]

@@ -165,7 +165,8 @@ class Lowering:
             return "a plugin replaced its kernel"
         rule = _RULES.get(op.name)
         if rule is not None:
-            return None if rule(self, node) else "not of this shape or dtype"
+            plain = op.name in _OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
+            return None if plain and rule(self, node) else "not of this shape or dtype"
         if replaced is not None and op.name not in _BETTER_PORTABLE:
             return "its kernel is one call"
         nodes = expanded(node)
@@ -232,6 +233,8 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 _KERNELS = __name__.replace("planned.lowering", "numpy.")
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
+#: Ops whose rule here knows what to do with weak scalars.
+_OF_SCALARS = frozenset({"power", "where"})
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.
 _VIEWS = frozenset(
     "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape reshape_like "
@@ -355,7 +358,8 @@ def cast_into(x: Any, out: Any) -> None:
 
 
 def _where(lowering: Lowering, node: Node) -> bool:
-    if node.inputs[0].dtype.kind != "b":
+    condition = node.inputs[0]
+    if type(condition) is not Symbol or condition.dtype.kind != "b":
         return False
     inputs = [lowering.source(x, node) for x in node.inputs]
     run = kernel_of(node, lowering.owner)

@@ -52,6 +52,11 @@ class Pack:
         self.sources: dict[Variable, Symbol] = {}
 
     @property
+    def key(self) -> Any:
+        """Which variables it has, in which order, and which of them it reads."""
+        return tuple(tuple(map(tuple, columns.values())) for columns in (self.written, self.held))
+
+    @property
     def bounds(self) -> list[tuple[int, int, Shape]]:
         """Where each part begins and ends in a flat array, and its shape."""
         ends = list(accumulate(map(prod, self.shapes)))

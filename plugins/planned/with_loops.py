@@ -13,10 +13,11 @@ from weakref import WeakSet
 from ...core.errors import BackendUnavailable
 from ...core.extend import Graph, registry
 from .compiler import compiled, unavailable
+from .emission import Emitter
 from .loops import Loops
-from .plan import Run, compile_program, planned_by
+from .plan import Plan, Plans, Run, planned_by
 
-__all__ = ["fused", "warming"]
+__all__ = ["Warming", "fused"]
 
 #: Loops are compiled for a program that has run for so many seconds in so many calls.
 _SECONDS, _CALLS = 0.1, 3
@@ -41,76 +42,63 @@ def fused(graph: Graph) -> Run:
     reason = unavailable()
     if reason is not None:
         raise BackendUnavailable(f"executor 'fused': {reason}")
-    return planned_by(graph, lambda: Loops(compiled, inline=True))
+    return planned_by(graph, Loops(compiled, inline=True))
 
 
-def warming(program: Graph, arrays: Sequence[Any]) -> Run | None:
-    """Return what runs a program as planned, with loops once another thread has compiled them.
+class Warming(Plans):
+    """What runs a program as planned, and with loops once a thread has compiled them.
 
-    Loops compute the same bits as NumPy, so nothing depends on when that is.
-
-    Parameters
-    ----------
-    program
-        The graph, as ``forward_only`` gives it.
-    arrays
-        The arrays of the first call.
-    """
-    run = compile_program(program, arrays)
-    return run if run is None or unavailable() is not None else _Warming(program, run)
-
-
-class _Warming:
-    """A program that is timed until loops are worth their compilation, which a thread then does.
+    It does so when a plan has run for some time. Loops compute the same bits as NumPy, so nothing
+    depends on when they are ready.
 
     Parameters
     ----------
     program
         The graph, as ``forward_only`` gives it.
-    run
-        What runs it meanwhile.
     """
 
-    def __init__(self, program: Graph, run: Run) -> None:
-        self._program = program
-        self._now = self._planned = run
-        self._seconds, self._calls = 0.0, 0
-        self._at_work = False
+    def __init__(self, program: Graph) -> None:
+        super().__init__(program, Emitter())
         self._failure: Exception | None = None
 
-    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
-        """Run the program as it can be run by now."""
-        if self._now is not self._planned or self._at_work:
-            return self._now(arrays)
-        start = perf_counter()
-        results = self._planned(arrays)
-        self._seconds += perf_counter() - start
-        self._calls += 1
-        if self._seconds > _SECONDS and self._calls >= _CALLS:
-            self._at_work = True  # for good, whatever comes of it
-            host = registry().host_backend
-            _in_background(partial(self._fuse, list(map(host.shape_witness, arrays))))
-        return results
+    def plan(self, key: Any, arrays: Sequence[Any]) -> Plan:
+        """Return a plan that is timed until loops are worth their compilation."""
+        function, emission = super().plan(key, arrays)
+        if unavailable() is not None:
+            return function, emission
+        witnesses = list(map(registry().host_backend.shape_witness, arrays))
+        seconds, calls, at_work = 0.0, 0, False
 
-    def _fuse(self, arrays: Sequence[Any]) -> None:
+        def timed(*arrays: Any) -> list[Any]:
+            nonlocal seconds, calls, at_work
+            if at_work:
+                return function(*arrays)
+            start = perf_counter()
+            results = function(*arrays)
+            seconds += perf_counter() - start
+            calls += 1
+            if seconds > _SECONDS and calls >= _CALLS:
+                at_work = True  # for good, whatever comes of it
+                _in_background(partial(self._fuse, key, witnesses))
+            return results
+
+        return timed, emission
+
+    def _fuse(self, key: Any, arrays: Sequence[Any]) -> None:
         try:
-            found = compile_program(self._program, arrays, Loops(_unless_closing))
+            found = self.plan_by(Loops(_unless_closing), arrays)
         except Exception as error:  # the plan without loops is as right
             self._failure = error
         else:
-            self._now = found or self._planned
+            if found[1].loops:
+                self._plans[key] = found
 
     def explain(self) -> str:
-        """Return how the program runs, and when it will run otherwise."""
+        """Say how the program runs."""
+        told = super().explain()
         if self._failure is not None:
-            told = f"loops could not be compiled ({self._failure})"
-        elif self._now is not self._planned:
-            told = "with loops"
-        elif self._at_work:
-            told = "loops are being compiled"
-        else:
-            told = f"loops are compiled once it has run for {_SECONDS} s"
-        return f"{told}\n{self._now.explain()}"
+            told += f"\n  loops could not be compiled: {self._failure}"
+        return told
 
 
 _one_at_a_time = Lock()
