@@ -202,7 +202,11 @@ class Emission:
 
     def _compiled(self) -> Callable[..., list[Any]]:
         lowered = self.lowered
-        head = [f"{self.name(x)} = {self.bind(v, 'r')}.array" for x, v in lowered.reads.items()]
+        head = [
+            f"{self.names[x]} = {self.bind(v, 'r')}.array"
+            for x, v in lowered.reads.items()
+            if x in self.names
+        ]
         if self.arena.count:
             names = ", ".join(f"b{i}" for i in range(self.arena.count))
             head = ["arena = take()", f"{names}, = arena", *head]

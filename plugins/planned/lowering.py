@@ -137,8 +137,15 @@ class Lowering:
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
-        run = kernel_of(node, self.owner)
-        self.add(Kind.VIEW, node.op.name, _viewing(run, likes), (x,), node.outputs[0])
+        run, (out,) = _viewing(kernel_of(node, self.owner), likes), node.outputs
+        if x in self.known:
+            value = run(self.known[x])
+            if np.may_share_memory(value, self.known[x]):
+                self.known[out] = value
+                return True
+        if shape_of(out) == (1,) * (len(shape_of(out)) - len(shape_of(x))) + shape_of(x):
+            self.spread(out, x)
+        self.add(Kind.VIEW, node.op.name, run, (x,), out)
         return True
 
     def _reason(self, node: Node) -> str | None:

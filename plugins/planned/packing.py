@@ -55,7 +55,8 @@ class Pack:
     def key(self) -> Any:
         """Which variables it has, in which order, and which of them it reads."""
         return tuple(
-            tuple(map(tuple, columns.values())) for columns in (self.written, self.held)
+            tuple(tuple(v.id for v in column) for column in columns.values())
+            for columns in (self.written, self.held)
         )
 
     @property
