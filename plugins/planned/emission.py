@@ -48,7 +48,7 @@ _LARGE, _BLOCK = 2**18, 2**16
 _DROPPED = 2**16
 #: Ops that return arrays of their own, never a view of what they are given.
 _OWN = frozenset(
-    "argmax argmin conv conv_to_filters cumprod cumsum max mean min one_hot prod softmax "
+    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod softmax "
     "softmax_cross_entropy softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy std "
     "sum var".split()
 )

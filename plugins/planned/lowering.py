@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from ...core.extend import (
     registry,
     unsure,
 )
+from . import softmax
 from .steps import Kind, Shape, Step, shape_of, size_of
 from .tracing import expanded
 
@@ -68,6 +70,7 @@ class Lowering:
         self.steps: list[Step] = []
         self.calls: dict[tuple[str, str], int] = {}
         self._same: dict[Symbol, Symbol] = {}
+        self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
         for node in program.nodes:
             self._lower(node)
@@ -88,6 +91,10 @@ class Lowering:
             x = self._same[x]
         return x
 
+    def kernel(self, node: Node) -> Callable[..., Any]:
+        """Return the kernel of a node."""
+        return kernel_of(node, self.owner)
+
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
         """Let a symbol be another's value."""
         self._same[symbol] = as_this
@@ -101,9 +108,26 @@ class Lowering:
         out: Symbol,
         **params: Any,
     ) -> Symbol:
-        """Add a step of one result."""
-        self.steps.append(Step(kind, op, run, inputs, (out,), params))
-        return out
+        """Add a step of one result; return the symbol of an equal one if there is one."""
+        return self.append(Step(kind, op, run, inputs, (out,), params))
+
+    def append(self, step: Step) -> Symbol:
+        """Add a step, as :meth:`add` does."""
+        scalars = iter(step.scalars)
+        key = (
+            step.kind,
+            step.op,
+            tuple(id(x) if type(x) is Symbol else repr(next(scalars)) for x in step.inputs),
+            repr(step.params),
+            step.out.shape,
+            step.out.dtype,
+        )
+        known = self._equal.setdefault(key, step.out)
+        if known is not step.out:
+            self.same(step.out, known)
+        else:
+            self.steps.append(step)
+        return known
 
     def _lower(self, node: Node, inside: bool = False) -> None:
         """Add the steps of a node; of a kernel's, ``inside``, only such as are no calls."""
@@ -115,6 +139,8 @@ class Lowering:
         value = folded(node, self.known, self.owner)
         if value is not None:
             self.known[node.outputs[0]] = value
+            return
+        if node.op.name in _CASTS and not unsure_any(node) and self._cast(node):
             return
         why = self._reason(node) or self._in_steps(node)
         if why is None or self._view(node):
@@ -140,12 +166,26 @@ class Lowering:
         run, (out,) = _viewing(kernel_of(node, self.owner), likes), node.outputs
         if x in self.known:
             value = run(self.known[x])
-            if np.may_share_memory(value, self.known[x]):
+            if size_of(out) <= _SMALL or np.may_share_memory(value, self.known[x]):
                 self.known[out] = value
                 return True
         if shape_of(out) == (1,) * (len(shape_of(out)) - len(shape_of(x))) + shape_of(x):
             self.spread(out, x)
-        self.add(Kind.VIEW, node.op.name, run, (x,), out)
+        self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
+        return True
+
+    def _cast(self, node: Node) -> bool:
+        """Add a cast to the dtype that is there, which is nothing, or of one number."""
+        x, (out,) = node.inputs[0], node.outputs
+        if type(x) is not Symbol or (x.dtype.kind == "c" and x.dtype != out.dtype):
+            return False
+        if x.dtype == out.dtype:
+            self.same(out, x)
+        elif shape_of(out) == ():
+            cast = methodcaller("astype", np.dtype(out.dtype))
+            self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
+        else:
+            return False
         return True
 
     def _reason(self, node: Node) -> str | None:
@@ -179,13 +219,13 @@ class Lowering:
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is no formula"
-        before = len(self.steps), dict(self.known), dict(self._same)
+        before = len(self.steps), dict(self.known), dict(self._same), dict(self._equal)
         try:
             for part in nodes.nodes:
                 self._lower(part, inside=True)
         except NotImplementedError:
             del self.steps[before[0] :]
-            self.known, self._same = before[1], before[2]
+            _, self.known, self._same, self._equal = before
             return "its kernel is no formula"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
@@ -207,7 +247,7 @@ class Lowering:
             return False
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         name = ufunc.__name__
-        self.steps.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
+        self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
         return True
 
     def spread(self, out: Symbol, source: Symbol) -> None:
@@ -240,6 +280,9 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 _KERNELS = __name__.replace("planned.lowering", "numpy.")
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
+_CASTS = frozenset({"cast", "cast_like"})
+#: Up to how many elements a value is kept that is the same in every run.
+_SMALL = 2**16
 #: Ops whose rule here knows what to do with weak scalars.
 _OF_SCALARS = frozenset({"power", "where"})
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.
@@ -278,8 +321,11 @@ def _mean(lowering: Lowering, node: Node) -> bool:
     if not _reduced(lowering, node, np.add, total):
         return False
     count = float(size_of(x) // size_of(out))
-    lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (total, count), out)
-    lowering.steps[-1].scalars = (np.array(count, out.dtype),)
+    scalars = (np.array(count, out.dtype),)
+    total = lowering.look(total)
+    lowering.append(
+        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
+    )
     return True
 
 
@@ -313,7 +359,7 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
             return False
         x = _reshaped(lowering, x, (-1, left[-1]))
         inner = Symbol(out.graph, (shape_of(x)[0], shape_of(out)[-1]), out.dtype)
-        lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
+        inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
         _reshaped(lowering, inner, shape_of(out), out)
         return True
     if turned and (len(left) > 2 or len(right) > 2):
@@ -350,9 +396,6 @@ def _adjoint_y(lowering: Lowering, node: Node) -> bool:
 
 def _cast(lowering: Lowering, node: Node) -> bool:
     x, (out,) = node.inputs[0], node.outputs
-    if x.dtype == out.dtype:
-        lowering.same(out, x)
-        return True
     if x.dtype.kind == "c":
         return False
     lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
@@ -383,7 +426,7 @@ def _power(lowering: Lowering, node: Node) -> bool:
         return True
     scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
     run = kernel_of(node, lowering.owner)
-    lowering.steps.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
+    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
     return True
 
 
@@ -409,8 +452,10 @@ _RULES: dict[str, Callable[[Lowering, Node], bool]] = {
     "matmul": _matmul,
     "matmul_adjoint_x": _adjoint_x,
     "matmul_adjoint_y": _adjoint_y,
-    "cast": _cast,
-    "cast_like": _cast,
+    **dict.fromkeys(_CASTS, _cast),
+    "softmax": softmax.softmax,
+    "sparse_softmax_cross_entropy": softmax.cross_entropy,
+    "softmax_less_labels": softmax.less_labels,
     "where": _where,
     "power": _power,
     "broadcast_like": _repeated,
