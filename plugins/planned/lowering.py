@@ -31,6 +31,7 @@ from ...core.extend import (
     unsure,
 )
 from . import softmax
+from .algebra import one_hot_product
 from .steps import Kind, Shape, Step, shape_of, size_of
 from .tracing import expanded
 
@@ -69,6 +70,9 @@ class Lowering:
         self.reads: dict[Symbol, Variable] = {}
         self.steps: list[Step] = []
         self.calls: dict[tuple[str, str], int] = {}
+        #: By an elementwise step's result, the step; and results that nobody may want any more.
+        self.made: dict[Symbol, Step] = {}
+        self.optional: set[Symbol] = set()
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
@@ -80,7 +84,8 @@ class Lowering:
         needed = {*self.outputs, *self.updates.values()}
         kept = []
         for step in reversed(self.steps):
-            if step.kind is not Kind.VIEW or step.out in needed:
+            optional = step.kind is Kind.VIEW or step.outputs[0] in self.optional
+            if not optional or step.out in needed:
                 kept.append(step)
                 needed.update(x for x in step.inputs if type(x) is Symbol)
         self.steps = kept[::-1]
@@ -127,6 +132,7 @@ class Lowering:
             self.same(step.out, known)
         else:
             self.steps.append(step)
+            self.made[known] = step
         return known
 
     def _lower(self, node: Node, inside: bool = False) -> None:
@@ -354,6 +360,9 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
     left, right = shape_of(x), shape_of(y)
     if len(left) < 2 or len(right) < 2:
         return False
+    if len(right) == 2 and not turned.get("left"):
+        if one_hot_product(lowering, x, y, out, turned.get("right", False)):
+            return True
     if len(left) > 2 and len(right) == 2:
         if turned.get("left"):
             return False
