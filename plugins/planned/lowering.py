@@ -175,7 +175,8 @@ class Lowering:
             if size_of(out) <= _SMALL or np.may_share_memory(value, self.known[x]):
                 self.known[out] = value
                 return True
-        if shape_of(out) == (1,) * (len(shape_of(out)) - len(shape_of(x))) + shape_of(x):
+        added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
+        if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
             self.spread(out, x)
         self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
         return True
@@ -286,6 +287,8 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 _KERNELS = __name__.replace("planned.lowering", "numpy.")
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
+#: Those of them that keep the order of the elements.
+_RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
 _CASTS = frozenset({"cast", "cast_like"})
 #: Up to how many elements a value is kept that is the same in every run.
 _SMALL = 2**16
