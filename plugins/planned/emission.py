@@ -92,7 +92,10 @@ class Emission:
         known = {} if memory is None else memory
         self.packs = [(pack, known.setdefault(pack.key, Packed(pack))) for pack in packs]
         self._sources = {v for pack in packs for v in pack.sources}
-        needed = {*lowered.outputs, *(x for v, x in lowered.updates.items() if v not in self._sources)}
+        needed = {
+            *lowered.outputs,
+            *(x for v, x in lowered.updates.items() if v not in self._sources),
+        }
         given = {x for pack in packs for row in pack.given.values() for x in row}
         self.items = grouped(steps, needed | given, emitter.takes)
         self._run: dict[int, Callable[..., Any]] = {}
@@ -225,7 +228,9 @@ class Emission:
         left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
         for variable, symbol in left.items():
             if unsure(symbol.shape):
-                self.lines.append(f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)")
+                self.lines.append(
+                    f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
+                )
         for variable, symbol in left.items():
             self.lines.append(f"{self.bind(variable.set_array, 'w')}({self.name(symbol)})")
         for _, memory in self.packs:
@@ -290,7 +295,9 @@ class Emission:
         for x, name, side in zip(step.inputs, self.arguments(step), ("left", "right")):
             if step.params.get(side):
                 number = self._source_of.get(name)
-                name = f"{name}.T" if number is None else self._array(self.arena.view(number, _turned))
+                name = (
+                    f"{name}.T" if number is None else self._array(self.arena.view(number, _turned))
+                )
             names.append(name)
         return f"{self.bind(step.run, 'k')}({', '.join(names)}"
 
@@ -302,7 +309,8 @@ class Emission:
             self.names[x]
             for x in seen
             if x not in kept and x not in self.lowered.reads and self.last.get(x, moment) <= moment
-            if self.names.get(x, "b").startswith("v") and (unsure(x.shape) or bytes_of(x) >= _DROPPED)
+            if self.names.get(x, "b").startswith("v")
+            and (unsure(x.shape) or bytes_of(x) >= _DROPPED)
         ]
         if names:
             self.lines.append(f"del {', '.join(names)}")
@@ -347,12 +355,14 @@ class Emission:
             if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
                 return name
             if name not in sliced:
-                sliced[name] = f"p{len(sliced)}"
+                sliced[name] = f"part{len(sliced)}"
                 body.append(f"{sliced[name]} = {name}[a:z]")
             return sliced[name]
 
         scratch = _Scratch(self, rows, shape, whole or shape[0] % rows == 0)
-        last = {x: i for i, step in enumerate(group.steps) for x in step.inputs if type(x) is Symbol}
+        last = {
+            x: i for i, step in enumerate(group.steps) for x in step.inputs if type(x) is Symbol
+        }
         for i, step in enumerate(group.steps):
             scalars = iter(step.scalars)
             given = [

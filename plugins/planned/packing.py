@@ -242,4 +242,6 @@ def _apart(pack: Pack, made: Mapping[Symbol, Step], inside: set[Step], ending: s
     if any(made.get(x) in inside for x in given):
         return False
     results = {step.out for step in inside}
-    return not any(x in results for step in ending - inside for x in step.inputs if type(x) is Symbol)
+    return not any(
+        x in results for step in ending - inside for x in step.inputs if type(x) is Symbol
+    )
