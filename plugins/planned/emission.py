@@ -48,7 +48,7 @@ _LARGE, _BLOCK = 2**18, 2**16
 _DROPPED = 2**16
 #: Ops that return arrays of their own, never a view of what they are given.
 _OWN = frozenset(
-    "argmax argmin conv conv_to_filters cumprod cumsum max mean min one_hot prod softmax "
+    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod softmax "
     "softmax_cross_entropy softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy std "
     "sum var".split()
 )
@@ -124,13 +124,16 @@ class Emission:
             item = self._moments[moment]
             for step in item.members if isinstance(item, Group) else [item]:
                 views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.op not in _OWN)
-                until = max((self.last.get(x, moment) for x in step.outputs), default=moment)
+                until = max((self.last.setdefault(x, moment) for x in step.outputs), default=moment)
                 for x in step.inputs:
                     if type(x) is not Symbol:
                         continue
                     self.last[x] = max(self.last.get(x, moment), until if views else moment)
                     if views and any(y in self.fresh for y in step.outputs):
                         self.fresh.add(x)
+        self._ends: dict[int, list[Symbol]] = {}
+        for x, moment in self.last.items():
+            self._ends.setdefault(moment, []).append(x)
         self._slots: dict[Symbol, int] = {}
         self._free: dict[int, list[int]] = {}
 
@@ -147,18 +150,16 @@ class Emission:
         self._source_of[name] = number
         return name
 
-    def _expire(self, moment: int, steps: Sequence[Step], before: Symbol | None = None) -> None:
-        """Free the buffers that are read for the last time now, before or after ``before``."""
-        for step in steps:
-            for x in (*step.inputs, *step.outputs):
-                if type(x) is not Symbol or self.last.get(x, moment) > moment:
+    def _expire(self, moment: int, before: Step | None = None) -> None:
+        """Free the buffers that are read for the last time now; ``before``, those to write over."""
+        for x in self._ends.get(moment, ()):
+            if x not in self._slots:
+                continue
+            if before is not None:
+                here = any(x is y for y in before.inputs)
+                if not here or (x.shape, x.dtype) != (before.out.shape, before.out.dtype):
                     continue
-                if x not in self._slots:
-                    continue
-                if before is not None and (x.shape, x.dtype) != (before.shape, before.dtype):
-                    continue
-                slot = self._slots.pop(x)
-                self._free.setdefault(bytes_of(x), []).append(slot)
+            self._free.setdefault(bytes_of(x), []).append(self._slots.pop(x))
 
     def bind(self, value: Any, letter: str = "c") -> str:
         """Return a name for a value that is the same in every run."""
@@ -196,6 +197,7 @@ class Emission:
             else:
                 self._step(item, moment)
                 self._drop(item, moment)
+            self._expire(moment)
         for pack, memory in self.packs:
             self._pack(pack, memory)
         self._commit()
@@ -205,7 +207,11 @@ class Emission:
 
     def _compiled(self) -> Callable[..., list[Any]]:
         lowered = self.lowered
-        head = [f"{self.name(x)} = {self.bind(v, 'r')}.array" for x, v in lowered.reads.items()]
+        head = [
+            f"{self.names[x]} = {self.bind(v, 'r')}.array"
+            for x, v in lowered.reads.items()
+            if x in self.names
+        ]
         if self.arena.count:
             names = ", ".join(f"b{i}" for i in range(self.arena.count))
             head = ["arena = take()", f"{names}, = arena", *head]
@@ -241,7 +247,8 @@ class Emission:
             self.lines.append(f"{targets} = {call})")
             return
         out = step.out
-        self._expire(moment, [step] if step.kind is Kind.ELEMENTWISE else [], out)
+        if step.kind is Kind.ELEMENTWISE:
+            self._expire(moment, step)
         if step.kind is Kind.PRODUCT:
             call = self._product(step)
         target = self._target(out, moment)
@@ -255,7 +262,6 @@ class Emission:
             self.lines.append(_into(step, call, self.name(out)))
         else:
             self.lines.append(f"{self.name(out)} = {call})")
-        self._expire(moment, [step])
 
     def _target(self, out: Symbol, moment: int) -> str | None:
         """Return the array that a value is written to; None if its function is to make one."""
@@ -332,7 +338,6 @@ class Emission:
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
                 call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")
-        self._expire(moment, group.members)
 
     def _blocks(self, group: Group, outputs: set[Symbol], moment: int) -> None:
         """Write the steps of a group, block by block if it is large."""
@@ -350,7 +355,7 @@ class Emission:
             if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
                 return name
             if name not in sliced:
-                sliced[name] = f"p{len(sliced)}"
+                sliced[name] = f"part{len(sliced)}"
                 body.append(f"{sliced[name]} = {name}[a:z]")
             return sliced[name]
 
@@ -374,7 +379,7 @@ class Emission:
                 target = here(out) if out in outputs else scratch.take(out)
                 names[out] = target
                 body.append(_into(step, call, target))
-            scratch.free([names[x] for x in gone if x in names])
+            scratch.free([names[x] for x in gone if names.get(x, target) != target])
         if whole:
             self.lines += body
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from ...core.extend import (
     registry,
     unsure,
 )
+from . import softmax
+from .algebra import one_hot_product
 from .steps import Kind, Shape, Step, shape_of, size_of
 from .tracing import expanded
 
@@ -67,7 +70,11 @@ class Lowering:
         self.reads: dict[Symbol, Variable] = {}
         self.steps: list[Step] = []
         self.calls: dict[tuple[str, str], int] = {}
+        #: By an elementwise step's result, the step; and results that nobody may want any more.
+        self.made: dict[Symbol, Step] = {}
+        self.optional: set[Symbol] = set()
         self._same: dict[Symbol, Symbol] = {}
+        self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
         for node in program.nodes:
             self._lower(node)
@@ -77,7 +84,8 @@ class Lowering:
         needed = {*self.outputs, *self.updates.values()}
         kept = []
         for step in reversed(self.steps):
-            if step.kind is not Kind.VIEW or step.out in needed:
+            optional = step.kind is Kind.VIEW or step.outputs[0] in self.optional
+            if not optional or step.out in needed:
                 kept.append(step)
                 needed.update(x for x in step.inputs if type(x) is Symbol)
         self.steps = kept[::-1]
@@ -87,6 +95,10 @@ class Lowering:
         while type(x) is Symbol and x in self._same:
             x = self._same[x]
         return x
+
+    def kernel(self, node: Node) -> Callable[..., Any]:
+        """Return the kernel of a node."""
+        return kernel_of(node, self.owner)
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
         """Let a symbol be another's value."""
@@ -101,9 +113,27 @@ class Lowering:
         out: Symbol,
         **params: Any,
     ) -> Symbol:
-        """Add a step of one result."""
-        self.steps.append(Step(kind, op, run, inputs, (out,), params))
-        return out
+        """Add a step of one result; return the symbol of an equal one if there is one."""
+        return self.append(Step(kind, op, run, inputs, (out,), params))
+
+    def append(self, step: Step) -> Symbol:
+        """Add a step, as :meth:`add` does."""
+        scalars = iter(step.scalars)
+        key = (
+            step.kind,
+            step.op,
+            tuple(id(x) if type(x) is Symbol else repr(next(scalars)) for x in step.inputs),
+            repr(step.params),
+            step.out.shape,
+            step.out.dtype,
+        )
+        known = self._equal.setdefault(key, step.out)
+        if known is not step.out:
+            self.same(step.out, known)
+        else:
+            self.steps.append(step)
+            self.made[known] = step
+        return known
 
     def _lower(self, node: Node, inside: bool = False) -> None:
         """Add the steps of a node; of a kernel's, ``inside``, only such as are no calls."""
@@ -115,6 +145,8 @@ class Lowering:
         value = folded(node, self.known, self.owner)
         if value is not None:
             self.known[node.outputs[0]] = value
+            return
+        if node.op.name in _CASTS and not unsure_any(node) and self._cast(node):
             return
         why = self._reason(node) or self._in_steps(node)
         if why is None or self._view(node):
@@ -137,8 +169,30 @@ class Lowering:
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
-        run = kernel_of(node, self.owner)
-        self.add(Kind.VIEW, node.op.name, _viewing(run, likes), (x,), node.outputs[0])
+        run, (out,) = _viewing(kernel_of(node, self.owner), likes), node.outputs
+        if x in self.known:
+            value = run(self.known[x])
+            if size_of(out) <= _SMALL or np.may_share_memory(value, self.known[x]):
+                self.known[out] = value
+                return True
+        added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
+        if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
+            self.spread(out, x)
+        self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
+        return True
+
+    def _cast(self, node: Node) -> bool:
+        """Add a cast to the dtype that is there, which is nothing, or of one number."""
+        x, (out,) = node.inputs[0], node.outputs
+        if type(x) is not Symbol or (x.dtype.kind == "c" and x.dtype != out.dtype):
+            return False
+        if x.dtype == out.dtype:
+            self.same(out, x)
+        elif shape_of(out) == ():
+            cast = methodcaller("astype", np.dtype(out.dtype))
+            self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
+        else:
+            return False
         return True
 
     def _reason(self, node: Node) -> str | None:
@@ -172,13 +226,13 @@ class Lowering:
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is no formula"
-        before = len(self.steps), dict(self.known), dict(self._same)
+        before = len(self.steps), dict(self.known), dict(self._same), dict(self._equal)
         try:
             for part in nodes.nodes:
                 self._lower(part, inside=True)
         except NotImplementedError:
             del self.steps[before[0] :]
-            self.known, self._same = before[1], before[2]
+            _, self.known, self._same, self._equal = before
             return "its kernel is no formula"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
@@ -200,7 +254,7 @@ class Lowering:
             return False
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         name = ufunc.__name__
-        self.steps.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
+        self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
         return True
 
     def spread(self, out: Symbol, source: Symbol) -> None:
@@ -233,6 +287,11 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 _KERNELS = __name__.replace("planned.lowering", "numpy.")
 #: Ops whose NumPy kernel does at once what the portable one does step by step.
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
+#: Those of them that keep the order of the elements.
+_RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
+_CASTS = frozenset({"cast", "cast_like"})
+#: Up to how many elements a value is kept that is the same in every run.
+_SMALL = 2**16
 #: Ops whose rule here knows what to do with weak scalars.
 _OF_SCALARS = frozenset({"power", "where"})
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.
@@ -271,8 +330,11 @@ def _mean(lowering: Lowering, node: Node) -> bool:
     if not _reduced(lowering, node, np.add, total):
         return False
     count = float(size_of(x) // size_of(out))
-    lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (total, count), out)
-    lowering.steps[-1].scalars = (np.array(count, out.dtype),)
+    scalars = (np.array(count, out.dtype),)
+    total = lowering.look(total)
+    lowering.append(
+        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
+    )
     return True
 
 
@@ -301,12 +363,15 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
     left, right = shape_of(x), shape_of(y)
     if len(left) < 2 or len(right) < 2:
         return False
+    if len(right) == 2 and not turned.get("left"):
+        if one_hot_product(lowering, x, y, out, turned.get("right", False)):
+            return True
     if len(left) > 2 and len(right) == 2:
         if turned.get("left"):
             return False
         x = _reshaped(lowering, x, (-1, left[-1]))
         inner = Symbol(out.graph, (shape_of(x)[0], shape_of(out)[-1]), out.dtype)
-        lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
+        inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
         _reshaped(lowering, inner, shape_of(out), out)
         return True
     if turned and (len(left) > 2 or len(right) > 2):
@@ -343,9 +408,6 @@ def _adjoint_y(lowering: Lowering, node: Node) -> bool:
 
 def _cast(lowering: Lowering, node: Node) -> bool:
     x, (out,) = node.inputs[0], node.outputs
-    if x.dtype == out.dtype:
-        lowering.same(out, x)
-        return True
     if x.dtype.kind == "c":
         return False
     lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
@@ -376,7 +438,7 @@ def _power(lowering: Lowering, node: Node) -> bool:
         return True
     scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
     run = kernel_of(node, lowering.owner)
-    lowering.steps.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
+    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
     return True
 
 
@@ -402,8 +464,10 @@ _RULES: dict[str, Callable[[Lowering, Node], bool]] = {
     "matmul": _matmul,
     "matmul_adjoint_x": _adjoint_x,
     "matmul_adjoint_y": _adjoint_y,
-    "cast": _cast,
-    "cast_like": _cast,
+    **dict.fromkeys(_CASTS, _cast),
+    "softmax": softmax.softmax,
+    "sparse_softmax_cross_entropy": softmax.cross_entropy,
+    "softmax_less_labels": softmax.less_labels,
     "where": _where,
     "power": _power,
     "broadcast_like": _repeated,

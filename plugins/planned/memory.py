@@ -19,7 +19,8 @@ __all__ = ["Arena", "Packed"]
 #: How many sets of buffers are kept for the next calls.
 _KEPT = 4
 
-_array_of = attrgetter("array")
+# the slot itself, which takes a third of the property's time
+_array_of = attrgetter("_array")
 
 
 class Arena:
@@ -88,47 +89,45 @@ class Arena:
         self._free.append(arrays)
 
 
-class _Flat:
-    """A flat array and its parts, which are views."""
+class _Flats:
+    """Flat arrays, one for each column of variables, and all their parts, which are views."""
 
-    __slots__ = ("array", "parts")
+    __slots__ = ("arrays", "parts")
 
-    def __init__(self, array: Any, parts: list[Any]) -> None:
-        self.array = array
-        self.parts = parts
+    def __init__(self, arrays: list[Any], bounds: Sequence[tuple[int, int, Shape]]) -> None:
+        self.arrays = arrays
+        self.parts = [whole[a:b].reshape(shape) for whole in arrays for a, b, shape in bounds]
 
-
-def _holders(flat: _Flat) -> list[int]:
-    """Return how many hold a flat array, but for its parts, and how many hold each part."""
-    counts = list(map(sys.getrefcount, flat.parts))
-    counts.append(sys.getrefcount(flat.array) - len(counts))
-    return counts
+    def holders(self) -> list[int]:
+        """Return how many hold each part, and each flat array."""
+        counts = list(map(sys.getrefcount, self.parts))
+        counts += map(sys.getrefcount, self.arrays)
+        return counts
 
 
 def _calibrated() -> tuple[int, int] | None:
-    """Return what ``_holders`` says of parts and a flat array that nobody else holds, if it can.
+    """Return the counts of a part, and of a flat array but for its parts, that nobody else holds.
 
     References are counted in this very Python, which may count others than the one before. It has
-    to see who holds a part, a part of a part, and memory without an array.
+    to see who holds a part, a part of a part, and memory without an array; else None is returned.
     """
     if not getattr(sys, "_is_gil_enabled", lambda: True)():  # counts of other threads come late
         return None
-    array = np.zeros(4, np.float32)
-    flat = _Flat(array, [array[:2].reshape(2), array[2:].reshape(2, 1)])
-    del array
-    part, other, whole = _holders(flat)
+    flats = _Flats([np.zeros(4, np.float32)], [(0, 2, (2,)), (2, 4, (2, 1))])
+    alone = flats.holders()
     holds: list[Callable[[], Any]] = [
-        lambda: flat.parts[0],
-        lambda: flat.parts[1][:1].view(np.int32),
-        lambda: memoryview(flat.parts[1]),
-        lambda: flat.array,
+        lambda: flats.parts[0],
+        lambda: flats.parts[1][:1].view(np.int32),
+        lambda: memoryview(flats.parts[1]),
+        lambda: flats.arrays[0],
     ]
     for hold in holds:
         held = hold()
-        if _holders(flat) == [part, other, whole]:
+        if flats.holders() == alone:
             return None
         del held
-    return (part, whole) if part == other and _holders(flat) == [part, part, whole] else None
+    first, second, whole = alone
+    return (first, whole - 2) if first == second and flats.holders() == alone else None
 
 
 _ALONE = _calibrated()
@@ -137,61 +136,60 @@ _ALONE = _calibrated()
 class Packed:
     """Variables in flat arrays, of which they hold parts.
 
-    There are two arrays for each column of variables: the new values are written to the one that
-    variables do not hold. Whoever reads a variable meanwhile has the old values, and nothing has
-    changed if the update fails. Where somebody else still holds a part of the array to write to, it
-    is left to them, and a new one is made.
+    There are two sets of flat arrays. New values are written to the one that variables do not hold,
+    so that whoever reads a variable meanwhile has an old value, and nothing has changed if the
+    update fails. Where somebody else still holds a part of what would be written to, it is left to
+    them, and a new set is made.
     """
 
     def __init__(self, pack: Pack) -> None:
-        self.bounds = pack.bounds
-        self.size = pack.group.shape[0]
-        self.columns = [list(column) for column in pack.written.values()]
-        places = {tuple(column): k for k, column in enumerate(self.columns)}
-        self._read = [places[tuple(column)] for column in pack.held.values()]
-        self._now: list[_Flat | None] = [None] * len(self.columns)
-        self._spare: list[_Flat | None] = [None] * len(self.columns)
-        self._new: list[Any] = []
+        self._bounds = pack.bounds
+        self._size = pack.group.shape[0]
+        #: The variables side by side; those whose values the update reads come first.
+        known = {column[0].id: column for column in (*pack.held.values(), *pack.written.values())}
+        self.columns = list(known.values())
+        places = {number: k for k, number in enumerate(known)}
+        self._places = [places[column[0].id] for column in pack.written.values()]
+        self._reads = len(pack.held)
+        self._read = [v for column in pack.held.values() for v in column]
+        self._assign = [v.set_array for column in self.columns for v in column]
+        self._now: _Flats | None = None
+        self._new: _Flats | None = None
+        self._spare: _Flats | None = None
+        if _ALONE is not None:
+            part, whole = _ALONE
+            count = len(self._bounds)
+            self._alone = [part] * (count * len(self.columns))
+            self._alone += [whole + count] * len(self.columns)
 
     @property
     def bytes(self) -> int:
-        """How many bytes both arrays of all columns take."""
-        return 2 * sum(self.size * column[0].dtype.itemsize for column in self.columns)
+        """How many bytes both sets of arrays take."""
+        return 2 * sum(self._size * column[0].dtype.itemsize for column in self.columns)
 
     def begin(self) -> list[Any]:
         """Return the flat arrays to read, and those to write to."""
-        for k in self._read:
-            now = self._now[k]
-            if now is None or not all(map(is_, map(_array_of, self.columns[k]), now.parts)):
-                whole = np.concatenate([v.array for v in self.columns[k]], axis=None)
-                self._now[k] = _Flat(whole, self._cut(whole))
-        self._new = []
-        for spare, column in zip(self._spare, self.columns):
-            if spare is None or not self._alone(spare):
-                whole = np.empty(self.size, column[0].dtype)
-                spare = _Flat(whole, self._cut(whole))
-            self._new.append(spare)
-        return [*(self._now[k].array for k in self._read), *(flat.array for flat in self._new)]  # type: ignore[union-attr]
+        now = self._now
+        if now is None or not all(map(is_, map(_array_of, self._read), now.parts)):
+            now = self._now = self._gathered()
+        new = self._spare
+        if new is None or _ALONE is None or new.holders() != self._alone:
+            new = self._made([np.empty(self._size, c[0].dtype) for c in self.columns])
+        self._new = new
+        return [*now.arrays[: self._reads], *[new.arrays[k] for k in self._places]]
 
     def commit(self) -> None:
         """Give the variables their parts of what was written."""
-        for k, flat in enumerate(self._new):
-            for variable, part in zip(self.columns[k], flat.parts):
-                variable.set_array(part)
-            self._spare[k], self._now[k] = self._now[k], flat
-        self._new = []
+        new = self._new
+        assert new is not None
+        for assign, part in zip(self._assign, new.parts):
+            assign(part)
+        self._spare, self._now, self._new = self._now, new, None
 
-    def _cut(self, whole: Any) -> list[Any]:
-        return [whole[a:b].reshape(shape) for a, b, shape in self.bounds]
+    def _gathered(self) -> _Flats:
+        """Return flat arrays of what the variables hold, since somebody has changed one."""
+        arrays = [np.concatenate([v.array for v in column], axis=None) for column in self.columns]
+        return self._made(arrays)
 
-    def _alone(self, flat: _Flat) -> bool:
-        if _ALONE is None:
-            return False
-        part, whole = _ALONE
-        counts = _holders(flat)
-        return counts.pop() == whole and counts.count(part) == len(counts)
-
-
-def held_by(variables: Sequence[Variable]) -> int:
-    """Return how many bytes variables take."""
-    return sum(v.size * v.dtype.itemsize for v in variables)
+    def _made(self, arrays: list[Any]) -> _Flats:
+        return _Flats(arrays, self._bounds)

@@ -54,7 +54,10 @@ class Pack:
     @property
     def key(self) -> Any:
         """Which variables it has, in which order, and which of them it reads."""
-        return tuple(tuple(map(tuple, columns.values())) for columns in (self.written, self.held))
+        return tuple(
+            tuple(tuple(v.id for v in column) for column in columns.values())
+            for columns in (self.written, self.held)
+        )
 
     @property
     def bounds(self) -> list[tuple[int, int, Shape]]:

@@ -84,11 +84,14 @@ class _Namespace:
     """An array namespace of ops."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not hasattr(np, name):  # kernels ask, and do without
+            raise AttributeError(name)
         op, params = _FUNCTIONS.get(name, (name, ()))
         if name not in _FUNCTIONS:
-            kernel = registry().op(op).kernel_for(registry().host_backend)
+            known = registry()
+            kernel = known.op(op).kernel_for(known.host_backend) if op in known.ops else None
             if not isinstance(kernel, np.ufunc):
-                raise AttributeError(name)
+                raise NotImplementedError(name)
         count = len(ops[op].inputs)
         function = F[op]
 
