@@ -27,6 +27,7 @@ _TABLE = {
     ".core.functions.custom": "custom_gradient register_gradient",
     ".core.functions.function": "function",
     ".core.functions.recompute": "recompute_grad",
+    ".core.graphs.executors": "executor",
     ".core.module.module": "Module",
     ".core.ops.backend": "backend",
     ".core.ops.hookspecs": "hookimpl",

@@ -22,6 +22,7 @@ from .core.functions.custom import custom_gradient as custom_gradient
 from .core.functions.custom import register_gradient as register_gradient
 from .core.functions.function import function as function
 from .core.functions.recompute import recompute_grad as recompute_grad
+from .core.graphs.executors import executor as executor
 from .core.module.module import Module as Module
 from .core.ops.backend import backend as backend
 from .core.ops.hookspecs import hookimpl as hookimpl

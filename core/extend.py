@@ -68,10 +68,10 @@ from .functions.custom import custom_gradient
 from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
-from .graphs.compiled import compiled
-from .graphs.executor import plain
+from .graphs.executors import compiled
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.plain import default, plain
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -176,6 +176,7 @@ __all__ = [
     "current_device",
     "custom_gradient",
     "decode_index",
+    "default",
     "default_dtype",
     "describe",
     "evaluated",

@@ -14,7 +14,7 @@ from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.spec import TensorSpec, describe
 from ..base.table import late
 from ..base.tree import flatten, map_structure, pack_like, structure
-from ..graphs.compiled import compiled
+from ..graphs.executors import compiled, executor, explained, selected
 from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
@@ -99,6 +99,8 @@ class ConcreteFunction(_Kept):
     closed = False
     #: Dtypes of the tensors among its arguments for which its Python code makes the same steps.
     also: tuple[tuple[str, ...], ...] = ()
+    #: The executor that runs it, by name, if not the one that is selected.
+    executor: str | None = None
     #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.
     trained: tuple[tuple[Variable, bool], ...] = ()
 
@@ -237,8 +239,13 @@ class ConcreteFunction(_Kept):
         """
         direct = active_graph.get() is None and not active_tapes.get()
         if direct and not any(is_transformed(x.array) for x in tensors):
-            run = self.graph.run or compiled(self.graph)
-            outputs = [Tensor(array) for array in run([x.array for x in tensors])]
+            arrays = [x.array for x in tensors]
+            if self.executor is None:
+                run = self.graph.runs.get(selected.get()) or compiled(self.graph)
+                outputs = [Tensor(array) for array in run(arrays)]
+            else:
+                with executor(self.executor):  # the graphs inside it too
+                    outputs = [Tensor(array) for array in compiled(self.graph)(arrays)]
         else:
             for x in tensors:
                 check_alive(x.array)
@@ -246,6 +253,16 @@ class ConcreteFunction(_Kept):
         return map_structure(
             lambda leaf: outputs[leaf.index] if isinstance(leaf, Output) else leaf, self.results
         )
+
+    def explain(self) -> str:
+        """Return how the selected executor runs it, in words: what it fused, and what it did not.
+
+        Returns
+        -------
+        str
+            Lines to print. The plan is made on the first call, since it depends on the arrays.
+        """
+        return explained(self.graph, self.executor)
 
     def __repr__(self) -> str:
         return f"<ConcreteFunction {self.name}({', '.join(str(spec) for spec in self.specs)})>"

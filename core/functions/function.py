@@ -21,6 +21,7 @@ from ..base.context import (
 )
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec
+from ..base.table import registry
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..errors import TraceError
 from ..graphs.capture import Closure
@@ -62,6 +63,8 @@ class Function(Generic[P, R]):
         How many traces made by calls it keeps; ``None`` for all of them.
     reduce_retracing
         Whether a call that differs from another only in sizes is traced with these open.
+    executor
+        What runs its traces; by default what is selected when it is called.
 
     Raises
     ------
@@ -84,6 +87,7 @@ class Function(Generic[P, R]):
         name: str | None = None,
         max_traces: int | None = MAX_TRACES,
         reduce_retracing: bool = False,
+        executor: str | None = None,
     ) -> None:
         functools.update_wrapper(self, python_function, updated=())
         self.python_function = python_function
@@ -91,6 +95,9 @@ class Function(Generic[P, R]):
         self.name = name or str(getattr(python_function, "__name__", "function"))
         if max_traces is not None and max_traces < 1:
             raise ValueError(f"function {self.name!r}: max_traces must be at least 1 or None")
+        self.executor = executor
+        if executor is not None:
+            registry().executor(executor)
         self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
         try:
             if isinstance(python_function, np.ufunc):
@@ -150,8 +157,7 @@ class Function(Generic[P, R]):
         bound = store[1]
         if self not in bound:
             method = self.python_function.__get__(instance)
-            kept = self._traces
-            bound[self] = Function(method, self.input_signature, self.name, kept.limit, kept.reduce)
+            bound[self] = Function(method, *self._settings)
         return bound[self]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -199,8 +205,12 @@ class Function(Generic[P, R]):
                 return getattr, (method.__self__, method.__name__)
         if found_by_name(self) and not (self.__module__ == "__main__" and pickled_as_code()):
             return vars(self)["__qualname__"]
+        return Function, (method, *self._settings)
+
+    @property
+    def _settings(self) -> tuple[Any, ...]:
         kept = self._traces
-        return Function, (method, self.input_signature, self.name, kept.limit, kept.reduce)
+        return self.input_signature, self.name, kept.limit, kept.reduce, self.executor
 
     def __copy__(self) -> Function[P, R]:
         return self  # as any function
@@ -243,6 +253,30 @@ class Function(Generic[P, R]):
             concrete = self._trace(args, kwargs)
         self._traces.ask_for(key, concrete)
         return concrete
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Return how an executor runs the trace for these arguments, in words.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of the function, as :meth:`get_concrete_function` takes them.
+
+        Returns
+        -------
+        str
+            Lines to print: what the executor fused and what it did not. The plan is made on the
+            first call, since it depends on the arrays.
+
+        Examples
+        --------
+        >>> square = gt.function(lambda x: x * x, executor="plain")
+        >>> y = square(gt.constant(3.0))
+        >>> print(square.explain(gt.constant(3.0)))
+        <lambda>, by the executor 'plain':
+        on numpy: plain, a kernel's call for each of 1 nodes
+        """
+        return self.get_concrete_function(*args, **kwargs).explain()
 
     def _found_or_made(self, key: Any, call: Any, tensors: Sequence[Tensor]) -> ConcreteFunction:
         """Return a trace for a call that has none of its own: with open sizes, or a new one."""
@@ -358,6 +392,7 @@ class Function(Generic[P, R]):
         if closure.tensors:
             graph.closure = closure
         concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
+        concrete.executor = self.executor
         concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
         if closure.watched or graph.updates:
             concrete.trained = tuple((v, v.trainable) for v in concrete.graph.variables)
@@ -396,6 +431,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
+    executor: str | None = ...,
 ) -> Function[P, R]: ...
 @overload
 def function(
@@ -404,6 +440,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     max_traces: int | None = ...,
     reduce_retracing: bool = ...,
+    executor: str | None = ...,
 ) -> Callable[[Callable[P, R]], Function[P, R]]: ...
 
 
@@ -413,6 +450,7 @@ def function(
     input_signature: Sequence[Any] | None = None,
     max_traces: int | None = MAX_TRACES,
     reduce_retracing: bool = False,
+    executor: str | None = None,
 ) -> Any:
     """Trace a Python function into a graph, once per signature.
 
@@ -436,6 +474,9 @@ def function(
         Whether a call that differs from those before only in sizes is traced with these sizes open
         (``None``), so that further sizes make no trace. False by default. If that cannot be traced,
         each size makes a trace of its own.
+    executor
+        What runs its traces: ``"plain"``, ``"default"`` or one that a plugin provides. By default
+        what is selected when it is called (see :func:`gradtape.executor`). Files do not keep it.
 
     Returns
     -------
@@ -469,8 +510,14 @@ def function(
     5.0
     """
     if fn is None:
-        return lambda f: Function(f, input_signature, None, max_traces, reduce_retracing)
-    return Function(fn, input_signature, None, max_traces, reduce_retracing)
+        return lambda f: function(
+            f,
+            input_signature=input_signature,
+            max_traces=max_traces,
+            reduce_retracing=reduce_retracing,
+            executor=executor,
+        )
+    return Function(fn, input_signature, None, max_traces, reduce_retracing, executor)
 
 
 def found_by_name(value: Any) -> bool:

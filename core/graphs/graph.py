@@ -61,9 +61,9 @@ class Graph(BaseGraph):
         Variable -> symbol of the value that it has on exit.
     closure
         Where constants came from that tapes may follow; ``None`` if there are no such.
-    run
-        What runs it on arrays, once ``compiled`` has made it. It is kept here, and not in a table
-        of weak references, since it refers to the graph.
+    runs, made
+        What runs it on arrays, and what executors made for that, by the executor's name. They are
+        kept here, and not in a table of weak references, since they refer to the graph.
 
     Examples
     --------
@@ -88,7 +88,8 @@ class Graph(BaseGraph):
         self.captures: list[Symbol] = []
         self.updates: dict[Variable, Symbol] = {}
         self.closure: Closure | None = None
-        self.run: Run | None = None
+        self.runs: dict[str, Run] = {}
+        self.made: dict[str, Run] = {}
         self._captured: dict[Symbol, Symbol] = {}
         self._constant_of: dict[int, Symbol] = {}
         self._reads: dict[Variable, Symbol] = {}
@@ -429,7 +430,8 @@ class Graph(BaseGraph):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "run": None}  # a copy has variables of its own, or assigns none
+        # a copy has variables of its own, or assigns none
+        return {**vars(self), "runs": {}, "made": {}}
 
     # -- looking ---------------------------------------------------------------------------------
 

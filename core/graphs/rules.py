@@ -20,7 +20,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from .capture import Closure
-from .compiled import compiled
+from .executors import compiled
 from .graph import Graph
 from .nodes import Node, Symbol
 from .optimize import prune

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -150,6 +150,29 @@ class Backend:
             An array without axes; the number itself by default.
         """
         return value
+
+    def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
+        """Return what runs a traced program on this backend's arrays.
+
+        It reads variables (``variable.array``) when it runs. Last of all, it checks the shapes
+        that the trace did not know (``variable.check_shape``) and assigns the program's
+        ``updates`` (``variable.set_array``): an error before leaves all variables as they were.
+
+        Parameters
+        ----------
+        program
+            A graph: its ``nodes`` in order, ``inputs``, ``constants``, ``outputs`` and ``updates``.
+        arrays
+            The arrays of the first call.
+
+        Returns
+        -------
+        callable or None
+            ``run(arrays) -> list of arrays``; an attribute ``explain`` may be a function that
+            returns how it runs, as ``fn.explain()`` shows it. None, by default, if the plain
+            executor is to run the program.
+        """
+        return None
 
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.

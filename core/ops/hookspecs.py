@@ -91,4 +91,7 @@ def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
 
 @hookspec
 def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``."""
+    """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``.
+
+    ``run.explain``, if there is one, is a function that returns how it runs, in words.
+    """

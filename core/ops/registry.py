@@ -82,7 +82,6 @@ class Registry:
         self.modules: dict[str, type] = {}
         self.executors: dict[str, Callable[..., Any]] = {}
         self.plugins: list[PluginInfo] = []
-        self.selected_executor = "plain"
         self._owner: dict[tuple[str, Any], PluginInfo] = {}
         # what plugins changed in the ops of others: what was there, and what they put in its place
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
@@ -185,13 +184,29 @@ class Registry:
             ) from None
         return bound
 
-    def executor(self) -> Callable[..., Any]:
-        """Return the executor that runs graphs."""
+    def executor(self, name: str) -> Callable[..., Any]:
+        """Return the executor called ``name``.
+
+        Parameters
+        ----------
+        name
+            The executor's name.
+
+        Returns
+        -------
+        callable
+            ``executor(graph)`` returns ``run(arrays) -> arrays``.
+
+        Raises
+        ------
+        UnknownOp
+            If no plugin provides it.
+        """
         try:
-            return self.executors[self.selected_executor]
+            return self.executors[name]
         except KeyError:
             raise UnknownOp(
-                f"no plugin provides the executor {self.selected_executor!r}; there are: "
+                f"no plugin provides the executor {name!r}; there are: "
                 f"{', '.join(self.executors) or 'none'}{self._failed()}"
             ) from None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.extend import Module, RestoredFunction, Variable
 from ..errors import UnsafeFile
-from .schema import is_attribute
+from .schema import dictionaries, is_attribute
 
 __all__ = [
     "MISSING",
@@ -195,13 +195,7 @@ def reached(records: Iterable[Mapping[str, Any]], roots: Iterable[int]) -> set[i
 
 def _held(encoded: Any) -> Iterable[int]:
     """Yield the numbers of the modules in the attributes of a file."""
-    queue = [encoded]
-    while queue:
-        item = queue.pop()
-        if type(item) is list:
-            queue += item
-        elif type(item) is dict:
-            number = item.get("module")
-            if type(number) is int and len(item) == 1 and number >= 0:
-                yield number
-            queue += item.values()
+    for record in dictionaries(encoded):
+        number = record.get("module")
+        if type(number) is int and len(record) == 1 and number >= 0:
+            yield number

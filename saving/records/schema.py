@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -229,6 +229,18 @@ def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:
     if type(number) is not int or not 0 <= number < len(pool):
         raise DamagedFile(f"{where}: no {kind} {str(number)[:40]}")
     return pool[number]
+
+
+def dictionaries(encoded: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object that JSON holds, at any depth."""
+    queue = [encoded]
+    while queue:
+        item = queue.pop()
+        if type(item) is list:
+            queue += item
+        elif type(item) is dict:
+            yield item
+            queue += item.values()
 
 
 def tagged(value: Any, where: str) -> tuple[str, Any]:

@@ -12,7 +12,7 @@ from ...core.extend import registry
 from ..container.file import SafeFile
 from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
-from ..records.schema import take
+from ..records.schema import dictionaries, take
 from .drawing.svg import svg
 from .functions import FunctionRecord, find, functions_of, rules_of
 from .listing import listing
@@ -362,17 +362,11 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 def _constants_of(graph: Any) -> set[str]:
     """Return the datasets of the constants of a graph's JSON, those of graphs inside too."""
     found: set[str] = set()
-    queue = [graph]
-    while queue:
-        record = queue.pop()
-        if type(record) is list:
-            queue += record
-        elif type(record) is dict:
-            constants = record.get("constants")
-            for item in constants if type(constants) is list else []:
-                if type(item) is dict and type(item.get("dataset")) is str:
-                    found.add(item["dataset"])
-            queue += [x for x in record.values() if type(x) in (list, dict)]
+    for record in dictionaries(graph):
+        constants = record.get("constants")
+        for item in constants if type(constants) is list else []:
+            if type(item) is dict and type(item.get("dataset")) is str:
+                found.add(item["dataset"])
     return found
 
 

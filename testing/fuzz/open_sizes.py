@@ -79,7 +79,7 @@ def misinferred(concrete: ConcreteFunction, tensors: Sequence[Any]) -> str | Non
     """Say which shape or dtype that a trace inferred does not hold for these inputs, if one."""
     graph = concrete.graph.without_updates()
     symbols = [*graph.inputs, *(symbol for node in graph.nodes for symbol in node.outputs)]
-    graph.outputs, graph.run = symbols, None
+    graph.outputs, graph.runs = symbols, {}
     found = plain(graph)([x.array for x in tensors])
     arrays = dict(zip(symbols, found, strict=True))
     for node in graph.nodes:

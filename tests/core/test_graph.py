@@ -197,28 +197,6 @@ def test_running_and_replaying_agree_also_on_variables() -> None:
         assert bits(w1) == bits(w2)
 
 
-def test_another_executor_may_run_graphs() -> None:
-    ran = []
-
-    def noting(graph):
-        run = gt.registry().executors["plain"](graph)
-        return lambda arrays: ran.append(graph.name) or run(arrays)
-
-    class Plugin:
-        @hookimpl
-        def gradtape_executors(self):
-            return {"noting": noting}
-
-    gt.register_plugin(Plugin(), "noting")
-    try:
-        gt.registry().selected_executor = "noting"
-        f = gt.function(lambda x: x * 2.0)
-        assert f(gt.constant(2.0)).item() == 4.0
-        assert ran == ["<lambda>"]
-    finally:
-        gt.unregister_plugin("noting")
-
-
 def test_an_op_without_a_shape_rule_says_so() -> None:
     class Plugin:
         @hookimpl

@@ -1,4 +1,4 @@
-"""The plain executor: a graph's nodes as one straight-line Python function on raw arrays."""
+"""Graphs on raw arrays: as their backend compiles them, or as one straight-line function."""
 
 from __future__ import annotations
 
@@ -15,31 +15,72 @@ from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
 from .constants import local_constants
 from .graph import Graph
-from .nodes import Node, Read, Symbol
+from .nodes import Node, Read, Run, Symbol
 from .optimize import forward_only
 
-__all__ = ["plain"]
+__all__ = ["default", "plain"]
 
 
-def plain(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
-    """Compile ``graph`` to a function from raw input arrays to raw output arrays.
+def default(graph: Graph) -> Run:
+    """Return what runs ``graph``: what the backend of the arrays compiles, or the plain executor.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
+    """
+    return _by_backend(graph, lambda program, owner, arrays: owner.compile(program, arrays))
+
+
+def plain(graph: Graph) -> Run:
+    """Return what runs ``graph`` with one call of a kernel per node, in one Python function.
 
     Variables are read when it runs, and change together after the last node. Kernels are looked up
     once for each backend that the arrays are on.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
     """
+    return _by_backend(graph, lambda program, owner, arrays: None)
+
+
+def _by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
+    """Return what runs a graph on any backend's arrays: compiled, or node by node."""
     program = forward_only(graph)
     variables = program.variables
-    compiled: dict[str, Callable[..., list[Any]]] = {}
+    runs: dict[str, Run] = {}
 
     def run(arrays: Sequence[Any]) -> list[Any]:
         some = arrays[0] if arrays else variables[0].array if variables else None
         owner = current_backend() if some is None else backend_for_type(type(some))
-        function = compiled.get(owner.name)
-        if function is None:
-            function = compiled[owner.name] = _compile(program, owner, arrays)
-        return function(*arrays)
+        found = runs.get(owner.name)
+        if found is None:
+            found = compiler(program, owner, arrays)
+            if found is None:
+                found = _node_by_node(program, owner, arrays)
+            runs[owner.name] = found
+        return found(arrays)
 
+    def explain() -> str:
+        told = [f"on {name}: {_told(program, found)}" for name, found in runs.items()]
+        return "\n".join(told) or "it has not run yet; what it compiles to depends on its arrays"
+
+    run.explain = explain  # type: ignore[attr-defined]
     return run
+
+
+def _told(program: Graph, run: Run) -> str:
+    explain = getattr(run, "explain", None)
+    if explain is None:
+        return f"plain, a kernel's call for each of {len(program.nodes)} nodes"
+    return str(explain())
+
+
+def _node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
+    function = _compile(program, owner, arrays)
+    return lambda arrays: function(*arrays)
 
 
 def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., list[Any]]:

@@ -1,0 +1,109 @@
+"""Executors: which one runs a graph, and what it made of the graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from ..base.table import registry
+from ..tensors.tensor import Tensor
+from ..tensors.variable import exclusive
+from .graph import Graph
+from .nodes import Run
+from .replay import replay
+
+__all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected"]
+
+#: The environment variable that names the executor of a process.
+ENVIRONMENT = "GRADTAPE_EXECUTOR"
+
+#: The executor that runs graphs, by name.
+selected: ContextVar[str] = ContextVar(
+    "gradtape_executor", default=os.environ.get(ENVIRONMENT) or "default"
+)
+
+
+@contextmanager
+def executor(name: str) -> Iterator[None]:
+    """Run traced functions by another executor for a block.
+
+    A function keeps what each executor made of it, so nothing is compiled twice. What an executor
+    computes does not depend on it, but for the last digits. ``gt.function(executor=...)`` goes
+    before this, and this before the environment variable ``GRADTAPE_EXECUTOR``, which is read when
+    gradtape is imported.
+
+    Parameters
+    ----------
+    name
+        ``"default"``: what the backend of the arrays compiles, or ``"plain"`` if it compiles
+        nothing. ``"plain"``: one call of a kernel per node. Or one of a plugin
+        (``gradtape plugins`` lists them).
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    UnknownOp
+        If no plugin provides the executor.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> with gt.executor("plain"):
+    ...     square(gt.constant(3.0)).item()
+    9.0
+    """
+    registry().executor(name)  # fail here rather than at the first call
+    token = selected.set(name)
+    try:
+        yield
+    finally:
+        selected.reset(token)
+
+
+def compiled(graph: Graph, name: str | None = None) -> Run:
+    """Return what runs a graph, made by an executor (the selected one) when first asked for."""
+    name = selected.get() if name is None else name
+    run = graph.runs.get(name)
+    if run is None:
+        made = graph.made[name] = registry().executor(name)(graph)
+        run = _naming(graph, made)
+        graph.runs[name] = run = _alone(graph, run) if graph.updates else run
+    return run
+
+
+def explained(graph: Graph, name: str | None = None) -> str:
+    """Return what an executor made of a graph, in words."""
+    name = selected.get() if name is None else name
+    compiled(graph, name)
+    explain = getattr(graph.made[name], "explain", None)
+    told = "it does not say how it runs graphs" if explain is None else str(explain())
+    return f"{graph.name}, by the executor {name!r}:\n{told}"
+
+
+def _alone(graph: Graph, run: Run) -> Run:
+    """Let no other thread change what the graph assigns between its reads and its assignments."""
+    held = exclusive(graph.updates)
+
+    def run_alone(arrays: Sequence[Any]) -> list[Any]:
+        with held:
+            return run(arrays)
+
+    return run_alone
+
+
+def _naming(graph: Graph, execute: Run) -> Run:
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        try:
+            return execute(arrays)
+        except (IndexError, TypeError, ValueError):
+            # one op at a time, the failing one names itself; nothing is assigned on this way
+            replay(graph.without_updates(), [Tensor(x) for x in arrays])
+            raise
+
+    return run
