@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,33 +11,15 @@ import pytest
 
 import gradtape as gt
 
-NEEDED = {"fused": "numba"}
-#: The executors for NumPy's arrays.
-EXECUTORS = [
-    pytest.param(
-        name,
-        marks=pytest.mark.skipif(
-            importlib.util.find_spec(NEEDED.get(name, "numpy")) is None,
-            reason=f"{name} needs {NEEDED.get(name)}",
-        ),
-    )
-    for name in ("plain", "planned", "fused")
-    if name in gt.registry().executors
+#: The executors for NumPy's arrays, as far as they run here.
+NAMES = [
+    name
+    for name, needed in (("plain", "numpy"), ("planned", "numpy"), ("fused", "numba"))
+    if name in gt.registry().executors and importlib.util.find_spec(needed)
 ]
-each_executor = pytest.mark.parametrize("name", EXECUTORS)
+each_executor = pytest.mark.parametrize("name", NAMES)
 #: Calls after which a fused executor runs what it compiled.
 OFTEN = 5
-
-
-@contextmanager
-def using(name: str) -> Iterator[None]:
-    """Run graphs by an executor."""
-    registry = gt.registry()
-    before, registry.selected_executor = registry.selected_executor, name
-    try:
-        yield
-    finally:
-        registry.selected_executor = before
 
 
 class Training:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from executing import Training, differences, each_executor, same_bits, using
+from executing import Training, differences, each_executor, same_bits
 
 import gradtape as gt
 
@@ -30,7 +30,7 @@ def in_threads(work: Callable[[int], object], name: str, threads: int = THREADS)
     barrier = threading.Barrier(threads)
 
     def run(thread: int) -> None:
-        with using(name):
+        with gt.executor(name):
             barrier.wait()
             work(thread)
 
@@ -50,7 +50,7 @@ def test_threads_that_call_one_function_get_their_own_results(name: str) -> None
         return z, gt.sum(z * y, axis=0), z - gt.mean(z, axis=1, keepdims=True)
 
     xs = [gt.constant(np.full((32, 64), i + 1.0, "float32")) for i in range(THREADS)]
-    with using(name):
+    with gt.executor(name):
         want = [[np.array(y.numpy()) for y in run(x)] for x in xs]
 
     def work(thread: int) -> None:
@@ -194,7 +194,7 @@ def test_an_assignment_from_another_thread_is_before_or_after_a_step(name: str) 
 
 @each_executor
 def test_training_while_others_predict_gives_the_weights_of_training_alone(name: str) -> None:
-    with using(name):
+    with gt.executor(name):
         alone = Training()
         alone.steps(40)
         watched = Training()

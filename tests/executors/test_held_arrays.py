@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from executing import Training, differences, each_executor, same_bits, using
+from executing import Training, differences, each_executor, same_bits
 
 import gradtape as gt
 
@@ -83,7 +83,7 @@ def shown(how: str, value: np.ndarray) -> np.ndarray:
 @each_executor
 @pytest.mark.parametrize("how", HOLDS)
 def test_what_was_held_of_variables_and_outputs_stays(name: str, how: str) -> None:
-    with using(name):
+    with gt.executor(name):
         training = Training()
         taken = []
         for step in range(STEPS):
@@ -100,7 +100,7 @@ def test_what_was_held_of_variables_and_outputs_stays(name: str, how: str) -> No
 @each_executor
 def test_what_is_held_of_some_steps_does_not_change_training(name: str) -> None:
     """Memory that is held is replaced by other memory, with the same values."""
-    with using(name):
+    with gt.executor(name):
         alone, observed = Training(), Training()
         kept = []
         for step in range(20):
@@ -113,7 +113,7 @@ def test_what_is_held_of_some_steps_does_not_change_training(name: str) -> None:
 
 @each_executor
 def test_inputs_are_never_written(name: str) -> None:
-    with using(name):
+    with gt.executor(name):
         x, y = np.linspace(-1.0, 1.0, 60, dtype="float32").reshape(6, 10), np.ones((6, 10), "f")
         given = [gt.constant(x), gt.constant(y)]
         before = [np.array(a.numpy()) for a in given]
@@ -134,7 +134,7 @@ def test_inputs_are_never_written(name: str) -> None:
 
 @each_executor
 def test_outputs_of_two_calls_are_two_arrays(name: str) -> None:
-    with using(name):
+    with gt.executor(name):
 
         @gt.function
         def run(a: Any) -> Any:
@@ -153,7 +153,7 @@ def test_outputs_of_two_calls_are_two_arrays(name: str) -> None:
 
 @each_executor
 def test_an_output_that_is_a_variables_value_stays(name: str) -> None:
-    with using(name):
+    with gt.executor(name):
         v = gt.Variable(np.zeros((20, 30), "float32"))
         w = gt.Variable(np.zeros(30, "float32"))
 
@@ -173,7 +173,7 @@ def test_an_output_that_is_a_variables_value_stays(name: str) -> None:
 @each_executor
 def test_outputs_that_are_fed_back_are_right(name: str) -> None:
     """A call may be given what the last one returned, and nobody else holds it."""
-    with using(name):
+    with gt.executor(name):
 
         @gt.function
         def run(a: Any, b: Any) -> Any:
@@ -191,7 +191,7 @@ def test_outputs_that_are_fed_back_are_right(name: str) -> None:
 def test_a_tape_that_read_a_variable_before_the_steps_differentiates_what_it_read(
     name: str,
 ) -> None:
-    with using(name):
+    with gt.executor(name):
         training = Training()
         training.steps(3)
         kernel = training.model.layers[0].kernel
@@ -204,7 +204,7 @@ def test_a_tape_that_read_a_variable_before_the_steps_differentiates_what_it_rea
 
 @each_executor
 def test_constants_of_a_graph_are_never_written(name: str) -> None:
-    with using(name):
+    with gt.executor(name):
         mask = gt.constant(np.arange(40.0, dtype="float32").reshape(5, 8))
         value = np.array(mask.numpy())
         run = gt.function(lambda x: (x * mask + mask, gt.sum(mask * 2.0 - x, axis=0)))
