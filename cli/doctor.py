@@ -31,7 +31,7 @@ VARIABLES = (
 )
 #: From this ratio on threads are said to cost something.
 COSTLY = 1.3
-#: Measures a product of the size that small networks have, and prints median and worst microseconds.
+#: Times a product as small networks have it, and prints the median and the worst microseconds.
 PRODUCT = """
 import time, numpy as np
 a, b = np.ones((128, 784), "f"), np.ones((784, 256), "f")
@@ -149,7 +149,9 @@ def _backends() -> dict[str, str | None]:
 
 def _executors() -> dict[str, str | None]:
     missing = importlib.util.find_spec("numba") is None
-    reasons = {"fused": 'numba is not installed: pip install "gradtape[numba]"' if missing else None}
+    reasons = {
+        "fused": 'numba is not installed: pip install "gradtape[numba]"' if missing else None
+    }
     return {name: reasons.get(name) for name in registry(strict=False).executors}
 
 
@@ -230,7 +232,8 @@ def _product_told(product: dict[str, Any]) -> str:
     one, every = product["one"], product["all"]
     median, _ = _ratios(product)
     return (
-        f"a product of 128 × 784 by 784 × 256 takes {one['median_us']:,.0f} µs with one thread, "
+        f"a product of 128 by 784 and 784 by 256 numbers takes {one['median_us']:,.0f} µs with "
+        "one thread, "
         f"{every['median_us']:,.0f} with all ({median:.2f} times; 1 % take more than "
         f"{every['worst_us']:,.0f})"
     )

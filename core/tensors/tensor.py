@@ -401,7 +401,7 @@ def _real(tensor: Tensor, to: str) -> Tensor:
 
 
 def _is_exportable(array: Any) -> bool:
-    """Return whether an array can be exported; NumPy's scalars, of full reductions, become arrays."""
+    """Return whether an array can be exported; scalars, which NumPy's sums give, can."""
     return hasattr(array, "__dlpack__") or isinstance(array, np.generic)
 
 

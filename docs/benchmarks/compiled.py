@@ -21,7 +21,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +64,9 @@ def chain(library: str, traced: bool) -> Made:
 
     if library == "gradtape":
         return _of(eager.gradtape_tiny(), "gradtape, function" if traced else "gradtape, eager")
-    return _of(*((eager.jax_tiny(), BASE) if library == "jax" else (eager.torch_tiny(), EAGER_BASE)))
+    return _of(
+        *((eager.jax_tiny(), BASE) if library == "jax" else (eager.torch_tiny(), EAGER_BASE))
+    )
 
 
 def network(library: str, traced: bool, inputs: int, hidden: Sequence[int], batch: int) -> Made:
@@ -122,7 +123,7 @@ ROWS = {
         True,
     ),
     "hessian": Row("Hessian of 40 parameters", hessian, False),
-    "jacobian": Row("batch Jacobian, 256 × 32 → 64 → 32", batch_jacobian, False),
+    "jacobian": Row("batch Jacobian, 256 examples, 32 → 64 → 32", batch_jacobian, False),
 }
 
 
@@ -256,7 +257,9 @@ class Process:
         threads = str(options.threads)
         settings = {
             "JAX_PLATFORMS": "cpu",
-            **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads),
+            **dict.fromkeys(
+                ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads
+            ),
             "NUMBA_NUM_THREADS": threads,
             "XDG_CACHE_HOME": folder,
             "NUMBA_CACHE_DIR": os.path.join(folder, "numba"),

@@ -8,6 +8,7 @@ is an argument of the step: no compiler may compute with it beforehand.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ class Task:
         self.labels = random.integers(0, CLASSES, batch)
         self.weights: list[np.ndarray] = []
         sizes = [inputs, *hidden, CLASSES]
-        for i, (n, m) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for i, (n, m) in enumerate(pairwise(sizes)):
             kernel = random.standard_normal((n, m)) * (0.8 / np.sqrt(n))
             self.weights += [kernel.astype(np.float32), np.zeros(m, np.float32)]
             if i < len(hidden):
@@ -160,7 +161,7 @@ def torch(task: Task) -> Contender:
 
     layers: list[nn.Module] = []
     sizes = [task.x.shape[1], *task.hidden]
-    for n, m in zip(sizes[:-1], sizes[1:], strict=True):
+    for n, m in pairwise(sizes):
         norm = nn.BatchNorm1d(m, eps=BN_EPSILON, momentum=1 - MOMENTUM)
         layers += [nn.Linear(n, m), norm, nn.ReLU()]
     model = nn.Sequential(*layers, nn.Linear(sizes[-1], CLASSES))

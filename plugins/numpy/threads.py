@@ -6,7 +6,7 @@ import operator
 from types import TracebackType
 from typing import Any, Self
 
-import numpy  # noqa: F401, ICN001 - the libraries that are asked are those that are loaded
+import numpy  # noqa: F401 - the libraries that are asked are those that are loaded
 
 from ...core.errors import BackendUnavailable
 

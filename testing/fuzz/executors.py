@@ -40,24 +40,23 @@ def by_executors(case: Case) -> Iterator[Found]:
     case.orders(*case.xs)
     assigned = [gt.constant(v.numpy()) for v in case.sources]
     for name in others():
-        kept: list[Any] = []
         with gt.executor(name):
+            case.reset()
+            held = graph(*case.xs)
+            copies = [gt.constant(np.array(y.numpy())) for y in held]
             for _ in range(OFTEN):
                 case.reset()
-                kept.append(graph(*case.xs))
-                copies = [np.array(y.numpy()) for y in kept[0]] if len(kept) == 1 else copies
-            yield from case.beside(kept[-1], f"{name}, ")
+                found = graph(*case.xs)
+        yield from case.beside(found, f"{name}, ")
         for mine, right in zip(case.sources, assigned, strict=True):
             yield Found(f"{name}, assigned", mine, right)
-        for mine, copy in zip(kept[0], copies, strict=True):
-            yield Found(f"{name}, held", mine, gt.constant(copy))
+        for mine, copy in zip(held, copies, strict=True):
+            yield Found(f"{name}, held", mine, copy)
     yield from _beside_plain(case, "nan and infinities", lambda: _special(case, graph))
     yield from _beside_plain(case, "training", lambda: _trained(case))
 
 
-def _beside_plain(
-    case: Case, what: str, run: Callable[[], Sequence[Any]]
-) -> Iterator[Found]:
+def _beside_plain(case: Case, what: str, run: Callable[[], Sequence[Any]]) -> Iterator[Found]:
     """Yield what a run gives by each executor beside the plain one, which may raise instead."""
     wanted: Any
     with gt.executor(REFERENCE):

@@ -33,7 +33,7 @@ HOLDS: dict[str, Callable[[Any], Any]] = {
     "rows": lambda v: list(v) if v.ndim else v.numpy(),
     "flat iterator": lambda v: np.asarray(v.numpy()).flat,
     "generator": lambda v: _later(v.array),
-    "closure": lambda v: (lambda x=v.array: x),
+    "closure": lambda v: lambda x=v.array: x,
     "tensor's copy": lambda v: copy.copy(v if isinstance(v, gt.Tensor) else v.value),
 }
 

@@ -119,7 +119,7 @@ def test_fit_finds_a_loss_that_is_not_finite_before_anything_is_committed(name: 
         before = [np.array(v.numpy()) for v in variables]
         bad = x.copy()
         bad[-1, 2] = np.nan
-        with pytest.raises(Exception, match="(?i)nan|finite"):
+        with pytest.raises(Exception, match=r"(?i)nan|finite"):
             gt.training.fit(model, (bad, y), optimizer=adam, epochs=1, **options)
         assert differences([v.numpy() for v in variables], before) == []
 
