@@ -50,7 +50,9 @@ def test_a_step_compiled_is_the_eager_step_to_the_last_digits(name: str) -> None
         with gt.executor(name):
             compiled = Training(gt.training.SGD(0.1))
             compiled.steps(count)
-        assert differences(compiled.state(), eager.state(), all_close) == []
+        mine, right = compiled.state(), eager.state()
+        del mine[1], right[1]  # the bias before the BatchNorm: its gradient is rounding errors
+        assert differences(mine, right, all_close) == []
 
 
 def test_steps_by_several_executors_are_those_of_one() -> None:
@@ -207,9 +209,9 @@ def test_a_function_that_trains_does_not_grow(name: str) -> None:
         try:
             training.steps(5)
             before = tracemalloc.get_traced_memory()[0]
-            training.steps(40)
+            training.steps(200)
             gc.collect()
-            assert tracemalloc.get_traced_memory()[0] - before < 20_000
+            assert tracemalloc.get_traced_memory()[0] - before < 40_000
         finally:
             tracemalloc.stop()
 
