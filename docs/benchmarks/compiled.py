@@ -368,7 +368,8 @@ def _check(row: str, names: Sequence[str], folder: str) -> None:
 
 def details(title: str, outcome: Outcome, names: Sequence[str], base: str) -> Iterator[list[str]]:
     """Give the lines of one row's table: a contender each."""
-    yield [title, "µs", "±", f"÷ {base}", "first call, s", "until settled, s", "peak, MiB"]
+    costs = ["first call, s", "until settled, s", "peak, MiB"]
+    yield [title, "µs", "±", f"÷ {base}", "best ÷ best", *costs]
     for name in names:
         if name not in outcome.seconds:
             continue
@@ -385,6 +386,7 @@ def details(title: str, outcome: Outcome, names: Sequence[str], base: str) -> It
             f"{middle:,.0f}",
             f"{(high - low) / 2:,.0f}",
             "-" if ratio is None else f"{ratio[0]:.2f} ± {ratio[1]:.2f}",
+            "-" if ratio is None else f"{times.min() / min(outcome.seconds[base]) / 1e6:.2f}",
             first,
             extra,
             f"{start['peak']:.0f}",
