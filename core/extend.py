@@ -20,6 +20,8 @@ from .base.dtypes import (
     as_dtype,
     default_dtype,
     is_differentiable,
+    kind_of,
+    numpy_dtype,
 )
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
@@ -200,6 +202,7 @@ __all__ = [
     "is_transformed",
     "joined",
     "key_for_examples",
+    "kind_of",
     "known_size",
     "largest",
     "late",
@@ -207,6 +210,7 @@ __all__ = [
     "loop_limit",
     "lowered",
     "map_structure",
+    "numpy_dtype",
     "ops",
     "own_array",
     "pack_like",

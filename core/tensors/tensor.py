@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.context import active_tapes
+from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
 from ..base.sizes import is_open
@@ -200,8 +201,8 @@ class Tensor(Handle, Operators):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype."""
-        dtype: np.dtype[Any] = self.array.dtype
-        return dtype
+        dtype = self.array.dtype
+        return dtype if type(dtype) in DTYPES else numpy_dtype(dtype)
 
     @property
     def device(self) -> str:
