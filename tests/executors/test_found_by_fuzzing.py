@@ -26,6 +26,9 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "a buffer turned and flat, twice": lambda x: (
         gt.ravel((x * 2.0)[::-1, ::-1]) - gt.ravel(gt.transpose(x * 2.0))
     ),
+    # a product with a single number that is no scaling
+    "an outer product of single numbers": lambda x: gt.outer(x[0, :1], x[1, :1])[:, 0],
+    "a product of single rows": lambda x: (x[:1] * 2.0) @ gt.transpose(x[1:]),
     # one value that an op takes twice
     "a sum with itself, used again": lambda x: _reused(x * 0.5),
 }
@@ -61,6 +64,28 @@ def test_a_gradient_that_is_a_sum_with_itself_is_squared_whole(name: str) -> Non
             def step(variables: Any = variables, adam: Any = adam) -> None:
                 with gt.GradientTape() as tape:
                     loss = gt.sum(variables[0] * variables[0]) + gt.sum(variables[1] ** 2.0)
+                grads = tape.gradient(loss, variables)
+                adam.apply_gradients(zip(grads, variables, strict=True))
+
+            for _ in range(OFTEN):
+                step()
+            found.append([v.numpy() for v in (*variables, *adam.variables)])
+    assert differences(found[0], found[1], all_close) == []
+
+
+@each_executor
+def test_gradients_that_are_each_others_variables_are_packed_whole(name: str) -> None:
+    weights = np.array([[0.7], [-1.1], [1.3]])
+    found = []
+    for executor in (name, "plain"):
+        with gt.executor(executor):
+            variables = [gt.Variable(weights * 0.3), gt.Variable(weights + 1.0)]
+            adam = gt.training.Adam(1e-3)
+
+            @gt.function
+            def step(variables: Any = variables, adam: Any = adam) -> None:
+                with gt.GradientTape() as tape:
+                    loss = gt.sum(weights * (variables[0].value * variables[1]))
                 grads = tape.gradient(loss, variables)
                 adam.apply_gradients(zip(grads, variables, strict=True))
 
