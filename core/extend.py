@@ -20,6 +20,8 @@ from .base.dtypes import (
     as_dtype,
     default_dtype,
     is_differentiable,
+    kind_of,
+    numpy_dtype,
 )
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
@@ -206,6 +208,7 @@ __all__ = [
     "joined",
     "kernel_of",
     "key_for_examples",
+    "kind_of",
     "known_size",
     "largest",
     "late",
@@ -215,6 +218,7 @@ __all__ = [
     "lowered",
     "map_structure",
     "node_by_node",
+    "numpy_dtype",
     "ops",
     "own_array",
     "pack_like",

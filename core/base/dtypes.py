@@ -9,7 +9,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SCALARS", "as_dtype", "default_dtype", "is_differentiable", "set_default_dtype"]
+__all__ = [
+    "DTYPES",
+    "SCALARS",
+    "as_dtype",
+    "default_dtype",
+    "is_differentiable",
+    "kind_of",
+    "numpy_dtype",
+    "set_default_dtype",
+]
 
 #: Python scalars are weak: they follow the dtype of the arrays beside them.
 SCALARS = frozenset({bool, int, float, complex})
@@ -89,6 +98,43 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
             f"a tensor holds booleans, integers, floats or complex numbers, not dtype {result}"
         )
     return result
+
+
+#: The types of NumPy's dtypes: looking one up is much quicker than ``isinstance``.
+DTYPES = frozenset(type(np.dtype(char)) for char in "?bhilqBHILQefdgFDG")
+# Dtypes of other libraries, and NumPy's of their names.
+_OTHERS: dict[Any, np.dtype[Any]] = {}
+
+
+def numpy_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of an array of any library as NumPy's.
+
+    Parameters
+    ----------
+    dtype
+        NumPy's dtype, or one whose text ends in the name of that, as ``torch.float32``.
+
+    Raises
+    ------
+    TypeError
+        If NumPy has no dtype of that name.
+    """
+    if type(dtype) in DTYPES or isinstance(dtype, np.dtype):
+        return dtype
+    found = _OTHERS.get(dtype)
+    if found is None:
+        name = str(dtype).rpartition(".")[2]
+        try:
+            found = _OTHERS[dtype] = np.dtype(name)
+        except TypeError as error:
+            raise TypeError(f"a tensor cannot hold {dtype}: NumPy has no such dtype") from error
+    return found
+
+
+def kind_of(dtype: Any) -> str:
+    """Return NumPy's letter for the kind of a dtype of any array library: ``"f"``, ``"c"``, ..."""
+    kind: str | None = getattr(dtype, "kind", None)
+    return kind or numpy_dtype(dtype).kind
 
 
 def is_differentiable(dtype: np.dtype[Any]) -> bool:

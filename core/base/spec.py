@@ -140,6 +140,7 @@ class InputSpec(TensorSpec):
 
 def describe(shape: Shape, dtype: Any) -> str:
     """Return ``float32[2, ?]``, or ``float32[...]`` for unknown rank."""
+    dtype = str(dtype).rpartition(".")[2]  # other libraries' have a prefix
     if shape is None:
         return f"{dtype}[...]"
     return f"{dtype}[{', '.join('?' if n is None else str(n) for n in shape)}]"

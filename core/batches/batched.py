@@ -17,12 +17,13 @@ from math import nan
 from typing import Any
 
 from ..base.context import active_graph, after_batches
-from ..base.dtypes import SCALARS
+from ..base.dtypes import SCALARS, numpy_dtype
 from ..base.operators import ArrayOperators
 from ..base.sizes import known_size
 from ..base.spec import describe
 from ..base.table import F
 from ..errors import TraceError
+from ..ops.backend import scope_of
 from ..ops.dispatch import check_alive, register_array_type
 from ..ops.rule import Composed
 from ..tensors.op import Op
@@ -86,7 +87,7 @@ class Batched(ArrayOperators):
     @property
     def dtype(self) -> Any:
         """The dtype."""
-        return self.array.dtype
+        return numpy_dtype(self.array.dtype)
 
     def gone(self) -> str | None:
         """Say that the batch has ended; None while it runs."""
@@ -260,7 +261,8 @@ def _applied(op: Op) -> Callable[..., Any]:
         if graph is not None and any(map(_is_traced, inner)):
             # constants join the trace before a rule reshapes them, so that it knows what they were
             inner = [x if type(x) is Batched else graph.adopt(x) for x in inner]
-        result = rule(op, inner, batched, params if plain else {**defaults, **params})
+        with scope_of(inner):
+            result = rule(op, inner, batched, params if plain else {**defaults, **params})
         if type(result) is list or type(result) is tuple:
             return _alike([_wrapped(part, level) for part in result])
         return _wrapped(result, level)

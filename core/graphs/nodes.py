@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..base.context import active_graph
+from ..base.dtypes import numpy_dtype
 from ..base.operators import ArrayOperators
 from ..base.sizes import Dim, Shape, Size, alone, as_size, planned
 from ..base.spec import describe
@@ -85,7 +86,7 @@ class Symbol(ArrayOperators):
 
     def __init__(self, graph: BaseGraph, shape: Shape, dtype: Any, name: str | None = None) -> None:
         self.graph = graph
-        self.dtype = np.dtype(dtype)
+        self.dtype = numpy_dtype(dtype)
         self.name = name
         self.integers: Integers | None = None
         self.shape = shape

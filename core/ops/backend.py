@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..base.handle import Handle
 from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
+from .dispatch import transforms
 
 __all__ = [
     "Backend",
@@ -39,16 +40,18 @@ class Backend:
     name
         The name that users select, for instance ``"numpy"``.
     array_module
-        The top-level module that defines the backend's array types; an array belongs to the backend
-        if its type was defined there.
+        The top-level module that defines the backend's array types, or a tuple of such modules; see
+        :meth:`owns`.
     """
 
     name: str = ""
-    array_module: str = ""
+    array_module: str | tuple[str, ...] = ""
     #: Whether its arrays are NumPy's, in host memory: where new tensors are made by default.
     host: bool = False
     #: The array type beside which Python scalars are turned into arrays once; None to leave them.
     scalar_array_type: type | None = None
+    #: What returns a context in which its arrays' operators do what ops do; None if they always do.
+    scope: Callable[[], AbstractContextManager[Any]] | None = None
     provider: Any = None
 
     @property
@@ -61,6 +64,36 @@ class Backend:
             If the library or the device is missing, with what to install.
         """
         raise NotImplementedError
+
+    @property
+    def special(self) -> Any:
+        """Where the library has what ``scipy.special`` has under the same names: ``erf``, ``erfc``,
+        ``gammaln``, ``digamma``, ``polygamma``; None if nowhere.
+
+        ``special`` of the array namespace by default.
+
+        Raises
+        ------
+        ImportError
+            If a package that has them is not installed.
+        """
+        return getattr(self.xp, "special", None)
+
+    def owns(self, array_type: type) -> bool:
+        """Return whether arrays of a type are this backend's.
+
+        Parameters
+        ----------
+        array_type
+            A type that no backend was found for yet.
+
+        Returns
+        -------
+        bool
+            Whether the type was defined in ``array_module``, by default.
+        """
+        root, mine = array_type.__module__.partition(".")[0], self.array_module
+        return root in (mine if isinstance(mine, tuple) else (mine,))
 
     def unavailable(self) -> str | None:
         """Return why the backend cannot be used here, or ``None`` if it can."""
@@ -207,16 +240,20 @@ class Backend:
 
 
 _by_type: dict[type, Backend] = {}
+# Those of backends whose rules need a context around them.
+_scopes: dict[type, Callable[[], AbstractContextManager[Any]]] = {}
+_NO_SCOPE = nullcontext()
 
 
 def backend_for_type(array_type: type, asker: str = "this operation") -> Backend:
     """Return the backend that owns ``array_type``."""
     found = _by_type.get(array_type)
     if found is None:
-        root = array_type.__module__.partition(".")[0]
         for candidate in registry().backends.values():
-            if root == candidate.array_module:
+            if candidate.owns(array_type):
                 found = _by_type[array_type] = candidate
+                if candidate.scope is not None:
+                    _scopes[array_type] = candidate.scope
                 break
         else:
             raise TypeError(
@@ -229,11 +266,22 @@ def backend_for_type(array_type: type, asker: str = "this operation") -> Backend
 def forget() -> None:
     """Forget which backend owns which type, after the registry changed."""
     _by_type.clear()
+    _scopes.clear()
+
+
+def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
+    """Return the context in which rules may use operators on arrays of a backend."""
+    if _scopes:
+        for array in arrays:
+            scope = _scopes.get(type(array))
+            if scope is not None:
+                return scope()
+    return _NO_SCOPE
 
 
 def backend_of(array: Any) -> Backend:
     """Return the backend that owns ``array``."""
-    if not hasattr(array, "__array__") and not hasattr(array, "__dlpack__"):
+    if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "its backend")
     return backend_for_type(type(array))
 
@@ -242,7 +290,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
     """Return any backend's array as a NumPy array."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
-    if not hasattr(array, "__dlpack__"):
+    if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "its value")
     return backend_of(array).to_numpy(array)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..base.dtypes import is_differentiable
+from ..base.dtypes import is_differentiable, kind_of, numpy_dtype
 from ..base.sizes import unsure
 from ..base.table import F
 from ..errors import GradientError
@@ -50,7 +48,7 @@ def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., 
         gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
         if op.broadcasts:  # the sum back to the input's shape and dtype is still to come
             _check_shape(op, name, gradient, g)
-            return gradient if g.dtype.kind == "c" else _in_dtype_of(x, gradient)
+            return gradient if kind_of(g.dtype) == "c" else _in_dtype_of(x, gradient)
         return _checked_gradient(op, name, gradient, x)
 
     return rule
@@ -96,10 +94,10 @@ def _checked_gradient(op: Primitive, name: str, gradient: Any, x: Any) -> Any:
 
 def _in_dtype_of(x: Any, gradient: Any) -> Any:
     """Return a gradient in the dtype of ``x``: of a complex one for a real input, the real part."""
-    dtype = x.dtype
-    if gradient.dtype == dtype or not is_differentiable(dtype):
+    dtype = numpy_dtype(x.dtype)
+    if numpy_dtype(gradient.dtype) == dtype or not is_differentiable(dtype):
         return gradient
-    return F.cast(gradient, dtype=np.dtype(dtype).name)
+    return F.cast(gradient, dtype=dtype.name)
 
 
 def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:

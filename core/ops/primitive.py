@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Self
 
-from ..base.dtypes import SCALARS
+from ..base.dtypes import SCALARS, numpy_dtype
 from ..base.sizes import Open, as_symbol
 from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
@@ -428,7 +428,7 @@ Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
 
 def _as_arrays(values: Sequence[Any]) -> list[Any]:
     """Return an op's arrays with symbols in the place of open numbers, weak beside them."""
-    dtypes = [x.dtype for x in values if hasattr(x, "dtype")]
+    dtypes = [numpy_dtype(x.dtype) for x in values if hasattr(x, "dtype")]
     return [as_symbol(x, dtypes) if isinstance(x, Open) else x for x in values]
 
 

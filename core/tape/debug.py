@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.context import BackwardPass, active_tapes, running
-from ..base.dtypes import SCALARS
+from ..base.dtypes import SCALARS, kind_of
 from ..base.recorder import Everything, Recorder
 from ..base.spec import describe
 from ..base.tree import flatten
@@ -133,7 +133,7 @@ class _Guard(Recorder):
         if type(array) in SCALARS:
             return not self._faults(np, array)
         dtype = getattr(array, "dtype", None)
-        if dtype is None or is_transformed(array) or np.dtype(_dtype_name(dtype)).kind not in "fc":
+        if dtype is None or is_transformed(array) or kind_of(dtype) not in "fc":
             return True
         xp = backend_of(array).xp
         return not bool(xp.any(self._faults(xp, array)))
@@ -160,11 +160,6 @@ def _all_examples(array: Any) -> Any:
     return array
 
 
-def _dtype_name(dtype: Any) -> str:
-    """Return the name of a dtype of any array library."""
-    return str(dtype).rpartition(".")[2]
-
-
 def _named(names: tuple[str, ...], inputs: Sequence[Any]) -> list[tuple[str, Any]]:
     """Return an op's inputs with their names; those of a variadic op are counted."""
     if len(names) == len(inputs) and not any(name.startswith("*") for name in names):
@@ -177,7 +172,7 @@ def _range(name: str, value: Any) -> str:
     array = _all_examples(value.array if type(value) is Tensor else value)
     if type(array) in SCALARS:
         return f"{name} = {array!r}"
-    text = f"{name}: {describe(array.shape, _dtype_name(array.dtype))}"
+    text = f"{name}: {describe(array.shape, array.dtype)}"
     host = np.asarray(to_numpy(array))
     if not host.size:
         return f"{text} without elements"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from ..base.context import active_batches, active_tapes
-from ..base.dtypes import is_differentiable
+from ..base.dtypes import is_differentiable, kind_of
 from ..base.handle import next_id
 from ..base.recorder import Recorder
 from ..base.sizes import same_shape
@@ -217,14 +217,15 @@ class RecordingTape(Recorder):
         live = self.records
         edges: list[tuple[Any, ...]] = []
         array = output.array
+        kind = kind_of(array.dtype)
         for x, rule in zip(inputs, rules):
             if type(x) is not Tensor or x.id not in live:
                 continue
             if rule is None:
-                self._breaks.append(Break(output.id, x.id, op, array.dtype.kind in "fc"))
+                self._breaks.append(Break(output.id, x.id, op, kind in "fc"))
                 continue
             fn, like = rule.fn, None
-            if array.dtype.kind == "c":
+            if kind == "c":
                 fn = rule.fn_complex
             if rule.broadcasts:
                 shape = x.array.shape
@@ -242,7 +243,7 @@ class RecordingTape(Recorder):
             self._follow_lost(op, inputs, output, edges)
         if not edges:
             return
-        if array.dtype.kind not in "fc":
+        if kind not in "fc":
             why = f"op {op.name!r} gives {output.dtype}, which has no gradient"
             self._breaks.extend(Break(output.id, edge[0], why) for edge in edges)
             return

@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from ..base.context import active_graph, active_tapes, after_batches, strictness
-from ..base.dtypes import is_differentiable
+from ..base.dtypes import DTYPES, is_differentiable
 from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
+from ..ops.backend import scope_of
 from ..tensors.tensor import Operators, Tensor
 from .arguments import UnconnectedGradients, check_rows, handle_of, seeds_of, unconnected_kind
 from .backward import run_backward
@@ -415,7 +416,8 @@ class GradientTape(RecordingTape):
         if self.batched and others:
             # what runs now may still differ from example to example of a batch that has ended
             others = tuple(map(OuterTape.of, others))
-        raw = not others
+        # rules read dtypes as NumPy's, which tensors give whatever the library
+        raw = not others and all(type(t.array.dtype) in DTYPES for t in targets)
         ended = after_batches.set(True) if self.batched else None
         strict = _strict_ones(others) if others else []
         for tape in strict:  # a rule may round, as that of remainder does
@@ -435,7 +437,8 @@ class GradientTape(RecordingTape):
             useful = None if self._roots.keys() <= wanted else reachable(self._all, wanted)
             # a persistent tape keeps its records; another gives up each as it is used
             records = self._all.copy() if keep else self._all
-            run_backward(records, grads, wanted, raw, useful)
+            with scope_of(target.array for target in targets):
+                run_backward(records, grads, wanted, raw, useful)
         finally:
             active_tapes.reset(token)
             for tape in strict:

@@ -41,7 +41,7 @@ class UnaryOp(Op):
             records = tape.records
             if x.id in records:
                 quick = self.quick[0]
-                if quick is None or result.dtype.kind == "c" or tape.wants_ops:
+                if quick is None or getattr(result.dtype, "kind", "c") == "c" or tape.wants_ops:
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
                 place, fn = quick
@@ -110,7 +110,7 @@ class BinaryOp(Op):
             if (
                 quick is None
                 or dtype is not result.dtype
-                or dtype.kind == "c"
+                or getattr(dtype, "kind", "c") == "c"  # other libraries' dtypes may have none
                 or tape.wants_ops
                 # beside a scalar a shape stays what it is
                 or (table is None and not same_shape(array.shape, result.shape))

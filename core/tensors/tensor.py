@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.context import active_tapes
+from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
 from ..base.sizes import is_open
@@ -200,8 +201,8 @@ class Tensor(Handle, Operators):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype."""
-        dtype: np.dtype[Any] = self.array.dtype
-        return dtype
+        dtype = self.array.dtype
+        return dtype if type(dtype) in DTYPES else numpy_dtype(dtype)
 
     @property
     def device(self) -> str:
@@ -262,7 +263,7 @@ class Tensor(Handle, Operators):
             If a copy is forbidden and memory cannot be marked as read-only: for an older library,
             or on a device.
         """
-        if not hasattr(self.array, "__dlpack__"):
+        if not _is_exportable(self.array):
             raise not_known(self.array, "its value")
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
@@ -280,7 +281,7 @@ class Tensor(Handle, Operators):
         return view.__dlpack__(copy=False, **options)
 
     def __dlpack_device__(self) -> Any:
-        if not hasattr(self.array, "__dlpack__"):
+        if not _is_exportable(self.array):
             raise not_known(self.array, "its device")
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
@@ -398,6 +399,11 @@ def _real(tensor: Tensor, to: str) -> Tensor:
     if tensor.dtype.kind == "c":
         raise TypeError(f"{to}: a {tensor.dtype} tensor is no real number; take its .real or abs()")
     return tensor
+
+
+def _is_exportable(array: Any) -> bool:
+    """Return whether an array can be exported; scalars, which NumPy's sums give, can."""
+    return hasattr(array, "__dlpack__") or isinstance(array, np.generic)
 
 
 def _on_host(tensor: Tensor) -> bool:

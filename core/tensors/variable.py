@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.context import active_graph, active_tapes
-from ..base.dtypes import default_dtype, is_differentiable
+from ..base.dtypes import default_dtype, is_differentiable, numpy_dtype
 from ..base.handle import next_id
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
@@ -112,7 +112,7 @@ class Variable(Operators):
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
     ) -> None:
         self._pending = pending
-        self.trainable = bool(trainable) and is_differentiable(dtype)
+        self.trainable = bool(trainable) and is_differentiable(numpy_dtype(dtype))
         self.name = "Variable" if name is None else str(name)
         self.unasked = False
         self.id = next_id()
@@ -147,19 +147,15 @@ class Variable(Operators):
 
     def __getattr__(self, name: str) -> Any:
         # the array of a variable that has not been read yet is a slot that has not been set
-        if name != "_array" or self._pending is None:
+        if name != "_array":
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
             )
         with self.lock:
-            pending, self._pending = self._pending, None
-            if pending is not None:  # no other thread was quicker
-                try:
-                    self._array = own_array(pending.read())
-                except BaseException:
-                    self._pending = pending
-                    raise
-        return self._array
+            if self._pending is not None:  # no other thread was quicker
+                self._array = own_array(self._pending.read())
+                self._pending = None
+            return object.__getattribute__(self, name)
 
     @property
     def value(self) -> Tensor:
@@ -239,7 +235,8 @@ class Variable(Operators):
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape; it never changes."""
-        held = self._array if self._pending is None else self._pending
+        pending = self._pending  # which another thread may end meanwhile
+        held = self._array if pending is None else pending
         shape: tuple[int, ...] = held.shape
         return shape
 
@@ -256,9 +253,9 @@ class Variable(Operators):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype; it never changes."""
-        held = self._array if self._pending is None else self._pending
-        dtype: np.dtype[Any] = held.dtype
-        return dtype
+        pending = self._pending  # which another thread may end meanwhile
+        held = self._array if pending is None else pending
+        return numpy_dtype(held.dtype)
 
     def assign(self, value: Any) -> Variable:
         """Replace the value.
@@ -283,7 +280,7 @@ class Variable(Operators):
             If the dtype cannot be converted, or the value is on another backend; the variable is
             unchanged.
         """
-        value = as_held(value, self._array.dtype, "assign")
+        value = as_held(value, self.dtype, "assign")
         array = self._checked(value, "assign")
         with self.lock:
             self._set(array)
@@ -309,7 +306,7 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self._array.dtype, "assign_add")
+        delta = as_held(delta, self.dtype, "assign_add")
         with self.lock:
             value = self._current() + delta
             self._set(self._checked(value, "assign_add"))
@@ -335,7 +332,7 @@ class Variable(Operators):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self._array.dtype, "assign_sub")
+        delta = as_held(delta, self.dtype, "assign_sub")
         with self.lock:
             value = self._current() - delta
             self._set(self._checked(value, "assign_sub"))
@@ -363,14 +360,14 @@ class Variable(Operators):
                 "example to example of a vmap; return it from the function instead"
             )
         self.check_shape(array.shape, method)
-        if array.dtype != self._array.dtype:
-            if not np.can_cast(array.dtype, self._array.dtype, "same_kind"):
+        if array.dtype != self._array.dtype and value.dtype != self.dtype:
+            if not np.can_cast(value.dtype, self.dtype, "same_kind"):
                 raise TypeError(
                     f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
-                    f"{array.dtype}; cast it with value.astype({self.dtype.name!r})"
+                    f"{value.dtype}; cast it with value.astype({self.dtype.name!r})"
                 )
-            check_cast(value, self._array.dtype, f"{method} to variable {self.name!r}")
-            array = value.astype(self._array.dtype).array
+            check_cast(value, self.dtype, f"{method} to variable {self.name!r}")
+            array = value.astype(self.dtype).array
         if active_graph.get() is None:
             check_same_backend(array, self._array, f"{method} to variable {self.name!r}")
         return array

@@ -40,6 +40,13 @@ class CupyBackend(Backend):
         """
         return self._cupy
 
+    @property
+    def special(self) -> Any:
+        """CuPy's counterpart of SciPy's."""
+        import cupyx.scipy.special
+
+        return cupyx.scipy.special
+
     # kept once it has succeeded; a failure is tried again, since it may be mended meanwhile
     @cached_property
     def _cupy(self) -> Any:

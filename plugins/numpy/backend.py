@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,11 @@ class NumpyBackend(Backend):
     def xp(self) -> Any:
         """NumPy itself: it implements the array API standard."""
         return np
+
+    @property
+    def special(self) -> Any:
+        """SciPy's."""
+        return import_module("scipy.special")
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> NDArray[Any]:
         """Return a new array."""

@@ -446,6 +446,31 @@ def test_mixing_backends_names_both_and_the_way_out(register) -> None:
         v.assign(b)
 
 
+class Inner(np.ndarray):
+    pass
+
+
+Inner.__module__ = "other_library_inside.arrays"
+
+
+class OfTwoModules(OtherBackend):
+    array_module = ("other_library", "other_library_inside")
+
+
+class Asked(OtherBackend):
+    array_module = ""
+
+    def owns(self, array_type):
+        return array_type in (OtherArray, Inner)
+
+
+@pytest.mark.parametrize("owner", [OfTwoModules, Asked])
+def test_a_backend_says_which_arrays_it_owns(register, owner) -> None:
+    register("owner", backends=[owner()])
+    for kind in (OtherArray, Inner):
+        assert gt.Tensor(np.ones(2).view(kind)).device == "other:cpu"
+
+
 def test_gradients_cross_a_transfer(register) -> None:
     register("other", backends=[OtherBackend()])
     x = gt.constant([1.0, 2.0])

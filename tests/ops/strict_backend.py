@@ -19,23 +19,6 @@ __all__ = ["NAME", "Plugin", "StrictBackend"]
 NAME = "array-api-strict"
 
 
-def _describe_dtypes() -> None:
-    """Let the library's dtypes show their kind and name, as NumPy's and CuPy's do.
-
-    The standard leaves dtypes opaque; gradtape reads these of them.
-    """
-    kind = type(strict.float64)
-    for attribute in ("kind", "char", "name", "itemsize", "type"):
-        if not hasattr(kind, attribute):
-            show = property(lambda self, a=attribute: getattr(self._np_dtype, a))
-            setattr(kind, attribute, show)
-    if not hasattr(kind, "dtype"):
-        kind.dtype = property(lambda self: self._np_dtype)
-
-
-_describe_dtypes()
-
-
 class StrictBackend(Backend):
     """``array_api_strict.Array``, on the library's first device."""
 

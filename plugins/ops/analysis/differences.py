@@ -12,6 +12,7 @@ from ..common.batching import along
 from ..common.dtypes import as_floating
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
+from ..common.scattering import put
 from ..common.sizes import ensured, fixed
 from ..reductions.options import start_of
 from ..shapes.joining import edge_values
@@ -33,8 +34,8 @@ def _difference_kernel(xp: Any, x: Any, *, axis: int) -> Any:
 def _difference_adjoint(xp: Any, g: Any, like: Any, *, axis: int) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
     if g.size:  # of no or one element there are no differences
-        out[_along(g.ndim, axis, LATER)] = g
-        out[_along(g.ndim, axis, EARLIER)] -= g
+        out = put(out, _along(g.ndim, axis, LATER), g)
+        out = put(out, _along(g.ndim, axis, EARLIER), -g, add=True)
     return out
 
 

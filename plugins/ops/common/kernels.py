@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ....core.extend import kind_of, numpy_dtype
+
 __all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard"]
-
-
-def kind_of(dtype: Any) -> str:
-    """Return NumPy's letter for the kind of a dtype of any array library: ``"f"``, ``"c"``, ..."""
-    kind = getattr(dtype, "kind", None)
-    return kind or np.dtype(str(dtype).rpartition(".")[2]).kind
 
 
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
@@ -21,8 +17,10 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
 
     Complex values lose the imaginary part, but as booleans: what is not 0 is true.
     """
-    dtype = np.dtype(dtype)
     if x.dtype == dtype:
+        return x
+    dtype = np.dtype(dtype) if isinstance(dtype, (str, type)) else numpy_dtype(dtype)
+    if numpy_dtype(x.dtype) == dtype:
         return x
     if kind_of(x.dtype) == "c" and dtype.kind != "c":
         if dtype.kind == "b":

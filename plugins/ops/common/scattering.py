@@ -1,4 +1,4 @@
-"""Kernels of adjoints that add gradients where elements were picked."""
+"""Kernels that write into arrays: where elements were picked, adjoints add gradients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-__all__ = ["complete", "scatter_add"]
+__all__ = ["complete", "put", "scatter_add", "writes_by_arrays"]
 
 
 def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -14,13 +14,48 @@ def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
     return where if any(part is Ellipsis for part in where) else (*where, Ellipsis)
 
 
+def put(out: Any, where: Any, values: Any, add: bool = False) -> Any:
+    """Return ``out`` with ``values`` in, or added to, ``out[where]``, in place if it can be.
+
+    ``where`` names no element twice. Arrays that never change have JAX's ``out.at[where].set``.
+
+    Parameters
+    ----------
+    out
+        An array that the kernel made, and nobody else has.
+    where
+        An index of slices, integers, or one mask.
+    values
+        What broadcasts to ``out[where]``.
+    add
+        Whether values are added to what is there.
+    """
+    places = getattr(out, "at", None)
+    if places is not None:
+        return places[where].add(values) if add else places[where].set(values)
+    if add:
+        out[where] += values
+    else:
+        out[where] = values
+    return out
+
+
+def writes_by_arrays(xp: Any, x: Any) -> bool:
+    """Return whether a library assigns where index arrays say; the array API does not."""
+    return hasattr(x, "at") or hasattr(getattr(xp, "add", None), "at")
+
+
 def scatter_add(
     xp: Any, out: Any, where: Any, values: Any, pick: Callable[[Any], Any] | None = None
 ) -> Any:
-    """Add ``values`` to ``out[where]``, in place where possible; repeated places add up.
+    """Return ``out`` with ``values`` added at ``where``, in place if it can be.
 
-    ``pick(x)`` is ``x[where]``, for libraries that do not index by ``where``.
+    Repeated places add up. ``pick(x)`` is ``x[where]``, for libraries that do not index by
+    ``where``.
     """
+    places = getattr(out, "at", None)
+    if places is not None:
+        return places[where].add(values)
     add_at = getattr(getattr(xp, "add", None), "at", None)
     if add_at is not None:
         add_at(out, where, values)
@@ -29,6 +64,6 @@ def scatter_add(
     size = prod(out.shape)
     numbers = xp.reshape(xp.arange(size), out.shape)
     picked = numbers[where] if pick is None else pick(numbers)
-    places = xp.reshape(picked, (1, -1)) == xp.reshape(xp.arange(size), (-1, 1))
-    added = xp.astype(places, values.dtype) @ xp.reshape(values, (-1,))
+    hits = xp.reshape(picked, (1, -1)) == xp.reshape(xp.arange(size), (-1, 1))
+    added = xp.astype(hits, values.dtype) @ xp.reshape(values, (-1,))
     return out + xp.reshape(added, out.shape)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Tensor, as_tensor, is_transformed, ops
-from ..common.kernels import cast_to, standard
+from ..common.kernels import cast_to, kind_of, standard
 from ..common.op_builders import elementwise, named
 from .arithmetic import nonzero_divisor
 
@@ -16,9 +16,9 @@ __all__ = ["angle", "conj", "conjugate", "imag", "real", "real_if_close"]
 
 
 def _conj_kernel(xp: Any, x: Any) -> Any:
-    if x.dtype.kind == "b":
+    if kind_of(x.dtype) == "b":
         return cast_to(xp, x, np.int8)  # NumPy has no loop for booleans
-    return xp.conj(x) if x.dtype.kind == "c" else x
+    return xp.conj(x) if kind_of(x.dtype) == "c" else x
 
 
 conj = elementwise(
@@ -37,7 +37,7 @@ conj = elementwise(
 conjugate = conj
 real = elementwise(
     "real",
-    lambda xp, x: xp.real(x) if x.dtype.kind == "c" else x,
+    lambda xp, x: xp.real(x) if kind_of(x.dtype) == "c" else x,
     x=lambda g, x_like: F.cast_like(g, x_like),
     holomorphic=False,
     doc="""Return the real part of ``x``, elementwise.
@@ -54,7 +54,7 @@ real = elementwise(
 )
 imag = elementwise(
     "imag",
-    lambda xp, x: xp.imag(x) if x.dtype.kind == "c" else xp.zeros_like(x),
+    lambda xp, x: xp.imag(x) if kind_of(x.dtype) == "c" else xp.zeros_like(x),
     x=lambda g, x_like: F.cast_like(g * 1j, x_like),
     holomorphic=False,
     doc="""Return the imaginary part of ``x``, elementwise; 0 for real numbers.
@@ -73,9 +73,9 @@ imag = elementwise(
 
 def _angle_kernel(xp: Any, x: Any) -> Any:
     atan2 = standard(xp, "atan2", "arctan2")
-    if x.dtype.kind == "b":
+    if kind_of(x.dtype) == "b":
         x = cast_to(xp, x, np.int64)  # as for NumPy, which measures them from an integer 0
-    return atan2(xp.imag(x), xp.real(x)) if x.dtype.kind == "c" else atan2(xp.zeros_like(x), x)
+    return atan2(xp.imag(x), xp.real(x)) if kind_of(x.dtype) == "c" else atan2(xp.zeros_like(x), x)
 
 
 def _angle_slope(g: Any, x: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.extend import NONDIFF, Op
+from ....core.extend import NONDIFF, Op, numpy_dtype
 from ..common.kernels import native, standard
 from ..common.op_builders import elementwise
 
@@ -134,7 +134,7 @@ def _lcm(xp: Any, x: Any, y: Any) -> Any:
 def _bit_count(xp: Any, x: Any) -> Any:
     x = xp.abs(x)
     total = xp.zeros_like(x)
-    for bit in range(8 * x.dtype.itemsize):
+    for bit in range(8 * numpy_dtype(x.dtype).itemsize):
         total = total + ((x >> bit) & 1)
     return xp.astype(total, xp.uint8)
 

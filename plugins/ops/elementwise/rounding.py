@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, Tensor, as_tensor
+from ....core.extend import NONDIFF, Tensor, as_tensor, numpy_dtype
 from ..common.kernels import cast_to, complex_of, kind_of
 from ..common.op_builders import elementwise, named, op
 
@@ -60,7 +60,7 @@ def _round_kernel(xp: Any, x: Any, *, decimals: int = 0) -> Any:
     if kind == "i" or kind == "u":
         return x if decimals > 0 else cast_to(xp, _scaled(xp, x, decimals), x.dtype)
     # the scale soon overflows half precision
-    wide = cast_to(xp, x, np.float32) if x.dtype.name == "float16" else x
+    wide = cast_to(xp, x, np.float32) if numpy_dtype(x.dtype) == np.float16 else x
     return cast_to(xp, _scaled(xp, wide, decimals), x.dtype)
 
 

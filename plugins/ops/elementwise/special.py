@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib import import_module
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import BackendUnavailable, F, Op, Tensor
+from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, numpy_dtype
 from ..common.dtypes import inexact
 from ..common.kernels import cast_to, kind_of, reals
 from ..common.op_builders import named, op
@@ -18,27 +17,29 @@ from ..common.op_builders import named, op
 __all__ = ["digamma", "erf", "erfc", "i0", "lgamma", "polygamma", "sinc"]
 
 
-def _special(name: str, x: Any, *first: Any) -> Any:
-    """Apply a function of SciPy, or of CuPy's counterpart to it; keep float dtypes."""
-    library = type(x).__module__.partition(".")[0]
-    module = {"numpy": "scipy.special", "cupy": "cupyx.scipy.special"}.get(library)
-    if module is None:
-        raise TypeError(f"{name}: there is no kernel for {library} arrays; it needs NumPy or CuPy")
+def _special(xp: Any, name: str, x: Any, *first: Any) -> Any:
+    """Apply one of the special functions that the backend has; keep float dtypes."""
+    owner = backend_of(x)
     try:
-        function = getattr(import_module(module), name)
+        function = getattr(owner.special, name, None)
     except ImportError as error:
         raise BackendUnavailable(
             f"{name}: its kernel comes from SciPy, which is not installed; pip install scipy"
         ) from error
-    kept = x.dtype if kind_of(x.dtype) in "fc" else np.dtype(np.float64)
-    result = function(*first, x.astype(kept, copy=False))
-    return result if result.dtype == kept else result.astype(kept)
+    if function is None:
+        raise TypeError(
+            f"{name}: backend {owner.name!r} has no such function; move the tensor with "
+            "tensor.to('numpy')"
+        )
+    kept = x if kind_of(x.dtype) in "fc" else cast_to(xp, x, np.float64)
+    result = function(*first, kept)
+    return result if result.dtype == kept.dtype else cast_to(xp, result, numpy_dtype(kept.dtype))
 
 
 def _special_op(name: str, rule: Callable[..., Any], doc: str, scipy: str | None = None) -> Op:
     return op(
         name,
-        lambda xp, x: _special(scipy or name, x),
+        lambda xp, x: _special(xp, scipy or name, x),
         gradients={"x": rule},
         infer=lambda x: (x.shape, inexact(x.dtype)),
         holomorphic=True,
@@ -162,7 +163,7 @@ digamma = _special_op(
 )
 _polygamma = op(
     "polygamma",
-    lambda xp, x, *, n: _special("polygamma", x, n),
+    lambda xp, x, *, n: _special(xp, "polygamma", x, n),
     gradients={"x": lambda g, x, n: g * F.polygamma(x, n=n + 1)},
     infer=lambda x, n: (x.shape, inexact(x.dtype)),
     batch="elementwise",

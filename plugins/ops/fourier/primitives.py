@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, as_size, as_tensor, ops, same_size
+from ....core.extend import NONDIFF, F, as_size, as_tensor, numpy_dtype, ops, same_size
 from ..common.axes import reduced_axes
 from ..common.batching import along
 from ..common.gradients import as_like
@@ -37,11 +37,7 @@ def _real(dtype: Any) -> np.dtype[Any]:
 
 def as_complex(xp: Any, x: Any) -> Any:
     """Return ``x`` as complex numbers: the standard transforms no others."""
-    return x if kind_of(x.dtype) == "c" else cast_to(xp, x, _complex(_numpy_dtype(x)))
-
-
-def _numpy_dtype(x: Any) -> Any:
-    return np.dtype(str(x.dtype).rpartition(".")[2])
+    return x if kind_of(x.dtype) == "c" else cast_to(xp, x, _complex(numpy_dtype(x.dtype)))
 
 
 def _fit(xp: Any, x: Any, sizes: Sequence[int], axes: Sequence[int]) -> Any:
@@ -145,7 +141,7 @@ def _weights(xp: Any, count: int, points: int, inner: float, like: Any, axis: in
         weights[points // 2] = 1.0
     shape = [1] * like.ndim
     shape[axis] = count
-    return xp.asarray(weights.reshape(shape).astype(_numpy_dtype(xp.real(like))))
+    return xp.asarray(weights.reshape(shape).astype(numpy_dtype(xp.real(like).dtype)))
 
 
 def _rfft(xp: Any, x: Any, *, axis: int, norm: str) -> Any:

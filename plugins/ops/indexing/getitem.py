@@ -30,7 +30,7 @@ from ..common.batching import shape_only
 from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import op
-from ..common.scattering import complete, scatter_add
+from ..common.scattering import complete, put, scatter_add, writes_by_arrays
 from ..common.sizes import place_between
 from .batched_index import batched_index
 from .reads import gradients_together
@@ -157,8 +157,8 @@ def index_add_kernel(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> An
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
     if all(kind_of(array.dtype) == "b" for array in arrays):
-        out[where if arrays else complete(where)] = g  # slices and masks name no element twice
-        return out
+        # slices and masks name no element twice
+        return put(out, where if arrays else complete(where), g)
     return scatter_add(xp, out, where, g)
 
 
@@ -198,10 +198,9 @@ op(
 def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     where = decode_index(index, arrays)
     masks = all(kind_of(array.dtype) == "b" for array in arrays)
-    if masks or hasattr(getattr(xp, "add", None), "at"):
+    if masks or writes_by_arrays(xp, x):
         out = xp.array(x) if hasattr(xp, "array") else xp.asarray(x, copy=True)
-        out[where if arrays else complete(where)] = values
-        return out
+        return put(out, where if arrays else complete(where), values)
     # The array API has no such assignment: look for the last value that goes to each place.
     size = prod(x.shape)
     picked = xp.reshape(xp.reshape(xp.arange(size), x.shape)[where], (1, -1))

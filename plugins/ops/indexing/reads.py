@@ -11,7 +11,7 @@ from ....core.extend import F, Op, Shared, as_batched, decode_index, row_of
 from ..common.axes import reduced_axes
 from ..common.kernels import kind_of
 from ..common.op_builders import op
-from ..common.scattering import complete, scatter_add
+from ..common.scattering import complete, put, scatter_add
 from .batched_index import batched_index
 
 __all__ = ["gradients_together", "take_kernel"]
@@ -76,7 +76,8 @@ def _index_add_all(xp: Any, like: Any, *values: Any, indices: tuple[Index, ...])
     for g, arrays, index in parts:
         where = decode_index(index, tuple(arrays))
         if all(kind_of(array.dtype) == "b" for array in arrays):
-            out[where if arrays else complete(where)] += g  # they name no element twice
+            # they name no element twice
+            out = put(out, where if arrays else complete(where), g, add=True)
         else:
             out = scatter_add(xp, out, where, g, _picker(xp, where, arrays))
     return out

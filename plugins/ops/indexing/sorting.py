@@ -29,7 +29,7 @@ from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
 from ..common.ranks import known_rank
-from ..common.scattering import scatter_add
+from ..common.scattering import put, scatter_add, writes_by_arrays
 from ..common.sizes import fixed
 from .selection import INDEX
 from .take import index_along_axis, take_along_axis
@@ -69,10 +69,9 @@ _argsort = op(
 def _unsort(xp: Any, g: Any, order: Any, *, axis: int) -> Any:
     out = xp.zeros(g.shape, dtype=g.dtype)
     where = index_along_axis(xp, g.shape, order, axis)
-    if not hasattr(getattr(xp, "add", None), "at"):
+    if not writes_by_arrays(xp, out):
         return scatter_add(xp, out, where, g)
-    out[where] = g  # an order names every element once
-    return out
+    return put(out, where, g)  # an order names every element once
 
 
 _sort = op(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor
+from ....core.extend import F, Tensor, numpy_dtype
 from ..common.batching import leading
 from ..common.gradients import as_like
 from ..common.kernels import cast_to
@@ -184,7 +184,7 @@ def _real(x: Any) -> Any:
 
 def _eig_kernel(xp: Any, x: Any) -> tuple[Any, Any]:
     w, v = xp.linalg.eig(x)
-    wide = np.result_type(np.dtype(str(x.dtype).rpartition(".")[2]), np.complex64)
+    wide = np.result_type(numpy_dtype(x.dtype), np.complex64)
     # NumPy gives real factors if no value is complex; a dtype must not depend on values
     return cast_to(xp, w, wide), cast_to(xp, v, wide)
 

@@ -26,6 +26,7 @@ from ....core.extend import (
 from ..common.batching import merged, split_first, with_examples
 from ..common.gradients import as_like
 from ..common.op_builders import named, op
+from ..common.scattering import put
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
 from .channels import apart, as_channels, as_examples, side_by_side
@@ -99,11 +100,11 @@ def images_of(xp: Any, g: Any, w: Any, shape: Sizes, settings: Any, groups: int)
     for place, part in where.parts():
         weights, at = w[(*place, ...)], (slice(None), *part, slice(None))
         if groups == 1:
-            total[at] += g @ xp.matrix_transpose(weights)
+            total = put(total, at, g @ xp.matrix_transpose(weights), add=True)
             continue
         rows = xp.reshape(g, (*g.shape[:-1], groups, 1, g.shape[-1] // groups))
         back = rows @ xp.matrix_transpose(_grouped(xp, weights, groups))
-        total[at] += xp.reshape(back, (*g.shape[:-1], shape[-1]))
+        total = put(total, at, xp.reshape(back, (*g.shape[:-1], shape[-1])), add=True)
     return total[where.inside]
 
 
@@ -131,7 +132,8 @@ def conv_to_filters_kernel(
         rows = xp.reshape(seen, (count, groups, each))
         # (groups, each, count) @ (groups, count, filters / groups)
         share = xp.permute_dims(rows, (1, 2, 0)) @ xp.permute_dims(columns, (1, 0, 2))
-        total[(*place, ...)] = xp.reshape(xp.permute_dims(share, (1, 0, 2)), (each, filters))
+        found = xp.reshape(xp.permute_dims(share, (1, 0, 2)), (each, filters))
+        total = put(total, (*place, ...), found)
     return total
 
 

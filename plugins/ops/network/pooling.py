@@ -15,6 +15,7 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
 from ..common.batching import merged, split_first, together
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
+from ..common.scattering import put
 from ..common.sizes import empty
 from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
@@ -83,7 +84,7 @@ def _max_scatter(
     total = xp.zeros((x.shape[0], *where.padded_sizes, x.shape[-1]), dtype=g.dtype)
     nothing = xp.zeros_like(g)
     for at, hit in _firsts(xp, x, largest, where):
-        total[at] += xp.where(hit, g, nothing)
+        total = put(total, at, xp.where(hit, g, nothing), add=True)
     return total[where.inside]
 
 
@@ -172,7 +173,7 @@ def _avg_scatter(
     total = xp.zeros((like.shape[0], *where.padded_sizes, like.shape[-1]), dtype=g.dtype)
     share = g / _counts(xp, where, g)
     for _, part in where.parts():
-        total[(slice(None), *part, slice(None))] += share
+        total = put(total, (slice(None), *part, slice(None)), share, add=True)
     return total[where.inside]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import as_size, as_tensor, exact_quotient, is_open, largest
+from ..common.scattering import put
 
 __all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
 
@@ -59,8 +60,7 @@ class Windows:
             return x
         rest = x.shape[1 + len(self.sizes) :]
         padded = xp.full((x.shape[0], *self.padded_sizes, *rest), value, dtype=x.dtype)
-        padded[self.inside] = x
-        return padded
+        return put(padded, self.inside, x)
 
     @property
     def padded_sizes(self) -> Sizes:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.extend import NONDIFF, backend_of
+from ....core.extend import NONDIFF, backend_of, numpy_dtype
 from ..common.op_builders import op
 from .keys import for_each, keyed, on_backend, shape_for_each
 
@@ -22,7 +22,7 @@ Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
 
 def _drawn(draw: Draw, key: Any, shape: tuple[int, ...], dtype: Any, below: float | None) -> Any:
     """Return numbers on the backend and device of ``key``, ``below`` a bound if one is given."""
-    dtype = np.dtype(dtype)
+    dtype = numpy_dtype(dtype) if not isinstance(dtype, str) else np.dtype(dtype)
     wide = dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)
     numbers = for_each(key, lambda rng: draw(rng, shape, wide))
     if below is not None and dtype is not wide:  # rounding to half precision reaches the bound

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, backend_of, row_of, to_numpy
+from ....core.extend import NONDIFF, F, Op, Shared, backend_of, numpy_dtype, row_of, to_numpy
 from ..common.batching import together
 from ..common.op_builders import op
 
@@ -62,7 +62,7 @@ def keyed(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) ->
 def _split_kernel(xp: Any, key: Any, like: Any) -> Any:
     count = like.shape[0]
     keys = for_each(key, lambda rng: rng.integers(0, 2**63 - 1, (count, 2), np.int64))
-    return on_backend(np.moveaxis(keys, -2, 0), key, key.dtype)
+    return on_backend(np.moveaxis(keys, -2, 0), key, numpy_dtype(key.dtype))
 
 
 def _split_rule(op: Any, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, ops
 from ..common.axes import Axis, as_axis, axis_over, reduced_shape
 from ..common.dtypes import inexact
-from ..common.kernels import cast_to, reals
+from ..common.kernels import cast_to, kind_of, reals
 from .builder import reduction, summed_dtype
 from .options import averaged, chosen, count_of, counted, in_dtype, started_from
 
@@ -213,7 +213,7 @@ def prod(
 
 
 def _logsumexp_kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    if x.dtype.kind != "f":
+    if kind_of(x.dtype) != "f":
         x = cast_to(xp, reals(x), np.float64)
     if 0 in x.shape:
         return xp.log(xp.sum(x, axis=axis, keepdims=keepdims))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, ops
+from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, numpy_dtype, ops
 from ..common.axes import Axis, as_axis
 from ..common.dtypes import inexact, real_of
 from ..common.kernels import cast_to, kind_of
@@ -21,11 +21,11 @@ __all__ = ["std", "var"]
 def _var_kernel(
     xp: Any, x: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False
 ) -> Any:
-    half = x.dtype if x.dtype.name == "float16" else None  # its squares soon overflow
-    if half is not None or x.dtype.kind not in "fc":
+    half = x.dtype if numpy_dtype(x.dtype) == np.float16 else None  # its squares soon overflow
+    if half is not None or kind_of(x.dtype) not in "fc":
         x = cast_to(xp, x, np.float64 if half is None else np.float32)
     d = x - xp.mean(x, axis=axis, keepdims=True)
-    squares = d * d if x.dtype.kind == "f" else xp.real(d) ** 2 + xp.imag(d) ** 2
+    squares = d * d if kind_of(x.dtype) == "f" else xp.real(d) ** 2 + xp.imag(d) ** 2
     freedom = size_over(xp, squares, axis=axis) - ddof
     result = xp.sum(squares, axis=axis, keepdims=keepdims) / xp.maximum(freedom, 0.0)
     return result if half is None else cast_to(xp, result, half)

@@ -11,7 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Shared, as_batched, rank_of, row_of, same_shape
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Shared,
+    as_batched,
+    kind_of,
+    numpy_dtype,
+    rank_of,
+    row_of,
+    same_shape,
+)
 from ..common.axes import Axis, reduced_axes
 from ..common.batching import aligned, batch_axes
 from ..common.dtypes import SCALARS
@@ -49,9 +60,9 @@ def _unreduce(xp: Any, x: Any, like: Any, *, axis: Axis = None, keepdims: bool =
 def size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
     """Return the number of elements of ``x`` along ``axis`` as an array; a kernel."""
     count = prod(x.shape[i] for i in reduced_axes(axis, x.ndim, "size_over"))
-    dtype = x.dtype if x.dtype.kind != "c" else xp.real(x).dtype
+    dtype = x.dtype if kind_of(x.dtype) != "c" else xp.real(x).dtype
     # a count above 65504 is infinite in float16
-    return xp.asarray(count, dtype=xp.float32 if dtype.name == "float16" else dtype)
+    return xp.asarray(count, dtype=xp.float32 if numpy_dtype(dtype) == np.float16 else dtype)
 
 
 def _like_spec(x: Any, like: Any, **params: Any) -> tuple[Any, Any]:

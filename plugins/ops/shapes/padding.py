@@ -31,7 +31,7 @@ from ..common.dtypes import inexact
 from ..common.kernels import standard
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
-from ..common.scattering import scatter_add
+from ..common.scattering import put, scatter_add
 from ..common.sizes import as_sizes, ensured, open_among
 from .ranges import even_steps
 
@@ -83,8 +83,7 @@ def _pad_kernel(xp: Any, x: Any, *, pad_width: Widths, value: Any = 0) -> Any:
     out = xp.full(
         tuple(n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)), value, dtype=x.dtype
     )
-    out[tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True))] = x
-    return out
+    return put(out, tuple(slice(a, a + n) for n, (a, _) in zip(x.shape, widths, strict=True)), x)
 
 
 def _unpad_kernel(xp: Any, x: Any, *, pad_width: Widths) -> Any:

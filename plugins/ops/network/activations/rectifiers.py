@@ -14,7 +14,7 @@ __all__ = ["celu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "sq
 
 relu = elementwise(
     "relu",
-    lambda xp, x: xp.maximum(x if x.dtype.kind != "c" else reals(x), 0),
+    lambda xp, x: xp.maximum(reals(x), 0),
     holomorphic=False,
     doc="""Return ``max(x, 0)``, elementwise.
 
