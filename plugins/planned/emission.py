@@ -99,7 +99,7 @@ class Emission:
         given = {x for pack in packs for row in pack.given.values() for x in row}
         self.items = grouped(steps, needed | given, emitter.takes)
         self._run: dict[int, Callable[..., Any]] = {}
-        self._parts: dict[int, int] = {}
+        self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
         self._plan(needed, given)
 
@@ -227,7 +227,7 @@ class Emission:
     def _commit(self) -> None:
         left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
         for variable, symbol in left.items():
-            if unsure(symbol.shape):
+            if unsure(symbol.shape) or symbol.shape != variable.shape:
                 self.lines.append(
                     f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
                 )
@@ -280,15 +280,11 @@ class Emission:
         number = self._source_of.get(self.names.get(source, ""))
         if number is None or step.out in self.fresh:
             return False
-        probe = self._probe(source)
-        if not np.may_share_memory(probe, step.run(probe)):
+        array = self.arena.model(number)  # of its strides: reshaping may copy, or may not
+        if not np.may_share_memory(array, step.run(array)):
             return False
         self.names[step.out] = self._array(self.arena.view(number, step.run))
         return True
-
-    @staticmethod
-    def _probe(source: Symbol) -> Any:
-        return np.empty(shape_of(source), source.dtype)
 
     def _product(self, step: Step) -> str:
         names = []
@@ -396,19 +392,18 @@ class Emission:
         for flat, row in pack.given.items():
             number = self.arena.buffer(self.arena.slot(bytes_of(flat)), shape_of(flat), flat.dtype)
             self.names[flat] = self._array(number)
-            for x, (a, b, shape) in zip(row, pack.bounds, strict=True):
+            for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
                 part = self._array(self.arena.view(number, _part(a, b, shape)))
                 kind = made[x].kind if x in made else None
                 placed = kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.PRODUCT)
                 if placed and x not in self.fresh and x not in self.names:
                     self.names[x] = part
-                self._parts[id(pack), x, number] = part
+                self._parts[flat, i] = part
 
     def _pack(self, pack: Pack, memory: Packed) -> None:
         for flat, row in pack.given.items():
-            number = self._source_of[self.names[flat]]
-            for x in row:
-                part = self._parts[id(pack), x, number]
+            for i, x in enumerate(row):  # a value may stand at several places
+                part = self._parts[flat, i]
                 if self.name(x) != part:
                     self.lines.append(f"{part}[...] = {self.name(x)}")
         held, written = [*pack.held], [*pack.written]

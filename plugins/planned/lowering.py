@@ -244,7 +244,7 @@ class Lowering:
 
     def _ufunc(self, node: Node, ufunc: np.ufunc) -> bool:
         (out,) = node.outputs
-        inputs = [self.source(x, node) for x in node.inputs]
+        inputs = self.sources(node)
         given = [x.dtype if type(x) is Symbol else type(x) for x in inputs]
         try:
             natural = ufunc.resolve_dtypes((*given, None))[-1]
@@ -261,14 +261,18 @@ class Lowering:
         """Say that a view repeats what NumPy would broadcast by itself."""
         self._sources[out] = source
 
-    def source(self, x: Any, node: Node) -> Any:
-        """Return what is broadcast where the other operands say how far, instead of a view."""
-        if type(x) is not Symbol or x not in self._sources:
-            return x
-        source = self._sources[x]
-        others = [shape_of(y) for y in node.inputs if type(y) is Symbol and y is not x]
-        whole = np.broadcast_shapes(shape_of(source), *others)
-        return source if whole == shape_of(node.outputs[0]) else x
+    def sources(self, node: Node) -> list[Any]:
+        """Return a node's inputs without the views that only repeat what NumPy broadcasts itself."""
+        inputs = list(node.inputs)
+        for i, x in enumerate(inputs):
+            source = self._sources.get(x) if type(x) is Symbol else None
+            if source is None:
+                continue
+            tried = [*inputs[:i], source, *inputs[i + 1 :]]
+            # the other operands, of which views may be gone by now, say how far
+            if np.broadcast_shapes(*map(shape_of, _symbols(tried))) == node.outputs[0].shape:
+                inputs = tried
+        return inputs
 
 
 def unsure_any(node: Node) -> bool:
@@ -423,7 +427,7 @@ def _where(lowering: Lowering, node: Node) -> bool:
     condition = node.inputs[0]
     if type(condition) is not Symbol or condition.dtype.kind != "b":
         return False
-    inputs = [lowering.source(x, node) for x in node.inputs]
+    inputs = lowering.sources(node)
     run = kernel_of(node, lowering.owner)
     lowering.add(Kind.FRESH, "where", run, inputs, node.outputs[0])
     return True

@@ -68,13 +68,20 @@ class Arena:
             self._makers.append(maker)
         return number
 
+    def model(self, number: int) -> Any:
+        """Return an array that is like one of a set, strides included; its values do not matter."""
+        return self._made(number + 1)[number]
+
     def make(self) -> tuple[Any, ...]:
         """Return a new set of arrays."""
+        return tuple(self._made(len(self._makers)))
+
+    def _made(self, count: int) -> list[Any]:
         memory = [np.empty(size, np.uint8) for size in self._slots]
         arrays: list[Any] = []
-        for maker in self._makers:
+        for maker in self._makers[:count]:
             arrays.append(maker(memory, arrays))
-        return tuple(arrays)
+        return arrays
 
     def take(self) -> tuple[Any, ...]:
         """Return a set that no other call has."""
