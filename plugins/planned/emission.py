@@ -48,9 +48,9 @@ _LARGE, _BLOCK = 2**18, 2**16
 _DROPPED = 2**16
 #: Ops that return arrays of their own, never a view of what they are given.
 _OWN = frozenset(
-    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod softmax "
-    "softmax_cross_entropy softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy std "
-    "sum var".split()
+    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
+    "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
+    "sparse_softmax_cross_entropy".split()
 )
 
 
@@ -99,7 +99,7 @@ class Emission:
         given = {x for pack in packs for row in pack.given.values() for x in row}
         self.items = grouped(steps, needed | given, emitter.takes)
         self._run: dict[int, Callable[..., Any]] = {}
-        self._parts: dict[int, int] = {}
+        self._parts: dict[tuple[int, int, int], str] = {}
         self._source_of: dict[str, int] = {}
         self._plan(needed, given)
 
@@ -292,7 +292,7 @@ class Emission:
 
     def _product(self, step: Step) -> str:
         names = []
-        for x, name, side in zip(step.inputs, self.arguments(step), ("left", "right")):
+        for name, side in zip(self.arguments(step), ("left", "right")):
             if step.params.get(side):
                 number = self._source_of.get(name)
                 name = (
@@ -402,13 +402,13 @@ class Emission:
                 placed = kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.PRODUCT)
                 if placed and x not in self.fresh and x not in self.names:
                     self.names[x] = part
-                self._parts[id(pack), x, number] = part
+                self._parts[id(pack), id(x), number] = part
 
     def _pack(self, pack: Pack, memory: Packed) -> None:
         for flat, row in pack.given.items():
             number = self._source_of[self.names[flat]]
             for x in row:
-                part = self._parts[id(pack), x, number]
+                part = self._parts[id(pack), id(x), number]
                 if self.name(x) != part:
                     self.lines.append(f"{part}[...] = {self.name(x)}")
         held, written = [*pack.held], [*pack.written]
@@ -439,10 +439,8 @@ class _Scratch:
         free = self._free.get(out.dtype)
         if free:
             return free.pop()
-        arena = self.emission.arena
         symbol = Symbol(out.graph, self.shape, out.dtype)
         name = self.emission._buffer(symbol, 0)
-        del arena
         expression = name if self.even else f"{name}[:z - a]"
         self._owned[expression] = symbol
         return expression

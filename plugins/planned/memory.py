@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Variable
 from .packing import Pack
 from .steps import Shape
 
