@@ -215,6 +215,7 @@ class Emission:
         if self.arena.count:
             names = ", ".join(f"b{i}" for i in range(self.arena.count))
             head = ["arena = take()", f"{names}, = arena", *head]
+            self.arena.seal()
             self.scope.update(take=self.arena.take, give=self.arena.give)
         else:
             self.lines.remove("give(arena)")
