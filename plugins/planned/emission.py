@@ -48,9 +48,9 @@ _LARGE, _BLOCK = 2**18, 2**16
 _DROPPED = 2**16
 #: Ops that return arrays of their own, never a view of what they are given.
 _OWN = frozenset(
-    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod softmax "
-    "softmax_cross_entropy softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy std "
-    "sum var".split()
+    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
+    "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
+    "sparse_softmax_cross_entropy".split()
 )
 
 
@@ -215,6 +215,7 @@ class Emission:
         if self.arena.count:
             names = ", ".join(f"b{i}" for i in range(self.arena.count))
             head = ["arena = take()", f"{names}, = arena", *head]
+            self.arena.seal()
             self.scope.update(take=self.arena.take, give=self.arena.give)
         else:
             self.lines.remove("give(arena)")
@@ -288,7 +289,7 @@ class Emission:
 
     def _product(self, step: Step) -> str:
         names = []
-        for x, name, side in zip(step.inputs, self.arguments(step), ("left", "right")):
+        for name, side in zip(self.arguments(step), ("left", "right")):
             if step.params.get(side):
                 number = self._source_of.get(name)
                 name = (
@@ -434,10 +435,8 @@ class _Scratch:
         free = self._free.get(out.dtype)
         if free:
             return free.pop()
-        arena = self.emission.arena
         symbol = Symbol(out.graph, self.shape, out.dtype)
         name = self.emission._buffer(symbol, 0)
-        del arena
         expression = name if self.even else f"{name}[:z - a]"
         self._owned[expression] = symbol
         return expression

@@ -18,8 +18,8 @@ def grouped(
 ) -> list[Item]:
     """Return steps in an order in which each can run, as many as can be together in groups.
 
-    A boundary is where a value goes from one group to another, or into a step of another kind or out
-    of it.
+    A boundary is where a value goes from one group to another, or into a step of another kind, or
+    out of it.
     Elementwise steps over one shape with as many boundaries before them make a group.
 
     Parameters

@@ -300,8 +300,8 @@ _SMALL = 2**16
 _OF_SCALARS = frozenset({"power", "where"})
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.
 _VIEWS = frozenset(
-    "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape reshape_like "
-    "split_channels squeeze swapaxes transpose unreduce_like spread_like".split()
+    "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
+    "reshape_like split_channels spread_like squeeze swapaxes transpose unreduce_like".split()
 )
 
 
@@ -367,9 +367,9 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
     left, right = shape_of(x), shape_of(y)
     if len(left) < 2 or len(right) < 2:
         return False
-    if len(right) == 2 and not turned.get("left"):
-        if one_hot_product(lowering, x, y, out, turned.get("right", False)):
-            return True
+    plain = len(right) == 2 and not turned.get("left")
+    if plain and one_hot_product(lowering, x, y, out, turned.get("right", False)):
+        return True
     if len(left) > 2 and len(right) == 2:
         if turned.get("left"):
             return False
@@ -393,7 +393,8 @@ def _reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = 
 
 
 def _matmul(lowering: Lowering, node: Node) -> bool:
-    return _product(lowering, *node.inputs, node.outputs[0])
+    x, y = node.inputs
+    return _product(lowering, x, y, node.outputs[0])
 
 
 def _adjoint_x(lowering: Lowering, node: Node) -> bool:

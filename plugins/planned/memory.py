@@ -15,8 +15,8 @@ from .steps import Shape
 
 __all__ = ["Arena", "Packed"]
 
-#: How many sets of buffers are kept for the next calls.
-_KEPT = 4
+#: How many sets of buffers are kept for the next calls, and how many bytes they take at most.
+_KEPT, _KEPT_BYTES = 4, 2**28
 
 # the slot itself, which takes a third of the property's time
 _array_of = attrgetter("_array")
@@ -32,7 +32,7 @@ class Arena:
         self._slots: list[int] = []
         self._makers: list[Callable[[list[Any], list[Any]], Any]] = []
         self._numbers: dict[Any, int] = {}
-        self._free: deque[tuple[Any, ...]] = deque(maxlen=_KEPT)
+        self._free: deque[tuple[Any, ...]] = deque()
 
     @property
     def bytes(self) -> int:
@@ -71,6 +71,10 @@ class Arena:
     def model(self, number: int) -> Any:
         """Return an array that is like one of a set, strides included; its values do not matter."""
         return self._made(number + 1)[number]
+
+    def seal(self) -> None:
+        """Decide, once all buffers are known, how many sets are kept."""
+        self._free = deque(maxlen=min(_KEPT, _KEPT_BYTES // max(1, self.bytes)))
 
     def make(self) -> tuple[Any, ...]:
         """Return a new set of arrays."""
@@ -117,7 +121,8 @@ def _calibrated() -> tuple[int, int] | None:
     References are counted in this very Python, which may count others than the one before. It has
     to see who holds a part, a part of a part, and memory without an array; else None is returned.
     """
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # counts of other threads come late
+    free_threads = not getattr(sys, "_is_gil_enabled", lambda: True)()
+    if free_threads or not hasattr(sys, "getrefcount"):  # counts of other threads come late
         return None
     flats = _Flats([np.zeros(4, np.float32)], [(0, 2, (2,)), (2, 4, (2, 1))])
     alone = flats.holders()

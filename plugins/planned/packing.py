@@ -137,9 +137,8 @@ def _classes(
             if here in reached or here in owner:
                 continue
             reached.add(here)
-            for x in here.inputs:
-                if type(x) is Symbol and made.get(x) in ending:
-                    stack.append(made[x])
+            before = [made.get(x) for x in here.inputs if type(x) is Symbol]
+            stack += [step for step in before if step in ending]
         owner.update(dict.fromkeys(reached, name))
         parts.setdefault(name, []).append(variable)
     classes: dict[Any, list[list[Variable]]] = {}

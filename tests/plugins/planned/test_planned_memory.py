@@ -264,6 +264,21 @@ def test_large_results_are_not_kept_by_a_plan() -> None:
     assert sys.getrefcount(array) == 2
 
 
+def test_more_memory_than_the_bound_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradtape.plugins.planned import memory
+
+    monkeypatch.setattr(memory, "_KEPT_BYTES", 1000)
+    made = []
+    make = memory.Arena.make
+    monkeypatch.setattr(memory.Arena, "make", lambda self: made.append(1) or make(self))
+    f = gt.function(lambda x: gt.sum(gt.exp(x) * 2.0, axis=0), executor="planned")
+    for x in (gt.ones((5, 2)), gt.ones((50, 20))):
+        made.clear()
+        for _ in range(3):
+            f(x)
+        assert len(made) == (1 if x.shape == (5, 2) else 3)
+
+
 def _together(jobs: list[Callable[[], None]]) -> None:
     threads = [threading.Thread(target=job) for job in jobs]
     for thread in threads:
