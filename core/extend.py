@@ -72,10 +72,12 @@ from .functions.custom import custom_gradient
 from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
+from .graphs.constants import local_constants
 from .graphs.executors import compiled
+from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
-from .graphs.plain import default, plain
+from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -160,6 +162,7 @@ __all__ = [
     "among",
     "apart",
     "are_several",
+    "argument_of",
     "as_batched",
     "as_dtype",
     "as_inputs",
@@ -172,6 +175,7 @@ __all__ = [
     "beside",
     "blunt",
     "broadcast_shapes",
+    "by_backend",
     "calling_in",
     "check_held",
     "check_randomness",
@@ -189,6 +193,7 @@ __all__ = [
     "exact_quotient",
     "exclusive",
     "flatten",
+    "folded",
     "freeze",
     "frozen_variables",
     "function",
@@ -205,15 +210,18 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
+    "kernel_of",
     "key_for_examples",
     "kind_of",
     "known_size",
     "largest",
     "late",
     "line_of",
+    "local_constants",
     "loop_limit",
     "lowered",
     "map_structure",
+    "node_by_node",
     "numpy_dtype",
     "ops",
     "own_array",

@@ -263,7 +263,7 @@ class Tensor(Handle, Operators):
             If a copy is forbidden and memory cannot be marked as read-only: for an older library,
             or on a device.
         """
-        if not hasattr(self.array, "__dlpack__"):
+        if not _is_exportable(self.array):
             raise not_known(self.array, "its value")
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
@@ -281,7 +281,7 @@ class Tensor(Handle, Operators):
         return view.__dlpack__(copy=False, **options)
 
     def __dlpack_device__(self) -> Any:
-        if not hasattr(self.array, "__dlpack__"):
+        if not _is_exportable(self.array):
             raise not_known(self.array, "its device")
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
@@ -399,6 +399,11 @@ def _real(tensor: Tensor, to: str) -> Tensor:
     if tensor.dtype.kind == "c":
         raise TypeError(f"{to}: a {tensor.dtype} tensor is no real number; take its .real or abs()")
     return tensor
+
+
+def _is_exportable(array: Any) -> bool:
+    """Return whether an array can be exported; scalars, which NumPy's sums give, can."""
+    return hasattr(array, "__dlpack__") or isinstance(array, np.generic)
 
 
 def _on_host(tensor: Tensor) -> bool:
