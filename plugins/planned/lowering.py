@@ -262,7 +262,7 @@ class Lowering:
         self._sources[out] = source
 
     def sources(self, node: Node) -> list[Any]:
-        """Return a node's inputs without the views that only repeat what NumPy broadcasts itself."""
+        """Return inputs without the views that only repeat what NumPy broadcasts itself."""
         inputs = list(node.inputs)
         for i, x in enumerate(inputs):
             source = self._sources.get(x) if type(x) is Symbol else None
