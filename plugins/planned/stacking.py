@@ -59,7 +59,7 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
         stack: list[Step] = []
         first, last = len(items), -1
         for step in [*steps, None]:
-            early = made[step.inputs[0]] if step is not None else len(items)  # type: ignore[index]
+            early = made[step.inputs[0]] if step is not None else len(items)
             late = needed[step.out] if step is not None else -1
             if max(last, early) < min(first, late):
                 assert step is not None
