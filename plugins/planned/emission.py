@@ -8,38 +8,16 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Symbol, unsure
-from .grouping import Item, grouped
+from .emitter import Emitter
+from .grouping import grouped
 from .lowering import Lowering, cast_into
 from .memory import Arena, Packed
 from .packing import Pack, packed
+from .scratch import Scratch
+from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 
 __all__ = ["Emission", "Emitter"]
-
-
-class Emitter:
-    """Who runs groups as loops of their own; this one leaves all of them to NumPy."""
-
-    def takes(self, step: Step) -> bool:
-        """Return whether an elementwise step, or a reduction, may be in a group's loop.
-
-        Parameters
-        ----------
-        step
-            The step.
-        """
-        return True
-
-    def loop(self, group: Group) -> Callable[..., Any] | None:
-        """Return what runs a group, ``function(*outputs, *inputs)``, or None to leave it to NumPy.
-
-        Parameters
-        ----------
-        group
-            The group. Outputs are C contiguous arrays that overlap with nothing; inputs are of any
-            strides, those without axes may be NumPy scalars.
-        """
-        return None
 
 
 #: From how many bytes of an array on a group goes over it block by block, and those of a block.
@@ -101,13 +79,14 @@ class Emission:
         self._run: dict[int, Callable[..., Any]] = {}
         self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
+        self._stacks: dict[int, tuple[int, int]] = {}
         self._plan(needed, given)
 
     # -- what lives where ----------------------------------------------------------------------
 
     def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
         """Find out which values must not be in buffers, and when each is read last."""
-        self._moments: list[Item] = []
+        self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, Group):
                 loop = self.emitter.loop(item)
@@ -118,11 +97,12 @@ class Emission:
                     self._moments += item.members
                     continue
             self._moments.append(item)
+        self._moments = stacked(self._moments, needed | given | self._viewed())
         self.fresh = set(needed)
         self.last: dict[Symbol, int] = dict.fromkeys(given, len(self._moments))
         for moment in range(len(self._moments) - 1, -1, -1):
             item = self._moments[moment]
-            for step in item.members if isinstance(item, Group) else [item]:
+            for step in [item] if isinstance(item, Step) else item.members:
                 views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.op not in _OWN)
                 until = max((self.last.setdefault(x, moment) for x in step.outputs), default=moment)
                 for x in step.inputs:
@@ -134,15 +114,15 @@ class Emission:
         self._ends: dict[int, list[Symbol]] = {}
         for x, moment in self.last.items():
             self._ends.setdefault(moment, []).append(x)
-        self._slots: dict[Symbol, int] = {}
-        self._free: dict[int, list[int]] = {}
+        self.slots: dict[Symbol, int] = {}
+        self.free: dict[int, list[int]] = {}
 
-    def _buffer(self, symbol: Symbol, moment: int) -> str:
+    def buffer(self, symbol: Symbol) -> str:
         """Return the name of a buffer for a value that is computed now."""
         size = bytes_of(symbol)
-        free = self._free.get(size)
+        free = self.free.get(size)
         slot = free.pop() if free else self.arena.slot(size)
-        self._slots[symbol] = slot
+        self.slots[symbol] = slot
         return self._array(self.arena.buffer(slot, shape_of(symbol), symbol.dtype))
 
     def _array(self, number: int) -> str:
@@ -153,13 +133,13 @@ class Emission:
     def _expire(self, moment: int, before: Step | None = None) -> None:
         """Free the buffers that are read for the last time now; ``before``, those to write over."""
         for x in self._ends.get(moment, ()):
-            if x not in self._slots:
+            if x not in self.slots:
                 continue
             if before is not None:
                 here = any(x is y for y in before.inputs)
                 if not here or (x.shape, x.dtype) != (before.out.shape, before.out.dtype):
                     continue
-            self._free.setdefault(bytes_of(x), []).append(self._slots.pop(x))
+            self.free.setdefault(bytes_of(x), []).append(self.slots.pop(x))
 
     def bind(self, value: Any, letter: str = "c") -> str:
         """Return a name for a value that is the same in every run."""
@@ -192,8 +172,13 @@ class Emission:
         for pack, _ in self.packs:
             self._place_given(pack)
         for moment, item in enumerate(self._moments):
+            if isinstance(item, Stack):
+                self._place_stack(item, moment)
+        for moment, item in enumerate(self._moments):
             if isinstance(item, Group):
                 self._group(item, moment)
+            elif isinstance(item, Stack):
+                self._stack(item)
             else:
                 self._step(item, moment)
                 self._drop(item, moment)
@@ -269,7 +254,7 @@ class Emission:
         if out in self.fresh:
             return None
         if out not in self.names:
-            self.names[out] = self._buffer(out, moment)
+            self.names[out] = self.buffer(out)
         return self.names[out]
 
     def _empty(self, out: Symbol) -> str:
@@ -325,7 +310,7 @@ class Emission:
             if out in self.fresh:
                 self.lines.append(f"{self.name(out)} = {self._empty(out)}")
             elif out not in self.names:
-                self.names[out] = self._buffer(out, moment)
+                self.names[out] = self.buffer(out)
         if loop is not None:
             given = [self.name(x) for x in (*group.outputs, *group.inputs)]
             self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
@@ -356,7 +341,7 @@ class Emission:
                 body.append(f"{sliced[name]} = {name}[a:z]")
             return sliced[name]
 
-        scratch = _Scratch(self, rows, shape, whole or shape[0] % rows == 0)
+        scratch = Scratch(self, rows, shape, whole or shape[0] % rows == 0)
         last = {
             x: i for i, step in enumerate(group.steps) for x in step.inputs if type(x) is Symbol
         }
@@ -384,6 +369,46 @@ class Emission:
             self.lines.append(f"    z = min(a + {rows}, {shape[0]})")
             self.lines += [f"    {line}" for line in body]
         scratch.close()
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The steps that run as one call, side by side."""
+        return [item for item in self._moments if isinstance(item, Stack)]
+
+    # -- stacks --------------------------------------------------------------------------------
+
+    def _viewed(self) -> set[Symbol]:
+        """Return the values of which something may be a view: they may have to be made anew."""
+        return {
+            x
+            for step in self._moments
+            if isinstance(step, Step) and step.kind in (Kind.VIEW, Kind.CALL)
+            for x in step.inputs
+            if type(x) is Symbol
+        }
+
+    def _place_stack(self, stack: Stack, moment: int) -> None:
+        """Put what a stack reads side by side, and its results; there, if nobody reads it again."""
+        inputs = [step.inputs[0] for step in stack.members]
+        outputs = [step.out for step in stack.members]
+        over = inputs[0].dtype == outputs[0].dtype and all(self.last[x] == moment for x in inputs)
+        number = self._rows(inputs)
+        self._stacks[id(stack)] = number, self._rows(outputs, number if over else None)
+
+    def _rows(self, values: Sequence[Symbol], number: int | None = None) -> int:
+        first = values[0]
+        shape = (len(values), *shape_of(first))
+        if number is None:
+            slot = self.arena.slot(len(values) * bytes_of(first))
+            number = self.arena.buffer(slot, shape, first.dtype)
+        for row, x in enumerate(values):
+            self.names[x] = self._array(self.arena.row(number, row))
+        return number
+
+    def _stack(self, stack: Stack) -> None:
+        source, target = map(self._array, self._stacks[id(stack)])
+        step = stack.members[0]
+        self.lines.append(_into(step, f"{self.bind(step.run, 'k')}({source}", target))
 
     # -- packs ---------------------------------------------------------------------------------
 
@@ -418,44 +443,6 @@ class Emission:
         self.loops.append(pack.group)
         given = [self.name(x) for x in (*pack.group.outputs, *pack.group.inputs)]
         self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
-
-
-class _Scratch:
-    """Buffers of one block, for what stays in a group."""
-
-    def __init__(self, emission: Emission, rows: int, shape: Shape, even: bool) -> None:
-        self.emission = emission
-        self.shape = (min(rows, shape[0]), *shape[1:])
-        self.even = even
-        self._owned: dict[str, Any] = {}
-        self._free: dict[Any, list[str]] = {}
-
-    def take(self, out: Symbol) -> str:
-        """Return an expression for a buffer."""
-        free = self._free.get(out.dtype)
-        if free:
-            return free.pop()
-        symbol = Symbol(out.graph, self.shape, out.dtype)
-        name = self.emission._buffer(symbol, 0)
-        expression = name if self.even else f"{name}[:z - a]"
-        self._owned[expression] = symbol
-        return expression
-
-    def free(self, expressions: Sequence[str], dtype: Any = None) -> None:
-        """Take back buffers, of one dtype if one is named."""
-        for expression in expressions:
-            symbol = self._owned.get(expression)
-            if symbol is None or (dtype is not None and symbol.dtype != dtype):
-                continue
-            free = self._free.setdefault(symbol.dtype, [])
-            if expression not in free:
-                free.append(expression)
-
-    def close(self) -> None:
-        """Leave the memory to whoever comes later."""
-        for symbol in self._owned.values():
-            slot = self.emission._slots.pop(symbol)
-            self.emission._free.setdefault(bytes_of(symbol), []).append(slot)
 
 
 def _into(step: Step, call: str, target: str) -> str:

@@ -26,6 +26,9 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
         if isinstance(item, Group):
             how = "one loop" if item in plan.loops else "ufuncs"
             lines.append(f"  group over {item.shape}, {how}: {_counted(item.members)}")
+    for stack in plan.stacks:
+        step = stack.members[0]
+        lines.append(f"  stack of {len(stack.members)} {step.op} over {step.out.shape}, one call")
     for pack, _ in plan.packs:
         variables = [v.name for column in pack.written.values() for v in column]
         lines.append(

@@ -103,6 +103,21 @@ def test_chains_with_branches_and_sums_are_the_same(shape: tuple[int, ...], dtyp
     same(by("planned", f, gt.constant(x)), by("plain", f, gt.constant(x)), 0)
 
 
+def test_one_function_of_many_small_arrays_is_one_call() -> None:
+    def f(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(6):
+                y = gt.sin(y * 1.25)
+        return y, tape.gradient(y, x)
+
+    x = gt.constant(np.array([0.5, -0.0, np.nan, np.inf, 3.0], "float32"))
+    traced = gt.function(f)
+    same(by("planned", traced, x), by("plain", traced, x), 0)
+    assert "stack of 6 cos over (5,), one call" in told(traced)
+
+
 def test_blocks_do_not_change_column_sums() -> None:
     x = np.random.default_rng(1).standard_normal((999, 300)).astype("float32")
     f = gt.function(lambda x: gt.sum(gt.exp(x * 0.1) * x, axis=0))
