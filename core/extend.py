@@ -77,6 +77,7 @@ from .graphs.executors import compiled
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
+from .graphs.optimize import forward_only
 from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
@@ -194,6 +195,7 @@ __all__ = [
     "exclusive",
     "flatten",
     "folded",
+    "forward_only",
     "freeze",
     "frozen_variables",
     "function",

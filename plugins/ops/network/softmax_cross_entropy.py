@@ -11,7 +11,7 @@ from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
-from ..common.kernels import kind_of
+from ..common.kernels import kind_of, truth
 from ..common.op_builders import named, op
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
@@ -44,7 +44,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
             f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
         )
     low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
-    if low < 0 or high >= classes:
+    if truth((low < 0) | (high >= classes), unknown=False):
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
             f"got {int(low)} to {int(high)}"
