@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine
@@ -70,14 +71,13 @@ def compiled(source: str) -> Callable[..., int]:
 
 
 def _jitted(text: str, path: Path | None) -> Callable[..., int]:
-    import numba
-
+    numba: Any = import_module("numba")
     scope: dict[str, Any] = {"__name__": __name__}  # numba imports it with what it has kept
     exec(compile(text, "<loop>" if path is None else str(path), "exec"), scope)
     options = {"nogil": True, "error_model": "numpy", "cache": path is not None}
-    loop: Any = numba.njit([scope["TYPES"]], **options)(scope["loop"])
+    loop = numba.njit([scope["TYPES"]], **options)(scope["loop"])
     _hits.extend(loop.stats.cache_hits.values())
-    return loop  # type: ignore[no-any-return]
+    return loop
 
 
 _hits: list[int] = []
