@@ -213,7 +213,7 @@ class Emission:
     def _commit(self) -> None:
         left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
         for variable, symbol in left.items():
-            if unsure(symbol.shape):
+            if unsure(symbol.shape) or symbol.shape != variable.shape:
                 self.lines.append(
                     f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
                 )
