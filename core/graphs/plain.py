@@ -45,7 +45,16 @@ def plain(graph: Graph) -> Run:
 
 
 def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
-    """Return what runs a graph on any backend's arrays: compiled, or node by node."""
+    """Return what runs a graph on any backend's arrays: compiled, or node by node.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
+    compiler
+        ``compiler(program, owner, arrays)`` returns what runs the program on arrays of the backend
+        ``owner``, or None if the plain executor is to.
+    """
     program = forward_only(graph)
     variables = program.variables
     runs: dict[str, Run] = {}
@@ -77,6 +86,17 @@ def _told(program: Graph, run: Run) -> str:
 
 
 def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
+    """Return what runs a program with one call of a kernel per node.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    owner
+        The backend that the arrays are on.
+    arrays
+        The arrays of the first call.
+    """
     function = _compile(program, owner, arrays)
     return lambda arrays: function(*arrays)
 

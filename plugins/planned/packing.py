@@ -127,7 +127,9 @@ def _classes(
     times = Counter(updates.values())
     for number, (variable, symbol) in enumerate(updates.items()):
         step = made.get(symbol)
-        if step is None or step not in ending or times[symbol] > 1:
+        if step is None or step not in ending:
+            continue
+        if times[symbol] > 1 or symbol.shape != variable.shape:
             continue
         reached, stack, name = set[Step](), [step], number
         while stack:

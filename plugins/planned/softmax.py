@@ -92,11 +92,12 @@ def _check(lowering: Lowering, node: Node) -> None:
     (x, labels), (out,) = node.inputs, node.outputs
     kernel = lowering.kernel(node)
     logits = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
-    classes, unsigned = shape_of(x)[1], f"u{labels.dtype.itemsize}"
+    classes, unsigned = shape_of(x)[1], np.dtype(f"u{labels.dtype.itemsize}")
+    largest: Any = np.maximum.reduce
 
     def check(labels: Any) -> None:
         # one test for both bounds: seen as unsigned, a negative label is a very large one
-        if not np.maximum.reduce(labels.view(unsigned)) < classes:
+        if not largest(labels.view(unsigned)) < classes:
             kernel(logits, labels)
 
     nothing = Symbol(out.graph, (), out.dtype)

@@ -55,6 +55,22 @@ def test_open_sizes_are_planned_for_each_shape_up_to_a_bound() -> None:
     assert f"more than {plan._SHAPES} shapes: all others node by node" in text
 
 
+def test_a_shape_that_does_not_fit_a_variable_is_refused_before_anything_changes() -> None:
+    ws = [gt.Variable(np.zeros(3, "float32")) for _ in range(2)]
+
+    @planned(input_signature=[gt.TensorSpec([None])])
+    def f(x: Any) -> None:
+        for w in ws:
+            w.assign(x * 2.0 + 1.0)
+        ws[0].assign(ws[0] * 2.0)
+
+    with pytest.raises(ValueError, match="has shape"):
+        f(gt.ones(2))
+    assert [w.tolist() for w in ws] == [[0.0] * 3] * 2
+    f(gt.ones(3))
+    assert [w.tolist() for w in ws] == [[6.0] * 3, [3.0] * 3]
+
+
 def test_unknown_ranks_and_sizes_of_values_run() -> None:
     @planned(input_signature=[gt.TensorSpec(None, "float32")])
     def f(x: Any) -> Any:
