@@ -48,6 +48,7 @@ _TABLE = {
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
+    ".plugins.numpy.threads": "limit_threads",
     ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",
     ".plugins.ops.analysis.fitting": "poly polyfit roots",
     ".plugins.ops.analysis.interpolation": "interp trapezoid",

@@ -85,6 +85,7 @@ from .core.transforms.jacobians import jacobian as jacobian
 from .core.transforms.jacobians import jacrev as jacrev
 from .core.transforms.vectors import flatten as flatten
 from .core.transforms.vmap import vmap as vmap
+from .plugins.numpy.threads import limit_threads as limit_threads
 from .plugins.ops.analysis.differences import diff as diff
 from .plugins.ops.analysis.differences import ediff1d as ediff1d
 from .plugins.ops.analysis.differences import gradient as gradient

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import fspath
+from os import fsdecode
 from typing import Any
 
 from ..core.errors import BackendUnavailable, GradtapeError, PluginError
@@ -92,7 +92,7 @@ class MissingOp(LoadError):
 @contextmanager
 def guarded(origin: Any) -> Iterator[None]:
     """Turn whatever goes wrong with a file in a block into one of these errors, with its path."""
-    path = "<bytes>" if isinstance(origin, (bytes, bytearray, memoryview)) else fspath(origin)
+    path = "<bytes>" if isinstance(origin, (bytes, bytearray, memoryview)) else fsdecode(origin)
     try:
         yield
     except LoadError as error:

@@ -102,8 +102,10 @@ class Trainer(Session):
             raise ValueError(
                 f"the run measured {', '.join(state['totals'])}; this one {', '.join(self.names)}"
             )
+        if type(state["count"]) is not int or not 0 <= state["count"] < 2**63:
+            raise ValueError(f"a count of examples is {str(state['count'])[:40]}")
         self._totals = {name: float(state["totals"][name]) for name in self.names}
-        self._count = int(state["count"])
+        self._count = state["count"]
         self._looked = {tuple(alike): size for alike, size in state["looked"]}
 
     def begin_epoch(self) -> None:

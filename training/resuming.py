@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ _KINDS = {
     "session": dict,
     "callbacks": list,
 }
+# Epochs and batches are fewer.
+_MOST = 2**48
 
 
 class Run:
@@ -205,11 +208,9 @@ class Run:
         ValueError
             If it had other data or another order, or this is not the state of a run.
         """
-        wrong = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
-        if wrong or state["epoch"] < 0 or state["batch"] < 0:
-            raise ValueError(
-                f"this is not the state of a run: wrong {', '.join(wrong) or 'epoch or batch'}"
-            )
+        wrong = _wrong(state)
+        if wrong:
+            raise ValueError(f"this is not the state of a run: wrong {', '.join(wrong)}")
         seed = None if state["seed"] is None else int(state["seed"])
         within = state["batch"] > 0
         if within and list(state["data"]) != self.data.signature():
@@ -217,6 +218,9 @@ class Run:
                 "the run stopped within an epoch, with other data or another batch size: "
                 f"[examples, batch size, batches] {state['data']}, now {self.data.signature()}"
             )
+        length = self.data.length
+        if within and length is not None and state["batch"] > length:
+            raise ValueError(f"the run stopped after batch {state['batch']} of {length}")
         if self._asked is not None and self._seed is not None and seed not in (None, self._seed):
             raise ValueError(
                 f"the run had seed {seed}, not {self._seed}; give the same seed, or none"
@@ -256,6 +260,29 @@ def as_epochs(epochs: Any, initial_epoch: Any) -> tuple[int, int]:
             "before it too"
         )
     return last, first
+
+
+def _wrong(state: dict[str, Any]) -> list[str]:
+    """Return the names of what is not as :meth:`Run.state_dict` makes it."""
+    found = [name for name, kind in _KINDS.items() if type(state.get(name)) is not kind]
+    if found:
+        return found
+    seed, epochs, history = state["seed"], state["epochs"], state["history"]
+    if seed is not None and not (type(seed) is str and seed.isascii() and seed.isdecimal()):
+        found.append("seed")
+    if any(type(epoch) is not int for epoch in epochs) or not _rise([-1, *epochs]):
+        found.append("epochs")
+    elif not 0 <= state["epoch"] < _MOST or (epochs and state["epoch"] != epochs[-1] + 1):
+        found.append("epoch")
+    if not 0 <= state["batch"] < _MOST:
+        found.append("batch")
+    if any(type(x) is not list or len(x) > len(epochs) for x in history.values()):
+        found.append("history")
+    return found
+
+
+def _rise(numbers: list[int]) -> bool:
+    return all(a < b for a, b in pairwise(numbers))
 
 
 def _seed(seed: int | None) -> int:

@@ -263,7 +263,7 @@ class Tensor(Handle, Operators):
             If a copy is forbidden and memory cannot be marked as read-only: for an older library,
             or on a device.
         """
-        if not hasattr(self.array, "__dlpack__"):
+        if not _is_exportable(self.array):
             raise not_known(self.array, "its value")
         for tape in active_tapes.get():
             tape.record_break((self,), (), TO_DLPACK)
@@ -281,7 +281,7 @@ class Tensor(Handle, Operators):
         return view.__dlpack__(copy=False, **options)
 
     def __dlpack_device__(self) -> Any:
-        if not hasattr(self.array, "__dlpack__"):
+        if not _is_exportable(self.array):
             raise not_known(self.array, "its device")
         return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
 
@@ -382,16 +382,16 @@ class Tensor(Handle, Operators):
         return reduced
 
     def __repr__(self) -> str:
-        shape, dtype = self.array.shape, self.array.dtype
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return f"<Tensor {self.array!r}>"
+        shape, dtype = tuple(self.array.shape), self.dtype
         value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
         return f"<Tensor shape={shape} dtype={dtype} value={_indent(value)}>"
 
     def __str__(self) -> str:
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
-        return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
+        return f"Tensor({self.numpy()!s}, shape={tuple(self.array.shape)}, dtype={self.dtype})"
 
 
 def _real(tensor: Tensor, to: str) -> Tensor:
@@ -399,6 +399,11 @@ def _real(tensor: Tensor, to: str) -> Tensor:
     if tensor.dtype.kind == "c":
         raise TypeError(f"{to}: a {tensor.dtype} tensor is no real number; take its .real or abs()")
     return tensor
+
+
+def _is_exportable(array: Any) -> bool:
+    """Return whether an array can be exported; scalars, which NumPy's sums give, can."""
+    return hasattr(array, "__dlpack__") or isinstance(array, np.generic)
 
 
 def _on_host(tensor: Tensor) -> bool:

@@ -1,12 +1,13 @@
-"""Timing contenders against each other in one process, round by round, and printing the table."""
+"""Timing contenders against each other in one process, round by round; tables; memory."""
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-__all__ = ["measure", "table"]
+__all__ = ["as_markdown", "measure", "resident", "table"]
 
 
 def measure(
@@ -49,3 +50,24 @@ def table(title: str, times: Mapping[str, float], against: str, unit: str = "µs
         ratio = "-" if base is None else f"{value / base:.2f}"
         lines.append(f"| {name} | {value:,.0f} | {ratio} |")
     return "\n".join(lines)
+
+
+def as_markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of cells, the first one the heads, as a Markdown table."""
+    head, *rest = lines
+    ruler = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ruler, *rest))
+
+
+def resident(peak: bool = False, reset: bool = False) -> int:
+    """Return the bytes of this process in memory, now or at their peak; 0 where Linux is not.
+
+    ``reset`` begins a new peak.
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        return 0
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    field = "VmHWM" if peak else "VmRSS"
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))

@@ -280,6 +280,8 @@ class CheckpointManager:
                     os.unlink(entry.path)
                 except FileNotFoundError:
                     continue
+                except OSError as error:  # the new one is there all the same
+                    warnings.warn(f"a checkpoint cannot be removed: {error}", stacklevel=4)
 
 
 def _mode(best: str | None, mode: str | None) -> str:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.extend import Variable, backend_of, exclusive, init_scope
+from ...core.extend import Stream, Variable, backend_of, exclusive, init_scope
 from ...training import Optimizer
 from ..errors import LoadError
+from ..records.counters import check_steps, check_stream
 from .files import Stored
 from .trackables import Held, Trackables
 
@@ -99,6 +100,7 @@ class Plan:
             self._plan_states(path, optimizer)
         # read in one go, which is quicker
         self._arrays = stored.arrays(self._nodes)
+        self._check_counts()
         for path, held in tracked.objects.items():
             node = self._found.pop(path, None)
             if node is None:
@@ -150,6 +152,15 @@ class Plan:
             known = {variable.id for variable in met.values()}
             states = [x for _, v, x in optimizer.states() if v is not None and v.id not in known]
             self._zeros += states
+
+    def _check_counts(self) -> None:
+        """Refuse numbers that no optimizer and no generator counts."""
+        steps = {f"{path}/iterations" for path in self._tracked.optimizers}
+        for path, variable in self._values:
+            if path in steps:
+                check_steps(self._arrays[path], path)
+            elif isinstance(variable, Stream):
+                check_stream(self._arrays[path], path)
 
     def check(self) -> None:
         """Raise if something does not fit.

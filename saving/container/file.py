@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from . import profile as p
 from .digests import DIGESTS, PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
-from .layout import Batch, Item, batches, side_by_side
+from .layout import Item
 from .legacy import converted
 from .source import Source
 from .walk import Walk
@@ -22,6 +22,9 @@ from .workers import each
 __all__ = ["SafeFile"]
 
 Array = np.ndarray[Any, Any]
+# Arrays up to this size share memory: as long as one of them is used, the others stay too.
+_MOST_SHARED = 2**19
+_LARGE_PAGE = 2**21
 
 
 class SafeFile:
@@ -131,11 +134,8 @@ class SafeFile:
 
     def declared(self, path: str) -> tuple[str, tuple[int, ...]]:
         """Return the dtype's name and the shape of a dataset of numbers, which is not read."""
-        with _Naming(self.path):
-            item = self._item(path)
-            if not item.dtype:
-                raise DamagedFile(f"{item.path}: not an array of numbers")
-            return item.dtype, item.shape
+        item = self._numbers(path)
+        return item.dtype, item.shape
 
     def array(self, path: str) -> Array:
         """Return a dataset of numbers whose digest is right."""
@@ -144,24 +144,26 @@ class SafeFile:
     def arrays(self, paths: Iterable[str]) -> dict[str, Array]:
         """Return several datasets of numbers; they are read and hashed in two threads."""
         with _Naming(self.path):
-            items = [self._item(path) for path in dict.fromkeys(paths)]
-            for item in items:
-                if not item.dtype:
-                    raise DamagedFile(f"{item.path}: not an array of numbers")
+            items = [self._numbers(path) for path in dict.fromkeys(paths)]
             self._charge(items)
-            items.sort(key=lambda item: item.offset)
-            found = {item.path: _empty(item) for item in items}
-            read = _Read(self._source, found)
-            plain = [item for item in items if item.level is None]
-            each(read.batch, batches(plain), sum(item.size for item in plain))
-            deflated = [item for item in items if item.level is not None]
-            each(read.inflate, deflated, sum(item.size for item in deflated))
-            for item in items:
-                array = found[item.path]
-                if item.dtype == "bool" and np.any(array.view(np.uint8) > 1):
-                    raise DamagedFile(f"{item.path}: a boolean is neither 0 nor 1")
-                self._compare(item, read.parts[item.path])
-            return found
+            try:
+                return self._read(sorted(items, key=lambda item: item.offset))
+            except LoadError:  # what was not handed out may be asked for again
+                self._read_bytes -= sum(item.size for item in items)
+                raise
+
+    def _read(self, items: Sequence[Item]) -> dict[str, Array]:
+        """Return datasets of numbers, in the order of their bytes, that match their digests."""
+        read = _Read(self._source)
+        plain = [item for item in items if item.level is None]
+        each(read.piece, read.pieces(plain), sum(item.size for item in plain))
+        deflated = [item for item in items if item.level is not None]
+        each(read.inflate, deflated, sum(item.size for item in deflated))
+        for item in items:
+            if item.dtype == "bool" and np.any(read.arrays[item.path].view(np.uint8) > 1):
+                raise DamagedFile(f"{item.path}: a boolean is neither 0 nor 1")
+            self._compare(item, read.digests[item.path])
+        return read.arrays
 
     def text(self, path: str) -> str:
         """Return a dataset of text whose digest is right."""
@@ -179,8 +181,14 @@ class SafeFile:
 
     def _item(self, path: str) -> Item:
         if path not in self.sizes:
-            raise DamagedFile(f"{path[:200]!r}: this dataset is missing")
+            raise DamagedFile(f"{self.path}: {path[:200]!r}: this dataset is missing")
         return self._walk.items[path]
+
+    def _numbers(self, path: str) -> Item:
+        item = self._item(path)
+        if not item.dtype:
+            raise DamagedFile(f"{self.path}: {path}: not an array of numbers")
+        return item
 
     def _charge(self, items: Sequence[Item]) -> None:
         self._read_bytes += sum(item.size for item in items)
@@ -218,23 +226,56 @@ class _Naming:
             raise type(error)(f"{self._path}: {error}") from None
 
 
+# A part of a block: where it is in the file and in memory, and the datasets' pieces in it, each
+# with its number and where it begins and ends.
+_Piece = tuple[int, memoryview, list[tuple[Item, int, int, int]]]
+
+
 class _Read:
     """Datasets on their way into memory, and the digests of their pieces."""
 
-    def __init__(self, source: Source, arrays: dict[str, Array]) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._bytes = {path: _bytes_of(array) for path, array in arrays.items()}
-        self.parts = {path: [b""] * len(pieces(x.nbytes)) for path, x in arrays.items()}
+        self.arrays: dict[str, Array] = {}
+        self.digests: dict[str, list[bytes]] = {}
 
-    def batch(self, batch: Batch) -> None:
-        """Read pieces that lie side by side."""
-        self._source.read_into(*side_by_side(batch, self._bytes))
-        for item, begin, stop in batch:
-            self._hash(item, begin, stop)
+    def pieces(self, items: Sequence[Item]) -> list[_Piece]:
+        """Make the arrays of datasets, and return what is to be read into them."""
+        found: list[_Piece] = []
+        for item, *others in _blocks(items):
+            if others:
+                found.append(self._shared([item, *others]))
+                continue
+            memory = self._make(item)
+            for i, (begin, stop) in enumerate(pieces(item.size)):
+                part = memory[begin:stop]
+                found.append((item.offset + begin, part, [(item, i, 0, len(part))]))
+        return found
 
-    def _hash(self, item: Item, begin: int, stop: int) -> None:
-        piece = self._bytes[item.path][begin:stop]
-        self.parts[item.path][begin // PIECE] = piece_digest(piece)
+    def _shared(self, items: Sequence[Item]) -> _Piece:
+        """Make small arrays in one piece of memory, which the system provides and fills at once."""
+        first, last = items[0].offset, items[-1]
+        memory = _memory(last.offset + last.size - first)
+        parts = []
+        for item in items:
+            begin = item.offset - first
+            array: Array = np.ndarray(item.shape, p.DTYPES[item.dtype], memory, begin)
+            self.arrays[item.path], self.digests[item.path] = array, [b""]
+            parts.append((item, 0, begin, begin + item.size))
+        return first, memory.data, parts
+
+    def _make(self, item: Item) -> memoryview:
+        # NumPy's own dtype object, which fast paths tell by identity
+        array = self.arrays[item.path] = np.empty(item.shape, p.DTYPES[item.dtype])
+        self.digests[item.path] = [b""] * len(pieces(item.size))
+        return array.reshape(-1).view(np.uint8).data
+
+    def piece(self, piece: _Piece) -> None:
+        """Read a part of a block."""
+        offset, memory, parts = piece
+        self._source.read_into(offset, [memory])
+        for item, i, begin, stop in parts:
+            self.digests[item.path][i] = piece_digest(memory[begin:stop])
 
     def inflate(self, item: Item) -> None:
         """Read a compressed dataset."""
@@ -246,17 +287,32 @@ class _Read:
             raise DamagedFile(f"{item.path} cannot be decompressed ({error})") from None
         if len(plain) != item.size or not stream.eof or stream.unused_data:
             raise DamagedFile(f"{item.path} does not decompress to what it claims")
-        target = np.frombuffer(self._bytes[item.path], np.uint8)
+        memory = self._make(item)
         planes = np.frombuffer(plain, np.uint8).reshape(item.itemsize, -1)
-        target.reshape(-1, item.itemsize)[...] = planes.T
-        for begin, stop in pieces(item.size):
-            self._hash(item, begin, stop)
+        np.frombuffer(memory, np.uint8).reshape(-1, item.itemsize)[...] = planes.T
+        for i, (begin, stop) in enumerate(pieces(item.size)):
+            self.digests[item.path][i] = piece_digest(memory[begin:stop])
 
 
-def _empty(item: Item) -> Array:
-    # NumPy's own dtype object, which fast paths tell by identity
-    return np.empty(item.shape, np.dtype(item.dtype))
+def _blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield datasets in the order of their bytes; small ones that lie side by side together."""
+    block: list[Item] = []
+    end = 0
+    for item in items:
+        alone = item.size > _MOST_SHARED or not item.size
+        apart = alone or item.offset >= end + p.ALIGNMENT
+        if block and (apart or item.offset + item.size > block[0].offset + PIECE):
+            yield block
+            block = []
+        end = 0 if alone else item.offset + item.size
+        block.append(item)
+    if block:
+        yield block
 
 
-def _bytes_of(array: Array) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
+def _memory(size: int) -> Array:
+    """Return bytes that begin with a page of the system, also one of its large ones."""
+    page = _LARGE_PAGE if size > _LARGE_PAGE else p.ALIGNMENT
+    found = np.empty(size + page, np.uint8)
+    begin = -found.ctypes.data % page
+    return found[begin : begin + size]

@@ -53,7 +53,7 @@ class Item:
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.size = prod(self.shape) * self.itemsize
+        self.size = prod(self.shape) * p.ITEMSIZES[self.dtype]
 
     @property
     def itemsize(self) -> int:

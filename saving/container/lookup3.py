@@ -10,11 +10,12 @@ import numpy as np
 __all__ = ["checksum", "checksums"]
 
 _MASK = 0xFFFFFFFF
+_TWICE = 0x100000001
 # How far words are rotated in a round, and in the last one; see the original, lookup3.c.
 _MIX = (4, 6, 8, 16, 19, 4)
 _FINAL = (14, 11, 25, 16, 4, 14, 24)
 # As many texts of one length are worth NumPy.
-_WORTH_ARRAYS = 6
+_WORTH_ARRAYS = 16
 
 
 def checksum(data: bytes) -> int:
@@ -23,23 +24,22 @@ def checksum(data: bytes) -> int:
     a = b = c = 0xDEADBEEF + len(data) & _MASK
     if not words:
         return c
-    for i in range(0, len(words) - 3, 3):
-        a = a + words[i] & _MASK
-        b = b + words[i + 1] & _MASK
-        c = c + words[i + 2] & _MASK
-        # written out: this runs for every twelve bytes of a group's links
-        a = (a - c & _MASK) ^ (c << 4 & _MASK | c >> 28)
-        c = c + b & _MASK
-        b = (b - a & _MASK) ^ (a << 6 & _MASK | a >> 26)
-        a = a + c & _MASK
-        c = (c - b & _MASK) ^ (b << 8 & _MASK | b >> 24)
-        b = b + a & _MASK
-        a = (a - c & _MASK) ^ (c << 16 & _MASK | c >> 16)
-        c = c + b & _MASK
-        b = (b - a & _MASK) ^ (a << 19 & _MASK | a >> 13)
-        a = a + c & _MASK
-        c = (c - b & _MASK) ^ (b << 4 & _MASK | b >> 28)
-        b = b + a & _MASK
+    for x, y, z in zip(words[:-3:3], words[1:-3:3], words[2:-3:3], strict=True):
+        # Written out: this runs for every twelve bytes of a group's links. A word times _TWICE,
+        # shifted, is the word rotated, with bits above; bits above stay until they are in the way.
+        c = c + z & _MASK
+        a = (a + x - c ^ c * _TWICE >> 28) & _MASK
+        c += b + y
+        b = (b + y - a ^ a * _TWICE >> 26) & _MASK
+        a += c
+        c = (c - b ^ b * _TWICE >> 24) & _MASK
+        b += a
+        a = (a - c ^ c * _TWICE >> 16) & _MASK
+        c += b
+        b = (b - a ^ a * _TWICE >> 13) & _MASK
+        a += c
+        c = (c - b ^ b * _TWICE >> 28) & _MASK
+        b += a
     a, b, c = (x + y & _MASK for x, y in zip((a, b, c), words[-3:], strict=True))
     return _last(a, b, c)
 

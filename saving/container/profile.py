@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -82,10 +83,14 @@ ALIGNMENT = 64
 
 # A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
 SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
-DTYPES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
-    "float16 float32 float64 complex64 complex128".split()
-)
+#: By their names, NumPy's own dtype objects, which fast paths tell by identity.
+DTYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(name)
+    for name in (
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+        "float16 float32 float64 complex64 complex128"
+    ).split()
+}
 MAX_DEPTH = 64
 MAX_OBJECTS = 100_000
 #: Of all headers that are longer than a dataset's; the links of a group are in its header.

@@ -43,7 +43,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SEEKING = threading.Lock()
 
 
-def resolved(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
     """Return where a file goes, absolute and without links, if one can be put there.
 
     Parameters
@@ -55,8 +55,13 @@ def resolved(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
     ------
     SaveError
         If the path cannot be a file's, its folder does not exist, or what is there is not a regular
-        file or may not be written.
+        file or may not be written; and if it is bytes, which are a file's contents where one reads.
     """
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        raise SaveError(
+            f"{bytes(path[:80])!r} is bytes, which stand for a file's contents and not for a path: "
+            "give a str or a pathlib.Path; os.fsdecode(path) makes a str of a path in bytes"
+        )
     given = os.fsdecode(path)
     try:
         if "\0" in given:
@@ -81,9 +86,7 @@ def resolved(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
 
 
 @contextlib.contextmanager
-def replacing(
-    path: str | bytes | os.PathLike[str] | os.PathLike[bytes], size: int
-) -> Iterator[int]:
+def replacing(path: str | os.PathLike[str] | os.PathLike[bytes], size: int) -> Iterator[int]:
     """Write a file that takes its place, on disk and whole, when the block ends without an error.
 
     Until then, and after any error or the end of the process, the file that was there is as it was.

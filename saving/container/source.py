@@ -43,7 +43,7 @@ class Source:
             self._bytes = memoryview(origin).cast("B")
             self.size = len(self._bytes)
             return
-        self.path = os.fspath(origin)
+        self.path = os.fsdecode(origin)
         # a named pipe would be waited for; without it, it is opened and then refused
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         try:

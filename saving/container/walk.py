@@ -75,9 +75,7 @@ class Walk:
             if address != self._address:
                 raise UnsafeFile(f"{path} is not where its header belongs")
             messages = self._messages(path)
-            if [kind for kind, _ in messages[:2]] == [p.LINK_INFO, p.GROUP_INFO]:
-                if messages[:2] != _START:
-                    raise UnsafeFile(f"{path} is a group of another kind")
+            if messages[:2] == _START:
                 if path.count("/") > p.MAX_DEPTH:
                     raise UnsafeFile(f"groups nested deeper than {p.MAX_DEPTH}")
                 waiting += self._links(path, messages[2:])
@@ -123,14 +121,14 @@ class Walk:
 
     # -- headers -------------------------------------------------------------------------------
 
-    def _bytes(self, begin: int, end: int) -> bytes:
-        """Return bytes near the beginning, which are read a lot at once."""
+    def _reach(self, end: int) -> bytes:
+        """Return the file's beginning, at least up to a place; a lot is read at once."""
         if end > len(self._head):
             if end > self._source.size:
                 raise DamagedFile("it ends too early")
             more = min(max(end, 2 * len(self._head)), self._source.size) - len(self._head)
             self._head += self._source.read(len(self._head), more)
-        return self._head[begin:end]
+        return self._head
 
     def _header(self, i: int) -> bytes:
         begin, end = self._headers[i]
@@ -144,7 +142,8 @@ class Walk:
         """Return what the header at the present address says, and go on to the next one."""
         begin = self._address
         start = begin + p.HEADER.size
-        signature, version, flags, length = p.HEADER.unpack(self._bytes(begin, start))
+        head = self._reach(start)
+        signature, version, flags, length = p.HEADER.unpack_from(head, begin)
         if signature != b"OHDR" or (version, flags) != (2, 2):
             raise UnsafeFile(f"{path} has no header of the kind that gradtape writes")
         if length > p.LONG_HEADER:
@@ -153,18 +152,18 @@ class Walk:
             if self._long > p.MAX_LONG_HEADERS:
                 raise UnsafeFile(f"{path}: the names in groups take too many bytes")
         end = start + length
-        body = self._bytes(start, end + 4)[:-4]
+        head = self._reach(end + 4)
         self._headers.append((begin, end))
         self._address = end + 4
-        messages, place = [], 0
-        while place < length:
-            if length - place < p.MESSAGE.size:
+        messages, place = [], start
+        while place < end:
+            if end - place < p.MESSAGE.size:
                 raise DamagedFile(f"{path}: its header ends within a message")
-            kind, size, flags = p.MESSAGE.unpack_from(body, place)
+            kind, size, flags = p.MESSAGE.unpack_from(head, place)
             place += p.MESSAGE.size
-            if flags or place + size > length:
+            if flags or place + size > end:
                 raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
-            messages.append((kind, body[place : place + size]))
+            messages.append((kind, head[place : place + size]))
             if len(messages) > p.MAX_OBJECTS:
                 raise UnsafeFile(f"{path}: its header has more than {p.MAX_OBJECTS:,} messages")
             place += size
@@ -253,9 +252,9 @@ def _shape(path: str, data: bytes) -> tuple[int, ...]:
         raise UnsafeFile(f"{path} has a shape of another kind")
     if data[:4] != bytes([2, rank, 0, int(bool(rank))]):
         raise UnsafeFile(f"{path} has a shape that may change, or none")
-    shape = struct.unpack_from(f"<{rank}Q", data, 4)
+    shape: tuple[int, ...] = struct.unpack_from(f"<{rank}Q", data, 4)
     # an array without elements can have sizes whose product no machine can hold
-    if any(n >= 2**48 for n in shape) or prod(max(n, 1) for n in shape) >= 2**58:
+    if max(shape, default=0) >= 2**48 or prod(filter(None, shape)) >= 2**58:
         raise UnsafeFile(f"{path} has the shape {shape}")
     return shape
 

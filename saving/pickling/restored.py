@@ -17,10 +17,10 @@ from ...core.extend import (
     registry,
 )
 from ..container.file import SafeFile
-from ..errors import DamagedFile
+from ..errors import DamagedFile, guarded
 from ..reading.contents import check_format
 from ..reading.graphs import GraphReader
-from ..records.schema import parse, take
+from ..records.schema import parse, take, take_label
 from ..records.specs import decode_signature
 
 __all__ = ["FUNCTION", "VALUE", "concrete_function", "function", "tensor", "variable"]
@@ -43,14 +43,14 @@ def variable(cls: type[Variable], held: Any, trainable: bool, name: str) -> Vari
 
 def function(held: Any, variables: Sequence[Variable]) -> RestoredFunction:
     """Return a function of these variables."""
-    with _opened(held) as file, init_scope():
+    with guarded(memoryview(held)), _opened(held) as file, init_scope():
         record = parse(file.text(FUNCTION))
         reader = GraphReader(registry(), variables, file.array)
         where = "function"
         reader.read_rules(take(record, "rules", list, where))
         traces = [reader.function(trace, where) for trace in take(record, "traces", list, where)]
         signature = decode_signature(take(record, "parameters", list, where), where)
-        name, sizes = take(record, "name", str, where), take(record, "sizes", str, where)
+        name, sizes = take_label(record, "name", where), take(record, "sizes", str, where)
         for concrete, also in zip(traces, take(record, "dtypes", list, where), strict=True):
             concrete.also = tuple(map(tuple, also))
         converts = take(record, "converts", bool, where)

@@ -19,15 +19,17 @@ from ...core.extend import (
     freeze,
     init_scope,
     registry,
+    to_numpy,
     warn_user,
 )
 from ...training import Optimizer
 from ..container.file import SafeFile
 from ..container.profile import MAX_PATHS
-from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded
+from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state
+from ..records.counters import check_steps, check_stream
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
-from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take
+from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take, take_label
 from ..records.specs import decode_signature
 from .contents import Contents, cases_of, open_contents, read_case
 from .graphs import GraphReader
@@ -138,11 +140,8 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
             _set_functions(module, take(record, "functions", dict, where), function, where)
         if "frozen" in record:
             freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
-        if "trained" in record and isinstance(module, Optimizer):
-            try:
-                module.claim(_chosen(take(record, "trained", list, where), variables, where))
-            except ValueError as error:
-                raise DamagedFile(f"{where}: {error}") from None
+        if isinstance(module, Optimizer):
+            _check_optimizer(module, record, variables, where)
     if not allow_missing:  # what is missing has not used its constants
         contents.check_uses()
     root = modules[0]
@@ -156,6 +155,17 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
     _absorb(modules, contents)
     _check_paths(root)
     return Built(modules, functions, variables)
+
+
+def _check_optimizer(
+    optimizer: Optimizer, record: Any, variables: Sequence[Variable], where: str
+) -> None:
+    check_steps(to_numpy(optimizer.iterations.array), where)
+    if "trained" in record:
+        try:
+            optimizer.claim(_chosen(take(record, "trained", list, where), variables, where))
+        except ValueError as error:
+            raise DamagedFile(f"{where}: {error}") from None
 
 
 def _check_paths(root: Module) -> None:
@@ -236,6 +246,9 @@ def _variable(record: Any, array: Any, where: str) -> Variable:
     stream = take(record, "stream", (str, dict), where)
     if array.shape != (2,) or array.dtype != np.int64 or trainable:
         raise DamagedFile(f"{where} is not a random stream")
+    if isinstance(array, Pending):
+        array = array.read()
+    check_stream(array, where)
     if stream == "shared":
         return Stream.of_process()
     drawn = take(stream, "drawn", (int, type(None)), where)
@@ -257,7 +270,7 @@ def streams_as_saved(contents: Contents, built: Built) -> Iterator[None]:
 def _function(
     contents: Contents, reader: GraphReader, record: Any, index: int, allow_missing: bool
 ) -> RestoredFunction:
-    name = take(record, "name", str, f"function {index}")
+    name = take_label(record, "name", f"function {index}")
     where = f"function {name[:80]!r}"
     signature = decode_signature(take(record, "parameters", list, where), where)
     concrete: list[ConcreteFunction] = []
@@ -294,11 +307,12 @@ def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[
 def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Module:
     class_name = take(record, "class", (str, type(None)), where)
     name = _identifier(take(record, "name", str, where), where)
-    shown = take(record, "class_name", str, where)
+    shown = take_label(record, "class_name", where)
     if class_name is None:
         untraced = take(record, "untraced", dict, where) if "untraced" in record else {}
         ordered = "ordered" in record and take(record, "ordered", bool, where)
-        return LoadedModule(name, shown, {str(k): str(v) for k, v in untraced.items()}, ordered)
+        reasons = {printable(key): printable(why, 1_000) for key, why in untraced.items()}
+        return LoadedModule(name, shown, reasons, ordered)
     cls = registry().modules.get(class_name)
     try:
         if cls is None:

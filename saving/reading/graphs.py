@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,16 @@ from ...core.extend import (
     tracing_into,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
-from ..records.schema import MAX_AXES, MAX_RULES, at, decode, tagged, take
+from ..records.schema import (
+    MAX_AXES,
+    MAX_NODES,
+    MAX_RULES,
+    at,
+    decode,
+    tagged,
+    take,
+    take_label,
+)
 from ..records.specs import read_spec
 from .rules import attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
@@ -57,10 +67,11 @@ class GraphReader:
         self._variables = variables
         self._number = {variable: i for i, variable in enumerate(variables)}
         self._constant = constant
-        self._axes = 0
+        self._axes = self._nodes = 0
         self._rules: dict[int, tuple[StoredRule, dict[str, Any]]] = {}
         #: Ops that have the rule of this process in a graph, which is not their owner's: by whom.
         self.replaced: dict[str, str] = {}
+        self._elsewhere: dict[Op, str] = {}
 
     def read_rules(self, records: Sequence[Any], allow_missing: bool = False) -> None:
         """Read the gradient rules that nodes refer to by number; rules may refer to each other."""
@@ -90,9 +101,10 @@ class GraphReader:
     def _with_rule(self, op: Op, item: Any, inputs: Sequence[Any], where: str) -> Op:
         """Return an op with the gradient rule that a node names."""
         if "rule" not in item:
-            elsewhere = self._registry.rules_from_elsewhere(op)
-            if elsewhere:
-                self.replaced[op.name] = elsewhere
+            if op not in self._elsewhere:
+                self._elsewhere[op] = self._registry.rules_from_elsewhere(op)
+                if self._elsewhere[op]:
+                    self.replaced[op.name] = self._elsewhere[op]
             return op
         number = take(item, "rule", (int, type(None)), where)
         if number is None:
@@ -106,7 +118,7 @@ class GraphReader:
 
     def function(self, record: Any, where: str) -> ConcreteFunction:
         """Return the concrete function of a JSON record."""
-        name = take(record, "name", str, where)
+        name = take_label(record, "name", where)
         graph = self.graph(take(record, "graph", dict, where), where, None)
         arguments = self._tree(record.get("arguments"), where, None)
         results = self._tree(record.get("results"), where, len(graph.outputs))
@@ -141,7 +153,7 @@ class GraphReader:
 
     def graph(self, record: Any, where: str, parent: Graph | None) -> Graph:
         """Return the graph of a JSON record."""
-        graph = Graph(take(record, "name", str, where), parent)
+        graph = Graph(take_label(record, "name", where), parent)
         inputs, constants = (
             take(record, "inputs", list, where),
             take(record, "constants", list, where),
@@ -150,6 +162,9 @@ class GraphReader:
         values += [self._read_constant(graph, item, where) for item in constants]
         seen: set[Variable] = set()
         nodes = take(record, "nodes", list, where)
+        self._nodes += len(nodes)
+        if self._nodes > MAX_NODES:
+            raise UnsafeFile(f"its graphs have more than {MAX_NODES:,} nodes together")
         # once, and not for each node: shape rules may compute, and warn of what comes out
         with tracing_into(graph), warnings.catch_warnings(action="ignore"):
             for i, item in enumerate(nodes):
@@ -183,8 +198,9 @@ class GraphReader:
             else _value(values, x, where)
             for x in take(item, "inputs", list, where)
         ]
-        if not all(type(x) is Symbol or type(x) in SCALARS for x in inputs):
-            raise DamagedFile(f"{where}: an input is neither a value nor a number")
+        for x in inputs:
+            if type(x) is not Symbol and type(x) not in SCALARS:
+                raise DamagedFile(f"{where}: an input is neither a value nor a number")
         kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
         if len(kinds) != 1:
             raise DamagedFile(f"{where} has no single kind: {kinds}")
@@ -206,9 +222,8 @@ class GraphReader:
         }
         self._count_axes(inputs)
         inputs, params = without_witnesses(inputs, params, item, where)
-        needed = {key for key, value in op.defaults.items() if value is inspect.Parameter.empty}
-        fits = needed <= set(params) <= set(op.defaults) and _takes(op, len(inputs))
-        if not fits or not any(type(x) is Symbol for x in inputs):
+        fits = _needed(op) <= params.keys() <= op.defaults.keys() and _takes(op, len(inputs))
+        if not fits or Symbol not in map(type, inputs):
             raise DamagedFile(
                 f"{where}: op {name!r} does not take {len(inputs)} inputs with "
                 f"{str(sorted(params))[:300]}"
@@ -237,7 +252,9 @@ class GraphReader:
 
     def _count_axes(self, inputs: list[Any]) -> None:
         """Bound what all shape rules look at together: text refers to large shapes in few bytes."""
-        self._axes += sum(len(x.shape or ()) for x in inputs if type(x) is Symbol)
+        for x in inputs:
+            if type(x) is Symbol:
+                self._axes += len(x.shape or ())
         if self._axes > MAX_AXES:
             raise UnsafeFile(f"the inputs of all ops together have more than {MAX_AXES:,} axes")
 
@@ -282,7 +299,7 @@ class GraphReader:
         return graph.updates[variable]
 
     def _custom(self, graph: Graph, item: Any, inputs: list[Any], where: str) -> Sequence[Symbol]:
-        label = take(item, "custom_gradient", str, where)
+        label = take_label(item, "custom_gradient", where)
         results, arguments = take(item, "results", int, where), take(item, "arguments", int, where)
         connected = take(item, "connected", list, where)
         place = f"{where}: custom gradient {label[:80]!r}"
@@ -321,6 +338,13 @@ def _value(values: Sequence[Symbol], index: Any, where: str) -> Symbol:
     return values[index]
 
 
+@lru_cache(1024)
+def _needed(op: Op) -> frozenset[str]:
+    """Return the parameters that an op must be given."""
+    return frozenset(k for k, value in op.defaults.items() if value is inspect.Parameter.empty)
+
+
+@lru_cache(1024)
 def _takes(op: Op, count: int) -> bool:
     fixed = sum(not name.startswith("*") for name in op.inputs)
     return count >= fixed if op.variadic else count == fixed

@@ -72,7 +72,10 @@ class StateReader:
                 self._charge(value, where)
             if generic:
                 vars(module)[name] = value
-            elif tracks(value):
+                continue
+            if encoded is not None:
+                _check_kind(vars(module).get(name), value, f"{where}: {name!r}")
+            if tracks(value):
                 self._set(module, name, value, where)
         extra = take(record, "extra", dict, where) if "extra" in record else {}
         for name, encoded in extra.items():
@@ -191,6 +194,16 @@ def fixed(value: Any) -> None:
             inner = list(item.values() if isinstance(item, dict) else item)
             queue += [x for x in inner if id(x) not in seen]
             seen.update(map(id, inner))
+
+
+def _check_kind(known: Any, value: Any, where: str) -> None:
+    """Refuse what cannot stand for a variable that a constructor made."""
+    if isinstance(known, Variable) and not (
+        isinstance(value, Variable)
+        and value.shape == known.shape
+        and value.dtype.kind == known.dtype.kind
+    ):
+        raise DamagedFile(f"{where} is not like {known!r}")
 
 
 def _hashable(keys: list[Any], where: str) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Size, Symbol, evaluated
+from ...core.extend import Formula, Size, Symbol, evaluated, holds
 from ..errors import DamagedFile
 from ..records.schema import take
 
@@ -20,6 +20,8 @@ def without_witnesses(
     inputs: list[Any], params: dict[str, Any], item: Any, where: str
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return what an op is given, and its parameters with sizes in the place of formulas."""
+    if "witnesses" not in item and not holds(params, Formula):
+        return inputs, params
     count = take(item, "witnesses", int, where) if "witnesses" in item else 0
     kept = len(inputs) - count
     if not 0 <= count <= len(inputs) or any(type(x) is not Symbol for x in inputs[kept:]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...core.extend import Formula
 from ..container.profile import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
-from ..errors import DamagedFile, SaveError, UnsafeFile
+from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 
 T = TypeVar("T")
 
@@ -26,8 +27,14 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}\Z")
 MAX_TOKENS = 2**20
 #: Of all inputs of all ops of a file together.
 MAX_AXES = 2**20
+#: Of all graphs of a file together: each node takes tens of microseconds to check.
+MAX_NODES = 2**15
 #: The key of the manifest that says that a file is a checkpoint.
 CHECKPOINT = "checkpoint"
+# What functions, graphs and classes are called, for people.
+_LONGEST_LABEL = 1_000
+# What Python's repr writes. Python reads more, such as digits of other scripts.
+_FLOAT = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?|inf)\Z|nan\Z")
 # An integer is one of a machine: what is larger would be a trap for whatever computes with it.
 _MAX_INT = 2**64
 
@@ -126,11 +133,10 @@ def decode(value: Any, sizes: bool = False) -> Any:
 
 
 def _float(text: Any) -> float:
-    if type(text) is str and len(text) <= 32:
-        try:
-            return float(text)
-        except ValueError:
-            pass
+    if type(text) is str and len(text) <= 32 and _FLOAT.match(text):
+        value = float(text)
+        if math.isfinite(value) or text in ("nan", "inf", "-inf"):
+            return value
     raise DamagedFile(f"not a number: {str(text)[:40]!r}")
 
 
@@ -218,10 +224,14 @@ def take(record: Any, key: str, kind: type | tuple[type, ...], where: str) -> An
     if type(record) is not dict or key not in record:
         raise DamagedFile(f"{where}: {key!r} is missing")
     value = record[key]
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if type(value) not in kinds:
+    if type(value) is not kind and (type(kind) is not tuple or type(value) not in kind):
         raise DamagedFile(f"{where}: {key!r} is {type(value).__name__}")
     return value
+
+
+def take_label(record: Any, key: str, where: str) -> str:
+    """Return a text that is only shown: without what steers a terminal, and of bounded length."""
+    return printable(take(record, key, str, where), _LONGEST_LABEL)
 
 
 def at(pool: Sequence[T], number: Any, kind: str, where: str) -> T:
@@ -265,7 +275,7 @@ def check_dtype(name: Any, where: str) -> np.dtype[Any]:
     """Return the dtype called ``name`` if files may hold it."""
     if type(name) is not str or name not in DTYPES:
         raise UnsafeFile(f"{where}: dtype {str(name)[:40]!r}")
-    return np.dtype(name)
+    return DTYPES[name]
 
 
 def check_shape(shape: Any, where: str, known: bool = False) -> tuple[Any, ...] | None:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import TensorSpec, blunt
-from ..errors import DamagedFile, SaveError
+from ..errors import DamagedFile, SaveError, printable
 from .schema import check_dtype, check_shape, decode, encode, take
 
 __all__ = ["decode_signature", "encode_signature", "read_spec", "spec_record"]
 
+_LONGEST_NAME = 1_024
 _KINDS = {
     "positional_only": inspect.Parameter.POSITIONAL_ONLY,
     "positional_or_keyword": inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -66,10 +67,11 @@ def decode_signature(records: list[Any], where: str) -> inspect.Signature:
         if kind is None:
             raise DamagedFile(f"{where}: unknown kind of parameter")
         default = decode(record["default"]) if "default" in record else inspect.Parameter.empty
+        name = take(record, "name", str, where)
+        if len(name) > _LONGEST_NAME:
+            raise DamagedFile(f"{where}: not a parameter: {name[:80]!r}")
         try:
-            parameters.append(
-                inspect.Parameter(take(record, "name", str, where), kind, default=default)
-            )
+            parameters.append(inspect.Parameter(name, kind, default=default))
         except (ValueError, TypeError, IndexError) as error:  # the last one for an empty name
             raise DamagedFile(f"{where}: not a parameter: {error}") from None
     try:
@@ -83,18 +85,24 @@ def read_spec(record: Any, where: str) -> TensorSpec:
     dtype = check_dtype(take(record, "dtype", str, where), where)
     shape = check_shape(record.get("shape"), where)
     name = record.get("name")
-    if name is not None and (type(name) is not str or len(name) > 1024):
+    if name is not None and (type(name) is not str or len(name) > _LONGEST_NAME):
         raise DamagedFile(f"{where}: not a name: {str(name)[:80]!r}")
+    names = record.get("names")
+    shown = None if name is None else printable(name, _LONGEST_NAME)
     try:
-        return TensorSpec(_with_names(shape, record.get("names"), where), dtype, name)
+        return _spec(shape if names is None else _with_names(shape, names, where), dtype, shown)
     except ValueError as error:
         raise DamagedFile(f"{where}: {error}") from None
 
 
-def _with_names(shape: Any, names: Any, where: str) -> Any:
+@lru_cache(1024)
+def _spec(shape: tuple[Any, ...] | None, dtype: Any, name: str | None) -> TensorSpec:
+    """Return a spec, the same one for what many nodes give."""
+    return TensorSpec(shape, dtype, name)
+
+
+def _with_names(shape: Any, names: Any, where: str) -> tuple[Any, ...]:
     """Return a shape with names in the place of those sizes that have one."""
-    if names is None:
-        return shape
     if (
         type(names) is not list
         or shape is None
@@ -105,4 +113,4 @@ def _with_names(shape: Any, names: Any, where: str) -> Any:
         )
     ):
         raise DamagedFile(f"{where}: not the names of unknown sizes: {str(names)[:80]}")
-    return [size if name is None else name for name, size in zip(names, shape, strict=True)]
+    return tuple(size if name is None else name for name, size in zip(names, shape, strict=True))

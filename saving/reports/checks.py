@@ -12,7 +12,7 @@ import numpy as np
 from ...core.extend import ConcreteFunction, Variable, current_backend, init_scope
 from ...core.extend import backend as select_backend
 from ..container.file import SafeFile
-from ..errors import UnsafeFile
+from ..errors import DamagedFile, UnsafeFile, printable
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
 from ..proofs.work import output_bytes
@@ -73,6 +73,11 @@ def checked(
                     report.skipped.append((label, reason))
                 for case in trace.get("golden", []):
                     inputs, expected = read_case(contents, case, again=True)
+                    if len(inputs) != len(concrete.specs):
+                        raise DamagedFile(
+                            f"{printable(label)}: a sample of {len(inputs)} inputs, for a trace "
+                            f"that takes {len(concrete.specs)}"
+                        )
                     signature = built.functions[number].signature
                     check = Check(label, described(signature, concrete, inputs))
                     if output_bytes(concrete, inputs) > max_memory:

@@ -139,7 +139,7 @@ def answer(request: str) -> None:
     output, sys.stdout = sys.stdout, sys.stderr  # plugins may print
     is_numpy = asked["backend"].partition(":")[0] == "numpy"
     try:
-        with warnings.catch_warnings(record=True) as noted:
+        with guarded(asked["path"]), warnings.catch_warnings(record=True) as noted:
             bound = limit_self if is_numpy else lambda size: None
             report = checked(**asked, max_seconds=math.inf, bound=bound)
     except Exception as error:

@@ -24,7 +24,7 @@ from ..errors import SaveError
 from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in
 from ..proofs.values import spread
-from ..proofs.work import is_heavy, is_light
+from ..proofs.work import is_heavy
 from .courses import Course, SameTrace, same_trace, takes
 from .traces import SavedFunction
 
@@ -43,11 +43,12 @@ def compared(
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int,
+    replay: bool = True,
 ) -> Evaluation:
     """Return what the Python code of a function gives, after comparing its trace with that.
 
-    Outputs, gradients up to ``order`` and what becomes of variables are compared; with large
-    variables only where the trace does not take the very steps of the Python code. Where the
+    Outputs, gradients up to ``order`` and what becomes of variables are compared; unless told to
+    ``replay``, only where the trace does not take the very steps of the Python code. Where the
     Python code raises, or the inputs are not for the trace, so does this: nothing is promised of
     such inputs. Where only a gradient of it raises, what there is up to then is compared. A trace
     that raises at inputs out of the ordinary refuses them in words, as it will in a loaded model.
@@ -64,10 +65,9 @@ def compared(
     if python is None:  # a trace is all there is
         return evaluate(concrete, concrete, inputs, variables, names, order, thinned=spread)
     concrete.fitted(*filled_in(concrete, inputs))
-    light = is_light(concrete, inputs)
     if is_heavy(concrete, inputs) and not order and same_trace(python, concrete, inputs):
         raise SameTrace
-    course = None if light else Course()
+    course = None if replay else Course()
     run = course.of(python) if course else python
     found = evaluate(run, concrete, inputs, variables, names, order, thinned=spread)
     if course and takes(course, concrete, inputs):

@@ -51,7 +51,7 @@ from ..records.specs import encode_signature, spec_record
 from .compare import compared
 from .courses import SameTrace
 from .dtypes import other_dtypes
-from .graphs import GraphWriter
+from .graphs import UNROLLED, GraphWriter
 from .kernels import KernelCheck
 from .modules import StateWriter, config_of, twin_of
 from .places import at_in, check_hidden, places_of
@@ -113,12 +113,18 @@ class Everything:
         self._blind = False
         self._known = {cls: name for name, cls in registry().modules.items()}
         self._state = StateWriter(module, self._number_of, self._add_array, self._op)
+        # what Python holds and the file does not, by path
+        self.left_out = self._state.left_out
+        self._collect(signatures)
+
+    def _collect(self, signatures: Mapping[str, Callable[..., Any]]) -> None:
+        """Trace functions, and make the manifest and all that it refers to."""
         records = [self._module(item) for item in self._modules]
         if signatures and "signatures" in records[0]["attributes"]:
             raise SaveError(
                 "signatures: the module has an attribute 'signatures', which they would replace"
             )
-        given = {**signatures_of(module), **signatures}
+        given = {**signatures_of(self._modules[0]), **signatures}
         lost = {name: getattr(function, "reason", "") for name, function in given.items()}
         lost = {name: reason for name, reason in lost.items() if reason}
         given = {name: function for name, function in given.items() if name not in lost}
@@ -128,7 +134,6 @@ class Everything:
             named = {name: self._signature(name, function) for name, function in given.items()}
         rules = [self._rule(*kept) for kept in self._graphs.rules.kept()]
         self._absorbed(records, reads, bool(named))
-        self.left_out = self._state.left_out
         self.left_out += [f"signatures[{x!r}] ({MISSING}{why_not})" for x, why_not in lost.items()]
         check_hidden(self._state.hidden, self._variable_numbers)
         manifest_text = dump(self._manifest(records, named, rules), "the module tree")
@@ -137,8 +142,7 @@ class Everything:
         if total > MAX_TOKENS:
             raise SaveError(
                 f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
-                f"accept ({MAX_TOKENS:,}); loops that gradtape.scan or while_loop runs are stored "
-                "once, unrolled ones step by step"
+                f"accept ({MAX_TOKENS:,}); {UNROLLED}"
             )
 
     @property
@@ -437,9 +441,11 @@ class Everything:
 
         Gradients of gradients are taken once, those of large variables too, and neither
         ``again`` for a trace of one graph. Large variables are not run at a larger batch alone.
+        One sample of small ones is run by the trace too, whatever steps it takes.
         """
         cases: list[dict[str, Any]] = []
         inner: list[Any] = []  # sizes beside the batch
+        held = self._variables, self._labels
         for i, sample in enumerate(sample_inputs(concrete, number, seen)):
             light = is_light(concrete, sample.inputs)
             if not light and not sample.stored and inner == [x.shape[1:] for x in sample.inputs]:
@@ -447,7 +453,7 @@ class Everything:
             order = max((2 if light else 1) - bool(cases) - again, 0)
             inner = [x.shape[1:] for x in sample.inputs]
             try:
-                found = compared(function, concrete, sample, self._variables, self._labels, order)
+                found = compared(function, concrete, sample, *held, order, light and not cases)
                 if found.problem is not None:
                     raise found.problem
             except SaveError:

@@ -22,12 +22,15 @@ from ...core.extend import (
     Variable,
     to_numpy,
 )
-from ..errors import UntraceableGradient
-from ..records.schema import encode
+from ..errors import SaveError, UntraceableGradient
+from ..records.schema import MAX_NODES, encode
 from ..records.specs import spec_record
 from .rules import DEFAULT, KeptRules
 
-__all__ = ["GraphWriter"]
+__all__ = ["UNROLLED", "GraphWriter"]
+
+#: What to do about graphs that are too large.
+UNROLLED = "loops that gradtape.scan or while_loop runs are stored once, unrolled ones step by step"
 
 
 class GraphWriter:
@@ -58,6 +61,7 @@ class GraphWriter:
     ) -> None:
         self._custom_gradients = custom_gradients
         self.left_out = False
+        self._nodes = 0
         self._variable_index = variable_index
         self._add_constant = add_constant
         self.ops: dict[str, Op] = {}
@@ -123,6 +127,12 @@ class GraphWriter:
             for symbol, array in graph.constants.items()
         ]
         nodes = []
+        self._nodes += len(graph.nodes)
+        if self._nodes > MAX_NODES:
+            raise SaveError(
+                f"function {graph.name!r}: the graphs have more than {MAX_NODES:,} nodes together, "
+                f"which readers refuse; {UNROLLED}"
+            )
         for node in graph.nodes:
             nodes.append(self._node(node, number, graph.name))
             for symbol in node.outputs:

@@ -11,6 +11,7 @@ import numpy as np
 
 import gradtape as gt
 
+from .executors import by_executors
 from .measuring import Case, Refused, inner
 from .open_sizes import batched, saved, traced, traces
 from .program import Array
@@ -207,6 +208,7 @@ MODES: dict[str, Callable[[Case], Pairs]] = {
     "scan": in_scan,
     "while_loop": in_while,
     "saved": saved,
+    "executors": by_executors,
 }
 #: What any trace may say of a program that picks elements by their values.
 UNKNOWN = "unknown in this trace"

@@ -441,3 +441,10 @@ def test_nan_is_carried() -> None:
 def test_a_tensor_made_of_no_array_says_how_to_make_one() -> None:
     with pytest.raises(TypeError, match=r"made of list; make tensors with gradtape.constant"):
         gt.Tensor([1.0, 2.0]).numpy()
+
+
+@pytest.mark.parametrize("copy", [None, False])
+def test_a_full_reduction_is_exported_by_dlpack(copy: bool | None) -> None:
+    total = gt.sum(gt.ones(3))
+    shared = np.from_dlpack(total, copy=copy)
+    assert (shared.shape, shared.dtype, shared.item()) == ((), np.float32, 3.0)

@@ -15,6 +15,8 @@ from rewriting import Draft, rewritten
 
 import gradtape as gt
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 FILES = sorted((Path(__file__).parent / "golden").glob("*.h5"))
 GOLDEN = [path for path in FILES if path.stem.count("_") == 1]
 

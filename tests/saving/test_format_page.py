@@ -20,6 +20,8 @@ from gradtape.saving.container import profile
 from gradtape.saving.records import schema
 from gradtape.saving.records.loaded import LoadedModule
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 HERE = Path(__file__).parent
 FILES = sorted((HERE / "golden").glob("v*.h5"))
 GOLDEN = [path for path in FILES if path.stem.count("_") == 1]
@@ -331,6 +333,7 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     assert f"more than {profile.MAX_OBJECTS:,} objects" in page
     assert f"deeper than {profile.MAX_DEPTH};" in page
     assert f"a rank above {profile.MAX_RANK}" in page
+    assert f"more than {schema.MAX_NODES:,} nodes" in page
     assert f"texts above {profile.MAX_TEXT:,} bytes" in page
     assert f"({profile.MAX_BYTES // 2**30} GiB" in page
     assert profile.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
@@ -341,7 +344,7 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     rows = re.findall(r"\| `(\w+)` \| `((?:[0-9a-f]{2} ?)+)` \|", page)
     assert {name: bytes.fromhex(x) for name, x in rows if name != "8"} == profile.DATATYPES
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
-    assert set(re.findall(r"`(\w+)`", listed)) == profile.DTYPES
+    assert set(re.findall(r"`(\w+)`", listed)) == set(profile.DTYPES)
 
 
 def test_the_page_names_every_key_of_the_json() -> None:

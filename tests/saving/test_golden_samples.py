@@ -14,6 +14,8 @@ from rewriting import Draft, rewritten
 import gradtape as gt
 from gradtape.saving.proofs.values import every_mth, spread, weights
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 SMALL, LARGE = (8, 6), (700, 600)
 
 

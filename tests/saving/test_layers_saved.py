@@ -11,6 +11,8 @@ from fresh_process import assert_same_bits, probe, probe_isolated, run_isolated
 
 import gradtape as gt
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 layers = gt.layers
 
 

@@ -25,6 +25,8 @@ from gradtape.saving import (
     NotAGradtapeFile,
 )
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

@@ -18,6 +18,8 @@ from rewriting import Draft, rewritten
 
 import gradtape as gt
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.h5"))
 #: What a name in a file may try: tags, quotes, escapes, directions, halves of characters.
 EVIL = "\"><script>alert(1)</script><img src=x onerror='x()'>\x1b[2J\u202e\ud800&#x9b;' onload=\"x"

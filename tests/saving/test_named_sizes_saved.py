@@ -13,6 +13,8 @@ from fresh_process import run_isolated
 
 import gradtape as gt
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 BATCH = gt.TensorSpec(["batch", 3])
 WEIGHTS = gt.TensorSpec(["batch"])
 CLASH = (

@@ -17,12 +17,23 @@ from typing import Any
 
 import pytest
 
+import gradtape as gt
 from gradtape.saving import FileMissing, SaveError
 from gradtape.saving.container import replace
 from gradtape.saving.container.replace import replacing, resolved, write_at
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 needs_tmpfile = pytest.mark.skipif(sys.platform != "linux", reason="needs unnamed files")
+
+
+class InBytes:
+    """A path object that gives bytes, as ``os.DirEntry`` may."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __fspath__(self) -> bytes:
+        return os.fsencode(self._path)
 
 
 def put(path: Any, data: bytes = b"new") -> None:
@@ -47,7 +58,7 @@ def test_a_new_file_and_one_that_replaces_another_are_whole_and_alone(tmp_path: 
         put(path, data)
         assert path.read_bytes() == data
         assert os.listdir(tmp_path) == ["a.h5"]
-    put(os.fsencode(path), b"bytes")
+    put(InBytes(path), b"bytes")
     assert path.read_bytes() == b"bytes"
 
 
@@ -67,6 +78,19 @@ def test_data_is_written_at_its_offset_by_threads_and_in_parts(
         for thread in threads:
             thread.join()
     assert (tmp_path / "a.h5").read_bytes() == b"".join(parts)
+
+
+def test_bytes_are_contents_and_no_path(tmp_path: Path) -> None:
+    model, path = gt.Module("m"), InBytes(tmp_path / "a.h5")
+    model.w = gt.Variable(1.0)
+    gt.save(model, path)  # type: ignore[arg-type]
+    assert gt.load(path).w.item() == 1.0  # type: ignore[arg-type]
+    assert gt.load((tmp_path / "a.h5").read_bytes()).w.item() == 1.0  # type: ignore[arg-type]
+    for given in (b"b.h5", bytearray(b"b.h5"), memoryview(b"b.h5")):
+        with pytest.raises(gt.saving.SaveError, match=r"b'b.h5' is bytes.*os.fsdecode"):
+            gt.save(model, given)  # type: ignore[arg-type]
+    with pytest.raises(gt.saving.NotAGradtapeFile):
+        gt.load(b"b.h5")  # type: ignore[arg-type]
 
 
 class Crash(BaseException):

@@ -12,6 +12,8 @@ from saved_modules import Affine, reloaded
 
 import gradtape as gt
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 DTYPES = (
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
     "float16 float32 float64 complex64 complex128"

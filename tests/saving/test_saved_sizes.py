@@ -14,6 +14,8 @@ from saved_modules import reloaded
 import gradtape as gt
 from gradtape.saving import SaveError
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 BATCHES = (1, 2, 3, 7)
 
 

@@ -12,6 +12,8 @@ from rewriting import Draft
 
 import gradtape as gt
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 # In this process: with what a test has patched.
 HERE = {"max_memory": math.inf, "max_seconds": math.inf}
 

@@ -16,6 +16,8 @@ from saved_modules import reloaded
 import gradtape as gt
 from gradtape.saving import SaveError
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 class Frame:
     """What a table of another library is to ops: something with an array in it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,3 +112,18 @@ def test_refusals_are_counted_by_their_text() -> None:
     assert count == 1
     assert text.startswith("unknown sizes: ")
     assert "is not known while a function is traced" in text
+
+
+def test_an_executor_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = gt.registry().executors["plain"]
+
+    def wrong(graph: Any) -> Any:
+        run = right(graph)
+        return lambda arrays: [y * (1.0 + 1e-6) for y in run(arrays)]
+
+    monkeypatch.setitem(gt.registry().executors, "wrong", wrong)
+    ((mode, said),) = programs.wrong(of_rows("gt.sin({0})"), ["executors"])
+    assert mode == "executors"
+    assert said.startswith("wrong, value is")
+    monkeypatch.setitem(gt.registry().executors, "wrong", right)
+    assert list(programs.wrong(of_rows("gt.sin({0})"), ["executors"])) == []

@@ -139,7 +139,7 @@ def _segment_kernel(xp: Any, x: Any, ids: Any, *, num: int) -> Any:
     shape = _segment_shape(x.shape, ids.shape, num)
     if kind_of(ids.dtype) not in "iu":
         raise TypeError(f"segment_sum: segment_ids must be integers, got dtype {ids.dtype}")
-    if ids.size and truth((xp.min(ids) < 0) | (xp.max(ids) >= num), unknown=False):
+    if 0 not in ids.shape and truth((xp.min(ids) < 0) | (xp.max(ids) >= num), unknown=False):
         raise ValueError(
             f"segment_sum: segment_ids must be from 0 to {num - 1}, "
             f"got {int(xp.min(ids))} to {int(xp.max(ids))}"

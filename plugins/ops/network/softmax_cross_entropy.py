@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
 def check_labels(xp: Any, logits: Any, labels: Any) -> None:
     """Raise if class labels do not fit the logits."""
     _sparse_shape(logits.shape, labels.shape)
-    if not labels.size:
+    if 0 in labels.shape:
         return
     if kind_of(labels.dtype) not in "iu":
         raise TypeError(
@@ -53,7 +54,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
     check_labels(xp, logits, labels)
-    count = labels.size
+    count = prod(labels.shape)
     rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
     shifted = shifted_below_zero(xp, rows, -1)
     picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]

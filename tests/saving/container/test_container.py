@@ -20,6 +20,8 @@ from gradtape.saving.container.file import SafeFile
 from gradtape.saving.container.lookup3 import checksum, checksums
 from gradtape.saving.container.write import to_bytes, write
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 ATTRIBUTES = {"format": "gradtape", "format_version": "2.0"}
 RANDOM = np.random.default_rng(0)
 
@@ -114,6 +116,24 @@ def test_arrays_of_several_pieces_and_odd_memory(tmp_path: Path) -> None:
         file.check()
         with pytest.raises(DamagedFile, match="/reversed does not match"):
             file.arrays(odd)
+
+
+def test_arrays_that_are_read_together_are_apart_in_memory(tmp_path: Path) -> None:
+    sizes = [0, 1, 3, 2**17, 5, 2**18 + 1, 0, *range(1, 40), 2**17 - 1] * 3
+    arrays = {f"/{i}": RANDOM.standard_normal(n).astype("f4") for i, n in enumerate(sizes)}
+    write(tmp_path / "a.h5", ATTRIBUTES, {"/manifest": "{}"}, arrays)
+    for wanted in ([*arrays], [*arrays][::-1], [*arrays][1::2], [*arrays][20:60]):
+        with SafeFile(tmp_path / "a.h5") as file:
+            file.check()
+            found = file.arrays(wanted)
+            assert set(found) == set(wanted)
+            for array in found.values():
+                assert array.dtype is np.dtype("f4")
+                assert array.flags.aligned
+                assert array.flags.writeable
+                array += 1
+            for name, array in found.items():
+                np.testing.assert_array_equal(array, arrays[name] + 1)
 
 
 def test_reading_takes_the_arrays_memory_once_and_writing_none(tmp_path: Path) -> None:

@@ -147,6 +147,24 @@ RUNS: dict[str, Any] = {
     ),
     "a callback that is a number": lambda run: run.update(callbacks={"value": [3]}),
     "no run": lambda run: run.clear(),
+    "a seed below 0": lambda run: run.update(seed={"value": "-1"}),
+    "a seed with spaces": lambda run: run.update(seed={"value": " 3_0 "}),
+    "a seed of too many digits": lambda run: run.update(seed={"value": "9" * 5000}),
+    "an epoch that no run reaches": lambda run: run.update(epoch={"value": 2**63}),
+    "an epoch that does not follow": lambda run: run.update(epoch={"value": 7}),
+    "epochs that fall": lambda run: run.update(epochs={"value": [1, 0]}),
+    "epochs that are texts": lambda run: run.update(epochs={"value": ["0"]}),
+    "epochs without end": lambda run: run.update(epochs={"value": [{"float": "inf"}]}),
+    "a batch after the last": lambda run: run.update(batch={"value": 3}),
+    "a batch that no run reaches": lambda run: run.update(batch={"value": 2**63}),
+    "more values than epochs": lambda run: run.update(
+        history={"value": {"dict": {"loss": [{"float": "1.0"}] * 3}}}
+    ),
+    "a count below 0": lambda run: run.update(
+        session={"value": {"dict": {"totals": {"dict": {"loss": 1}}, "count": -1, "looked": []}}}
+    ),
+    "callbacks that are a text": lambda run: run.update(callbacks={"value": "abc"}),
+    "the state of data that has none": lambda run: run.update(source={"value": "x"}),
 }
 
 
@@ -256,3 +274,87 @@ def test_summaries_print_nothing_that_steers_a_terminal(tmp_path: Path) -> None:
     line = manager.summary().splitlines()
     assert len(line) == 2
     assert line[1].isprintable()
+
+
+@pytest.mark.parametrize("steps", [-1, 2**62, 2**63 - 1])
+def test_a_number_of_steps_that_is_none_is_refused(steps: int, tmp_path: Path) -> None:
+    """A power of it would be infinite, or divided by 0."""
+    checkpoint, state = followed()
+    path = Path(checkpoint.save(tmp_path / "now.h5"))
+    draft = Draft.of(path)
+    draft.arrays["/variables/optimizer/iterations"] = np.array(steps, np.int64)
+    draft.write(path)
+    before = state()
+    with pytest.raises(LoadError, match="no number of steps"):
+        checkpoint.restore(path)
+    assert state() == before
+
+    module = gt.Module("m")
+    module.optimizer = Adam()
+    gt.save(module, path)
+    draft = Draft.of(path)
+    draft.arrays["/variables/optimizer/iterations"] = np.array(steps, np.int64)
+    draft.write(path)
+    for lazy in (False, True):
+        with pytest.raises(LoadError, match="no number of steps"):
+            gt.load(path, lazy=lazy)
+
+
+@pytest.mark.parametrize("kind", ["list", "number", "another shape", "another dtype"])
+def test_what_a_constructor_made_a_variable_stays_one_like_it(kind: str, tmp_path: Path) -> None:
+    module = gt.Module("m")
+    module.optimizer, module.other = Adam(), gt.Variable([1.0, 2.0])
+    path = tmp_path / "m.h5"
+    gt.save(module, path)
+    draft = Draft.of(path)
+    manifest = draft.json()
+    held = manifest["modules"][0]["attributes"]
+    (optimizer,) = (m for m in manifest["modules"] if m["class"])
+    place = "iterations" if kind == "another dtype" else "learning_rate"
+    found = optimizer["attributes"][place]
+    new = {"list": [found]} if kind == "list" else held["other"]
+    if kind == "number":
+        new = {"value": 1}
+    if kind == "another dtype":
+        new = optimizer["attributes"]["learning_rate"]
+    optimizer["attributes"][place] = new
+    draft.put(manifest)
+    draft.write(path)
+    with pytest.raises(LoadError):
+        gt.load(path)
+
+
+def test_a_stream_of_random_numbers_has_a_seed_and_a_count(tmp_path: Path) -> None:
+    module = gt.Module("m")
+    module.drop = gt.random.Generator(3)
+    path = tmp_path / "m.h5"
+    gt.save(module, path)
+    draft = Draft.of(path)
+    (place,) = (name for name in draft.arrays if name.startswith("/variables"))
+    draft.arrays[place] = np.array([-5, 3], np.int64)
+    draft.write(path)
+    for lazy in (False, True):
+        with pytest.raises(LoadError, match="seed and count"):
+            gt.load(path, lazy=lazy)
+
+    checkpoint = Checkpoint(rng=gt.random.Generator(3))
+    checkpoint.save(path)
+    draft = Draft.of(path)
+    (place,) = (name for name in draft.arrays if name.startswith("/variables"))
+    draft.arrays[place] = np.array([5, -3], np.int64)
+    draft.write(path)
+    with pytest.raises(LoadError, match="seed and count"):
+        checkpoint.restore(path)
+
+
+def test_a_file_that_cannot_be_removed_does_not_end_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "not yours", path)
+
+    manager = CheckpointManager(Checkpoint(step=1), tmp_path, keep=1)
+    manager.save()
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.warns(UserWarning, match=r"cannot be removed.*00001\.h5"):
+        assert manager.save().endswith("00002.h5")

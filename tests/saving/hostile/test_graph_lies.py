@@ -14,6 +14,8 @@ from forge import forged, function, graph, node, put
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, UnsafeFile
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 def named(record: Any, names: Any, arguments: bool = False) -> None:
     """Give the sizes of an input names, and those of the argument if it is to be consistent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 import tracemalloc
@@ -14,6 +15,8 @@ from forge import dense, forged, put, root
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, MissingOp, MissingPlugin, UnsafeFile
+
+pytestmark = pytest.mark.usefixtures("forks")
 
 # Attributes that are none.
 STATE: list[Any] = [
@@ -229,6 +232,18 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
         lambda m: put(m["functions"][0]["parameters"][0], "name", "a b"),
         DamagedFile,
     ),
+    "parameter with a name that fills a screen": (
+        lambda m: put(m["functions"][0]["parameters"][0], "name", "x" * 10**5),
+        DamagedFile,
+    ),
+    **{
+        f"number {text!r}": (
+            lambda m, text=text: put(root(m)["attributes"], "n", {"value": {"float": text}}),
+            DamagedFile,
+        )
+        # Python's float reads all of these
+        for text in ("1_0", " 1 ", "1e999", "infinity", "-nan", "+1", ".5", "\uff11", "1\n")
+    },
     "parameter without a name": (
         lambda m: put(m["functions"][0]["parameters"][0], "name", ""),
         DamagedFile,
@@ -274,6 +289,18 @@ def test_lies_in_the_manifest(name: str, path: Path) -> None:
         assert str(caught.value).startswith(str(path))
     with contextlib.suppress(LoadError):
         gt.saving.inspect_text(path)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_sample_with_other_inputs_than_its_trace_takes_is_told(path: Path, apart: bool) -> None:
+    def change(manifest: Any) -> None:
+        golden = manifest["functions"][0]["traces"][0]["golden"]
+        golden.append({"case": "/golden", "inputs": [], "values": []})
+
+    forged(path, manifest=change)
+    limits: Any = {} if apart else {"max_memory": math.inf, "max_seconds": math.inf}
+    with pytest.raises(DamagedFile, match="a sample of 0 inputs, for a trace that takes 1"):
+        gt.saving.verify(path, **limits)
 
 
 def test_golden_values_of_no_axes_are_refused(path: Path) -> None:
@@ -335,6 +362,27 @@ def test_a_writer_refuses_what_readers_refuse(
     monkeypatch.setattr("gradtape.saving.records.schema.MAX_TOKENS", 300)
     with pytest.raises(gt.saving.SaveError, match="300 tokens as JSON, which readers refuse"):
         gt.save(module, tmp_path / "m.h5")
+
+
+def test_graphs_of_too_many_nodes_are_refused_by_writers_and_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Unrolled(gt.Module):
+        def __call__(self, x: Any) -> Any:
+            for _ in range(30):
+                x = gt.sin(x)
+            return x
+
+    module = Unrolled()
+    module(gt.ones((2, 3)))
+    gt.save(module, tmp_path / "m.h5")
+    monkeypatch.setattr("gradtape.saving.reading.graphs.MAX_NODES", 29)
+    with pytest.raises(gt.saving.UnsafeFile, match="graphs have more than 29 nodes together"):
+        gt.load(tmp_path / "m.h5")
+    monkeypatch.setattr("gradtape.saving.writing.graphs.MAX_NODES", 29)
+    with pytest.raises(gt.saving.SaveError, match=r"more than 29 nodes .* gradtape\.scan"):
+        gt.save(module, tmp_path / "m.h5")
+    gt.save(module, tmp_path / "m.h5", functions=False)
 
 
 def test_configurations_that_ask_for_much_allocate_nothing_at_load(path: Path) -> None:

@@ -14,6 +14,8 @@ from forge import forged, graph, node, put
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 class Sized(gt.Module):
     """A graph with formulas."""

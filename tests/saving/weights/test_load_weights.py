@@ -16,6 +16,8 @@ import gradtape as gt
 from gradtape.core.extend import Op
 from gradtape.layers import BatchNorm, Dense, Dropout, Layer, Sequential
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 X = np.random.default_rng(0).normal(size=(6, 3)).astype("float32")
 
 

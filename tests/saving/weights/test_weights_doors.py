@@ -12,6 +12,8 @@ import pytest
 import gradtape as gt
 from gradtape.layers import Activation, BatchNorm, Dense, Dropout, Flatten, Sequential
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 FILES = Path(__file__).parent / "files"
 KERAS = dict(np.load(FILES / "keras_predictions.npz"))
 TORCH = dict(np.load(FILES / "torch_predictions.npz"))

@@ -17,6 +17,8 @@ import pytest
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 FILES = Path(__file__).parent / "files"
 
 

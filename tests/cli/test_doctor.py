@@ -1,0 +1,89 @@
+"""``gradtape doctor``: what it tells of versions, cores, threads, backends and executors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradtape as gt
+from gradtape.cli import doctor, main
+
+HERE: dict[str, Any] = {
+    "cores": {"machine": 8, "allowed": 4, "quota": None, "load": 0.5},
+    "blas": [{"internal_api": "openblas", "version": "0.3", "num_threads": 4}],
+    "executors": {"plain": None},
+}
+
+
+def product(median: float, worst: float) -> dict[str, Any]:
+    return {
+        "one": {"median_us": 100.0, "worst_us": 120.0},
+        "all": {"median_us": median, "worst_us": worst},
+    }
+
+
+def test_it_tells_what_is_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--no-measure"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"gradtape {gt.__version__}" in told
+    assert "numpy: ready" in told
+    assert "plain: ready" in told
+    assert "of them for this process" in told
+    assert "takes" not in told
+
+
+def test_as_json_it_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["packages"]["gradtape"] == gt.__version__
+    assert found["backends"]["numpy"] is None
+    assert found["product"]["one"]["median_us"] > 0
+    assert found["product"]["all"]["worst_us"] >= found["product"]["all"]["median_us"]
+    assert set(found["executors"]) == set(gt.registry().executors)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, None),
+        ({"product": product(110.0, 900.0)}, None),
+        ({"product": product(250.0, 900.0)}, "takes 2.5 times as long as with one"),
+        ({"product": product(100.0, 9000.0)}, "the slowest of a hundred 90 times"),
+        ({"cores": {**HERE["cores"], "quota": 1.5}}, "4 threads where this process has 1.5 cores"),
+        ({"cores": {**HERE["cores"], "allowed": 2}}, "4 threads where this process has 2 cores"),
+        (
+            {"blas": [{"internal_api": "blas", "version": None, "num_threads": None}]},
+            r'pip install "gradtape[threads]"',
+        ),
+        ({"executors": {"fused": "numba is not installed"}}, "would run faster"),
+    ],
+)
+def test_advice_follows_from_what_was_found(change: dict[str, Any], said: str | None) -> None:
+    advice = doctor._advice({**HERE, **change})
+    if said is None:
+        assert advice == []
+    else:
+        (told,) = advice
+        assert said in told
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("max 100000\n", None), ("150000 100000\n", 1.5), ("nonsense", None)]
+)
+def test_the_quota_of_a_container_is_read(text: str, cores: float | None, tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text(text)
+    assert doctor._quota(str(tmp_path / "cpu.max")) == cores
+    assert doctor._quota(str(tmp_path / "absent")) is None
+
+
+def test_without_threadpoolctl_it_tells_what_numpy_was_built_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "threadpoolctl", None)
+    assert main(["doctor", "--no-measure"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "threads: ?" in told
+    assert 'pip install "gradtape[threads]"' in told

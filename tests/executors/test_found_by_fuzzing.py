@@ -1,0 +1,95 @@
+"""Programs that an executor got wrong once, each beside the plain executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from executing import OFTEN, all_close, differences, each_executor
+
+import gradtape as gt
+
+SIX = np.arange(6.0).reshape(2, 3)
+
+#: What is computed of a matrix.
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    # a view of a buffer that is none: reshaping what is transposed copies
+    "a transposed buffer, reshaped": lambda x: gt.sin(
+        gt.reshape(gt.transpose(x * 2.0 + 1.0), (-1,))[:, None]
+    ),
+    "a transposed buffer, flat, taken from": lambda x: (
+        gt.take(gt.ravel(gt.transpose(x + 1.0)), gt.constant([1, 4])) * 2.0
+    ),
+    "a row of a buffer, as a number": lambda x: gt.where((x * 2.0)[1, 2] > 0, (x * 3.0)[1, 2], 1.0),
+    "a buffer turned and flat, twice": lambda x: (
+        gt.ravel((x * 2.0)[::-1, ::-1]) - gt.ravel(gt.transpose(x * 2.0))
+    ),
+    # a product with a single number that is no scaling
+    "an outer product of single numbers": lambda x: gt.outer(x[0, :1], x[1, :1])[:, 0],
+    "a product of single rows": lambda x: (x[:1] * 2.0) @ gt.transpose(x[1:]),
+    # one value that an op takes twice
+    "a sum with itself, used again": lambda x: _reused(x * 0.5),
+}
+
+
+def _reused(x: Any) -> Any:
+    g = x + x
+    m = (g - 0.3) * 0.1
+    v = (g * g - 0.2) * 0.01
+    return m / (gt.sqrt(gt.abs(v)) + 1.0) - g
+
+
+@each_executor
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_program_gives_what_it_gives_eagerly(name: str, program: str) -> None:
+    fn, x = PROGRAMS[program], gt.constant(SIX)
+    traced = gt.function(fn)
+    with gt.executor(name):
+        for i in range(OFTEN):
+            given = x + float(i)
+            assert differences([traced(given).numpy()], [fn(given).numpy()], all_close) == []
+
+
+@each_executor
+def test_a_gradient_that_is_a_sum_with_itself_is_squared_whole(name: str) -> None:
+    found = []
+    for executor in (name, "plain"):
+        with gt.executor(executor):
+            variables = [gt.Variable(SIX), gt.Variable(SIX[:1] + 1.0)]
+            adam = gt.training.Adam(1e-3)
+
+            @gt.function
+            def step(variables: Any = variables, adam: Any = adam) -> None:
+                with gt.GradientTape() as tape:
+                    loss = gt.sum(variables[0] * variables[0]) + gt.sum(variables[1] ** 2.0)
+                grads = tape.gradient(loss, variables)
+                adam.apply_gradients(zip(grads, variables, strict=True))
+
+            for _ in range(OFTEN):
+                step()
+            found.append([v.numpy() for v in (*variables, *adam.variables)])
+    assert differences(found[0], found[1], all_close) == []
+
+
+@each_executor
+def test_gradients_that_are_each_others_variables_are_packed_whole(name: str) -> None:
+    weights = np.array([[0.7], [-1.1], [1.3]])
+    found = []
+    for executor in (name, "plain"):
+        with gt.executor(executor):
+            variables = [gt.Variable(weights * 0.3), gt.Variable(weights + 1.0)]
+            adam = gt.training.Adam(1e-3)
+
+            @gt.function
+            def step(variables: Any = variables, adam: Any = adam) -> None:
+                with gt.GradientTape() as tape:
+                    loss = gt.sum(weights * (variables[0].value * variables[1]))
+                grads = tape.gradient(loss, variables)
+                adam.apply_gradients(zip(grads, variables, strict=True))
+
+            for _ in range(OFTEN):
+                step()
+            found.append([v.numpy() for v in (*variables, *adam.variables)])
+    assert differences(found[0], found[1], all_close) == []

@@ -1,0 +1,23 @@
+"""Forks in the place of new interpreters, which take most of the time of what they do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def forks() -> Iterator[None]:
+    """Read files of format 1, and verify files, in forks of this process.
+
+    For tests that are about files, not about what another process is like.
+    """
+    from gradtape.testing.fuzz.files.judging import without_a_new_interpreter
+
+    if not hasattr(os, "fork"):
+        yield
+        return
+    with without_a_new_interpreter():
+        yield
