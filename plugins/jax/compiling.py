@@ -153,8 +153,9 @@ def compiled_by_xla(
     What XLA cannot compile runs one op after the other; ``explain()`` says why.
     """
     constants = local_constants(program, arrays)
-    large = [s for s, array in constants.items() if prod(array.shape) > _LARGEST_WRITTEN]
-    written = {s: array for s, array in constants.items() if s not in large}
+    big = {symbol: prod(array.shape) > _LARGEST_WRITTEN for symbol, array in constants.items()}
+    large = [symbol for symbol in constants if big[symbol]]
+    written = {symbol: array for symbol, array in constants.items() if not big[symbol]}
     reads, writes = _read_by(program), list(program.updates)
     spent = [variable for variable in reads if variable in program.updates]
     kept = [variable for variable in reads if variable not in program.updates]

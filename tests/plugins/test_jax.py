@@ -230,6 +230,14 @@ def test_integers_are_the_same_when_compiled(low: int, high: int) -> None:
 
 
 @needs_jax
+@pytest.mark.parametrize("size", [3, 5000])
+def test_constants_of_any_size_are_part_of_a_program(size: int) -> None:
+    around, x = gt.constant(np.arange(size)), gt.constant(2.0)
+    run = gt.function(lambda x: gt.sum(around * x))
+    assert run(x.to("jax")).item() == run(x).item() == size * (size - 1)
+
+
+@needs_jax
 def test_what_xla_cannot_compile_runs_op_by_op_and_says_which_op() -> None:
     count = gt.function(lambda x: gt.unique(x))
     (x,) = on_jax([2, 1, 2])
