@@ -10,6 +10,7 @@ export PIP_CACHE_DIR := $(CACHE)/pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export MPLCONFIGDIR := $(CACHE)/matplotlib
 export MPLBACKEND := Agg
+export GRADTAPE_CACHE_DIR := $(CACHE)/loops
 # the root is the package, so a stray import of its folders must not pass for the installed ones
 export PYTHONSAFEPATH := 1
 

@@ -1,4 +1,4 @@
-"""The command line: ``gradtape plugins | doctor | demo | inspect | verify | diff``.
+"""The command line: ``gradtape plugins | plugin new | doctor | demo | inspect | verify | diff``.
 
 What a user can cause is told in one line on standard error; the exit code is 0 for success, 1 for a
 failure (of ``diff``: 2, since 1 says that files differ), 2 for wrong arguments, 130 for Ctrl-C.
@@ -17,6 +17,7 @@ from importlib.metadata import version
 from .demo import run
 from .doctor import doctor_json, doctor_text
 from .files import add_commands
+from .new_plugin import new_plugin
 from .plugins import op_table, plugin_json, plugin_table
 
 __all__ = ["main"]
@@ -72,6 +73,15 @@ def parser() -> argparse.ArgumentParser:
     )
     plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_plugins)
+
+    plugin = commands.add_parser("plugin", help="start a plugin of your own")
+    steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
+    new = steps.add_parser("new", help="write a distribution with an op, its gradient and tests")
+    new.add_argument("name", metavar="NAME", help="of the distribution, for instance my-ops")
+    new.add_argument(
+        "--out", metavar="DIR", default=".", help="where to make the folder NAME (%(default)s)"
+    )
+    new.set_defaults(run=_new_plugin)
 
     doctor = commands.add_parser(
         "doctor",
@@ -130,6 +140,13 @@ def _plugins(options: argparse.Namespace) -> int:
         print(plugin_json(ops=options.ops))
     else:
         print(op_table() if options.ops else plugin_table())
+    return 0
+
+
+def _new_plugin(options: argparse.Namespace) -> int:
+    written = new_plugin(options.name, options.out)
+    print("\n".join(["wrote", *(f"  {path}" for path in written)]))
+    print(f'now: cd {written[0].parent}; pip install -e ".[test]"; pytest')
     return 0
 
 

@@ -12,33 +12,31 @@ from ..core.extend import PluginInfo, Registry, registry
 
 __all__ = ["op_table", "plugin_json", "plugin_table"]
 
+#: What plugins provide, by the attributes of ``PluginInfo``; a column of the table each.
+KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends")
+
 
 def plugin_table() -> str:
-    """Return a table of the plugins, with notes on those that cannot be used."""
+    """Return tables of plugins, backends and executors, with notes on what cannot be used."""
     found = _registry()
-    rows: list[Sequence[Any]] = [
-        ("plugin", "distribution", "version", "status", "ops", "rules", "kernels", "backends")
-    ]
+    rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *KINDS)]
     notes = []
     for info in found.plugins:
         status, reason = _status(info, found)
         if reason:
             notes.append(f"{info.name}: {reason}")
-        rows.append(
-            (
-                info.name,
-                info.distribution or "(by hand)",
-                info.version or "-",
-                status,
-                len(info.ops),
-                len(info.rules),
-                len(info.kernels),
-                len(info.backends),
-            )
-        )
-    table = format_table(rows, right=4)
+        counts = [len(getattr(info, kind)) for kind in KINDS]
+        who = (info.name, info.distribution or "(by hand)", info.version or "-")
+        rows.append((*who, status, *counts))
+    backends: list[Sequence[Any]] = [("backend", "from", "available")]
+    for name, backend in found.backends.items():
+        usable = "no" if backend.unavailable() else "yes"
+        backends.append((name, _provider(backend.provider), usable))
+    executors: list[Sequence[Any]] = [("executor", "from")]
+    executors += [(name, _provider(found.owner("executor", name))) for name in found.executors]
+    tables = [format_table(rows, right=4), format_table(backends), format_table(executors)]
     return "\n\n".join(
-        [table, *(textwrap.fill(note, 100, break_on_hyphens=False) for note in notes)]
+        [*tables, *(textwrap.fill(note, 100, break_on_hyphens=False) for note in notes)]
     )
 
 
@@ -54,9 +52,9 @@ def op_table() -> str:
 def plugin_json(ops: bool = False) -> str:
     """Return the plugins, or the ops, as JSON text.
 
-    A plugin has the keys ``name``, ``distribution``, ``version``, ``status``, ``problem``, ``ops``,
-    ``rules``, ``kernels`` and ``backends`` (names each); an op ``name``, ``kernel``, ``gradient``
-    and ``own_kernels``.
+    A plugin has the keys ``name``, ``distribution``, ``version``, ``status``, ``problem``, those of
+    ``KINDS`` (names each) and ``unavailable``, by the names of such backends why they are; an op
+    ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
     """
     found = _registry()
     if ops:
@@ -70,12 +68,10 @@ def plugin_json(ops: bool = False) -> str:
     records = []
     for info in found.plugins:
         status, problem = _status(info, found)
-        provided = {
-            key: sorted(map(str, getattr(info, key)))
-            for key in ("ops", "rules", "kernels", "backends")
-        }
+        provided = {key: sorted(map(str, getattr(info, key))) for key in KINDS}
         who = {"name": info.name, "distribution": info.distribution, "version": info.version}
-        records.append({**who, "status": status, "problem": problem, **provided})
+        unavailable = {"unavailable": _unavailable(info, found)}
+        records.append({**who, "status": status, "problem": problem, **provided, **unavailable})
     return json.dumps(records, indent=2)
 
 
@@ -117,10 +113,17 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
         return "disabled", ""
     if info.problem:
         return "failed", info.problem
-    reasons = [found.backends[name].unavailable() for name in info.backends]
-    if reasons and all(reasons):
-        return "unavailable", " ".join(str(reason) for reason in reasons)
-    return "ready", " ".join(reason for reason in reasons if reason)
+    if not any(getattr(info, kind) for kind in KINDS):
+        return "empty", "it provides nothing: no function is marked as a hook, or none gave any"
+    reasons = _unavailable(info, found)
+    usable = len(reasons) < len(info.backends) or not reasons
+    return "ready" if usable else "unavailable", " ".join(reasons.values())
+
+
+def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
+    """Return why backends of a plugin cannot be used here, by the names of those."""
+    reasons = {name: found.backends[name].unavailable() for name in info.backends}
+    return {name: reason for name, reason in reasons.items() if reason}
 
 
 def _provider(provider: Any) -> str:

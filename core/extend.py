@@ -23,6 +23,8 @@ from .base.dtypes import (
     kind_of,
     numpy_dtype,
 )
+from .base.holders import COUNTS
+from .base.operators import ArrayOperators
 from .base.recorder import Everything, Recorder
 from .base.sizes import (
     Formula,
@@ -70,10 +72,13 @@ from .functions.custom import custom_gradient
 from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.program import Program, batched_graph
+from .graphs.constants import local_constants
 from .graphs.executors import compiled
+from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.nodes import CustomGradient, Node, NotSaved, Read, Refusal, Symbol, Written
-from .graphs.plain import default, plain
+from .graphs.optimize import forward_only
+from .graphs.plain import argument_of, by_backend, default, kernel_of, node_by_node, plain
 from .graphs.replay import replay
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
@@ -100,14 +105,16 @@ from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Pending, Variable, exclusive
+from .tensors.variable import Pending, Variable, exclusive, put_away, put_back
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
 __all__ = [
+    "COUNTS",
     "NONDIFF",
     "SCALARS",
     "STORE",
+    "ArrayOperators",
     "Backend",
     "BackendUnavailable",
     "Batched",
@@ -156,6 +163,7 @@ __all__ = [
     "among",
     "apart",
     "are_several",
+    "argument_of",
     "as_batched",
     "as_dtype",
     "as_inputs",
@@ -168,6 +176,7 @@ __all__ = [
     "beside",
     "blunt",
     "broadcast_shapes",
+    "by_backend",
     "calling_in",
     "check_held",
     "check_randomness",
@@ -185,6 +194,8 @@ __all__ = [
     "exact_quotient",
     "exclusive",
     "flatten",
+    "folded",
+    "forward_only",
     "freeze",
     "frozen_variables",
     "function",
@@ -201,21 +212,26 @@ __all__ = [
     "is_open",
     "is_transformed",
     "joined",
+    "kernel_of",
     "key_for_examples",
     "kind_of",
     "known_size",
     "largest",
     "late",
     "line_of",
+    "local_constants",
     "loop_limit",
     "lowered",
     "map_structure",
+    "node_by_node",
     "numpy_dtype",
     "ops",
     "own_array",
     "pack_like",
     "plain",
     "public",
+    "put_away",
+    "put_back",
     "rank_of",
     "recording_to",
     "register_array_type",

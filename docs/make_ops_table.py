@@ -31,8 +31,8 @@ from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops
 
-Written by `python docs/make_ops_table.py` from the registry and the samples in `tests/ops`; the
-suite fails if it is out of date, or if an op or a public function has no samples.
+Written by `python docs/make_ops_table.py` from the registry and the samples in `testing/tables`;
+the suite fails if it is out of date, or if an op or a public function has no samples.
 
 Each of them is checked on its samples by [`gradtape.testing.check_op`](testing.md): gradients of
 first and second order against finite differences, the shape rule against real results, traces with

@@ -164,7 +164,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 along = self.axis % len(shape)
                 channels = self.moving_mean.array.shape[0]
                 x = ops["reshape"](x, shape=(*shape[:along], channels, *shape[along + 1 :]))
-        if x.array.dtype.kind in "biu":
+        if x.dtype.kind in "biu":
             x = x.astype(self.moving_mean.dtype)
         if not training or not self.trainable:
             return self._by_moving_statistics(x, shape)

@@ -121,7 +121,7 @@ class Dense(Layer, saved_as="layers.Dense"):
                 f"layer {self.name!r} (Dense): expected inputs of shape "
                 f"(..., {kernel.shape[0]}), got {shape}; its kernel has shape {kernel.shape}"
             )
-        if array.dtype.kind in "biu":
+        if x.dtype.kind in "biu":
             x = x.astype(kernel.dtype)
         y = ops["matmul"](x, kernel.value)
         if self.bias is not None:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import default, hookimpl, plain
+from ..core.extend import Graph, default, hookimpl, late, plain
 
 
 @hookimpl
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
-    """Provide the executors that ask backends, and that run a kernel for each node."""
-    return {"default": default, "plain": plain}
+    """Provide what asks backends, what runs a kernel for each node, and what plans for NumPy."""
+    return {
+        "default": default,
+        "plain": plain,
+        "planned": lambda graph: _of_plans("planned", graph),
+        "fused": lambda graph: _of_plans("fused", graph),
+    }
+
+
+def _of_plans(name: str, graph: Graph) -> Any:
+    return getattr(late("plugins.planned"), name)(graph)

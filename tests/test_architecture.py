@@ -23,6 +23,7 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
         datasets.digits: h5py
+        testing.backends: testing.tables
         training.epochs: tqdm.auto
     """,
     "it need not be installed": """

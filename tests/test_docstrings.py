@@ -45,6 +45,7 @@ CANNOT_RAISE = frozenset(
         "saving.Inspection",
         "saving.Report",
         "saving.WeightsReport",
+        "testing.BackendReport",
         "testing.Sample",
         "training.RestoreReport",
     }

@@ -71,7 +71,8 @@ class Examples:
         size = self.batch_size
         order = None if generator is None else generator.permutation(self.count)
         for start in range(first * size, self.count, size):
-            chosen = slice(start, start + size) if order is None else order[start : start + size]
+            stop = min(start + size, self.count)  # some libraries take no later one
+            chosen = slice(start, stop) if order is None else order[start:stop]
             x = _rows_of(self.x, chosen)
             yield x if self.y is None else (x, _rows_of(self.y, chosen))
 
@@ -281,7 +282,7 @@ def _rows_of(tensors: Any, chosen: Any) -> Any:
 def _rows(tensor: Tensor, chosen: Any) -> Tensor:
     array = tensor.array
     if isinstance(chosen, slice):
-        return Tensor(array[chosen])
+        return Tensor(array[chosen, ...])
     owner = backend_of(array)
     index = owner.asarray(chosen, device=owner.device(array))
     return Tensor(owner.xp.take(array, index, axis=0))

@@ -1,15 +1,15 @@
 """``Optimizer``: what all optimizers share.
 
 An optimizer writes its formula once, as a function of arrays of any type. Outside a trace it runs
-on flat arrays, each made of all variables of one dtype and device; in a trace, on one variable
-after another, so that the graph has an assignment for each.
+on flat arrays, each made of all variables of one dtype and device (see ``packing``); in a trace, on
+one variable after another, so that the graph has an assignment for each.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from threading import RLock
 from typing import Any, Self
 
@@ -23,13 +23,14 @@ from ..core.extend import (
     active_graph,
     as_tensor,
     backend_of,
-    check_same_backend,
     exclusive,
     init_scope,
+    numpy_dtype,
     to_numpy,
     unsure,
 )
 from .clipping import CLIPPING, check_clipping, clipped
+from .packing import Group, do_step
 
 __all__ = ["Optimizer"]
 
@@ -105,7 +106,7 @@ class Optimizer(Module):
         # the names say that these are no part of the module tree
         self._gradtape_places: dict[Variable, int] = {}
         self._gradtape_claims: list[Variable] = []
-        self._gradtape_groups: dict[tuple[int, ...], tuple[list[_Group], exclusive]] = {}
+        self._gradtape_groups: dict[tuple[int, ...], tuple[list[Group], exclusive]] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
@@ -154,24 +155,24 @@ class Optimizer(Module):
         known = self._gradtape_groups.get(ids)
         if known is None:
             with _GROUPING:
-                known = self._grouped(variables), exclusive([*variables, self.iterations])
+                groups = self._grouped(variables)
+                held = chain.from_iterable(group.locked for group in groups)
+                # the number of steps stands for the other slots
+                known = groups, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
         groups, alone = known
-        with alone:  # the number of steps stands for the slots too
+        with alone:
             self._step(groups, gradients)
 
-    def _step(self, groups: list[_Group], gradients: list[Any]) -> None:
+    def _step(self, groups: list[Group], gradients: list[Any]) -> None:
         done = int(self.iterations.array)
         settings = self.settings(self._rate_at(done), done + 1)
-        results = [
-            group.compute(self.update, [gradients[i] for i in group.members], settings)
-            for group in groups
-        ]
-        for group, (value, state) in zip(groups, results, strict=True):
-            group.commit(value, state)
+        do_step(groups, self.update, gradients, settings)
         count = self.iterations.array
         owner = backend_of(count)
-        self.iterations.set_array(owner.asarray(done + 1, count.dtype, owner.device(count)))
+        self.iterations.set_array(
+            owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
+        )
 
     def minimize(
         self, loss: Any, variables: Iterable[Variable] | Callable[[], Any], tape: Any = None
@@ -344,7 +345,7 @@ class Optimizer(Module):
                     "the order in which the optimizer first had them"
                 )
 
-    def _grouped(self, variables: list[Variable]) -> list[_Group]:
+    def _grouped(self, variables: list[Variable]) -> list[Group]:
         """Return the variables grouped by array type, device and dtype."""
         places = self.build(variables)
         found: dict[Any, list[int]] = {}
@@ -357,15 +358,15 @@ class Optimizer(Module):
         for members in found.values():
             columns = [[variables[i] for i in members]]
             columns += [[getattr(self, slot)[places[i]] for i in members] for slot in self.slots]
-            groups.append(_Group(members, columns))
+            groups.append(Group(members, columns))
         return groups
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate":
             value = self._as_rate(value)
-        super().__setattr__(name, value)
-        if name in self.slots:  # a reader puts saved ones in place of those that are grouped
+        elif "_gradtape_groups" in vars(self):  # groups know slots and attributes
             vars(self)["_gradtape_groups"] = {}
+        super().__setattr__(name, value)
 
     def _as_rate(self, value: Any) -> Any:
         """Return a learning rate as it is kept; a number goes into the variable that is there."""
@@ -407,58 +408,6 @@ class Optimizer(Module):
 
 #: Held while one thread makes slots; not while it waits for variables.
 _GROUPING = RLock()
-
-
-class _Group:
-    """Variables that are updated together, as one flat array, with their slots likewise.
-
-    A flat array is never written after parts of it were handed out: each step makes new ones.
-    """
-
-    __slots__ = ("bounds", "columns", "flat", "members", "parts", "xp")
-
-    def __init__(self, members: list[int], columns: list[list[Variable]]) -> None:
-        self.members = members
-        self.columns = columns
-        ends = list(accumulate(variable.size for variable in columns[0]))
-        shapes = [variable.shape for variable in columns[0]]
-        self.bounds = list(zip([0, *ends[:-1]], ends, shapes, strict=True))
-        self.xp = backend_of(columns[0][0].array).xp
-        self.flat: list[Any] = [None] * len(columns)
-        self.parts: list[list[Any]] = [[None] * len(members) for _ in columns]
-
-    def compute(
-        self, update: Callable[..., Any], gradients: list[Any], settings: tuple[Any, ...]
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """Return the new flat value and state, nothing assigned."""
-        for k, column in enumerate(self.columns):
-            for variable, part in zip(column, self.parts[k], strict=True):
-                if variable.array is not part:  # assigned by someone else since the last step
-                    self._gather(k)
-                    break
-        value, *state = self.flat
-        gradient = self.xp.concat(gradients, axis=None)
-        result: tuple[Any, tuple[Any, ...]] = update(value, gradient, state, settings)
-        return result
-
-    def _gather(self, k: int) -> None:
-        """Make the flat array of the values or of a slot from what the variables hold."""
-        first = self.columns[0][0].array
-        for variable in chain(*self.columns):
-            what = f"variable {variable.name!r} (move model and optimizer together)"
-            check_same_backend(variable.array, first, what)
-        self.xp = backend_of(first).xp
-        self.flat[k] = self.xp.concat([variable.array for variable in self.columns[k]], axis=None)
-
-    def commit(self, value: Any, state: Sequence[Any]) -> None:
-        """Give variables and slots their parts of the new flat arrays."""
-        # the method is quicker than the function, which every library has
-        reshape = getattr(type(value), "reshape", None) or self.xp.reshape
-        for k, flat in enumerate((value, *state)):
-            parts = [reshape(flat[a:b], shape) for a, b, shape in self.bounds]
-            for variable, part in zip(self.columns[k], parts, strict=True):
-                variable.set_array(part)
-            self.flat[k], self.parts[k] = flat, parts
 
 
 def _checked(gradient: Any, variable: Any) -> Any:

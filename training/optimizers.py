@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.extend import F, Variable
+from ..core.extend import F, Variable, kind_of
 from .optimizer import Optimizer
+from .rules import by_blocks
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -18,7 +19,7 @@ __all__ = ["SGD", "Adagrad", "Adam", "RMSprop"]
 
 def _square(gradient: Any) -> Any:
     """Return ``abs(g)**2``, for real ``g`` without the detour over the size."""
-    return gradient * (F.conj(gradient) if gradient.dtype.kind == "c" else gradient)
+    return gradient * (F.conj(gradient) if kind_of(gradient.dtype) == "c" else gradient)
 
 
 def _not_negative(optimizer: Optimizer, argument: str, value: float) -> float:
@@ -91,6 +92,7 @@ class SGD(Optimizer, saved_as="training.SGD"):
         self.momentum = float(momentum)
         self.nesterov = bool(nesterov)
 
+    @by_blocks
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
@@ -185,6 +187,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
         """Return the learning rate corrected for the moments' start from zero."""
         return (rate * (1.0 - self.beta_2**step) ** 0.5 / (1.0 - self.beta_1**step),)
 
+    @by_blocks
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
@@ -299,6 +302,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         self.epsilon = _not_negative(self, "epsilon", epsilon)
         self.centered = bool(centered)
 
+    @by_blocks
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
@@ -392,6 +396,7 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         self.initial_accumulator_value = start
         self.epsilon = _not_negative(self, "epsilon", epsilon)
 
+    @by_blocks
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
     ) -> tuple[Any, tuple[Any, ...]]:

@@ -92,7 +92,12 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     try:
         result = np.dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"{dtype!r} is not a dtype; use a name such as 'float32'") from error
+        try:
+            if type(dtype).__module__ == "builtins":  # it is no other library's
+                raise
+            result = numpy_dtype(dtype)
+        except TypeError:
+            raise TypeError(f"{dtype!r} is not a dtype; use a name such as 'float32'") from error
     if result.kind not in _KINDS:
         raise TypeError(
             f"a tensor holds booleans, integers, floats or complex numbers, not dtype {result}"

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
-
-import numpy as np
 
 from ..base.sizes import unsure
 from ..ops.backend import Backend, backend_for_type, current_backend
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
 from .constants import local_constants
+from .folding import folded
 from .graph import Graph
 from .nodes import Node, Read, Run, Symbol
 from .optimize import forward_only
 
-__all__ = ["default", "plain"]
+__all__ = ["argument_of", "by_backend", "default", "kernel_of", "node_by_node", "plain"]
 
 
 def default(graph: Graph) -> Run:
@@ -29,7 +27,7 @@ def default(graph: Graph) -> Run:
     graph
         A graph as it was traced.
     """
-    return _by_backend(graph, lambda program, owner, arrays: owner.compile(program, arrays))
+    return by_backend(graph, lambda program, owner, arrays: owner.compile(program, arrays))
 
 
 def plain(graph: Graph) -> Run:
@@ -43,10 +41,10 @@ def plain(graph: Graph) -> Run:
     graph
         A graph as it was traced.
     """
-    return _by_backend(graph, lambda program, owner, arrays: None)
+    return by_backend(graph, lambda program, owner, arrays: None)
 
 
-def _by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
+def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     """Return what runs a graph on any backend's arrays: compiled, or node by node."""
     program = forward_only(graph)
     variables = program.variables
@@ -59,7 +57,7 @@ def _by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         if found is None:
             found = compiler(program, owner, arrays)
             if found is None:
-                found = _node_by_node(program, owner, arrays)
+                found = node_by_node(program, owner, arrays)
             runs[owner.name] = found
         return found(arrays)
 
@@ -78,7 +76,7 @@ def _told(program: Graph, run: Run) -> str:
     return str(explain())
 
 
-def _node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
+def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
     function = _compile(program, owner, arrays)
     return lambda arrays: function(*arrays)
 
@@ -99,7 +97,7 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
         last_use.update(dict.fromkeys(used, i))
     known = local_constants(program, arrays)
     for i, node in enumerate(program.nodes):
-        value = _folded(node, known, owner)
+        value = folded(node, known, owner)
         if value is not None:
             (symbol,) = node.outputs
             known[symbol] = value
@@ -124,60 +122,49 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     return scope["run"]
 
 
-# what depends on its input's shape and dtype alone
-_OF_SHAPES = frozenset({"ones_like", "size_over", "zeros_like"})
-# larger values are computed when they are needed: a program is not to hold more memory than a run
-_LARGEST_FOLDED = 2**16
-
-
-def _folded(node: Node, known: dict[Symbol, Any], owner: Backend) -> Any:
-    """Return a node's value if it is the same in every run, and cheap to keep."""
-    op = node.op
-    if not isinstance(op, Op) or node.graphs or len(node.outputs) != 1:
-        return None
-    if node.several or node.witnesses:
-        return None
-    (symbol,) = node.outputs
-    if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
-        return None
-    given = []
-    for x in node.inputs:
-        if type(x) is not Symbol:
-            given.append(x)
-        elif x in known:
-            given.append(known[x])
-        elif op.name in _OF_SHAPES and not unsure(x.shape):
-            given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
-        else:
-            return None
-    if not node.inputs or all(type(x) is not Symbol for x in node.inputs):
-        return None
-    try:
-        with np.errstate(all="raise"):
-            return op.kernel_for(owner)(*given, **node.params)
-    except Exception:  # it is raised, or warned of, by the runs that come to it
-        return None
-
-
 def _expression(node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend) -> str:
     if isinstance(node.op, Read):
         return f"{_bind(scope, 'r', node.op.variable)}.array"
-    op = node.op
-    assert isinstance(op, Op)
-    kernel = op.kernel_for(owner)
+    arguments = [
+        names[x] if type(x) is Symbol else _bind(scope, "s", argument_of(node, x, owner))
+        for x in node.inputs
+    ]
+    return f"{_bind(scope, 'k', kernel_of(node, owner))}({', '.join(arguments)})"
+
+
+def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:
+    """Return what computes a node of an op: a function of the arrays of all its inputs.
+
+    Parameters
+    ----------
+    node
+        A step of a program.
+    owner
+        The backend that the program runs on.
+    """
+    assert isinstance(node.op, Op)
+    kernel = node.op.kernel_for(owner)
     if node.witnesses:
-        kernel = _settling(node, kernel)
-    elif node.params:
-        kernel = functools.partial(kernel, **node.params)
-    dtypes = [x.dtype for x in node.inputs if type(x) is Symbol]
-    arguments = []
-    for x in node.inputs:
-        if type(x) is Symbol:
-            arguments.append(names[x])
-        else:  # a weak scalar; as an array, made once, where the op does that when it runs eagerly
-            value = owner.weak_scalar(x, dtypes[0]) if isinstance(op, BinaryOp) else x
-            arguments.append(_bind(scope, "s", value))
-    return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
+        return _settling(node, kernel)
+    return functools.partial(kernel, **node.params) if node.params else kernel
+
+
+def argument_of(node: Node, scalar: Any, owner: Backend) -> Any:
+    """Return what a kernel is given for a weak scalar among its inputs.
+
+    Parameters
+    ----------
+    node
+        A step of a program.
+    scalar
+        The Python number.
+    owner
+        The backend that the program runs on.
+    """
+    if not isinstance(node.op, BinaryOp):
+        return scalar
+    # as an array, made once, where the op does that when it runs eagerly
+    return owner.weak_scalar(scalar, next(x.dtype for x in node.inputs if type(x) is Symbol))
 
 
 def _settling(node: Node, kernel: Callable[..., Any]) -> Callable[..., Any]:

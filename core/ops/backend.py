@@ -101,6 +101,8 @@ class Backend:
             self.xp  # noqa: B018 - the import is what is tried
         except BackendUnavailable as error:
             return str(error)
+        except Exception as error:  # a library that fails as it likes must not take others down
+            return f"backend {self.name!r}: {type(error).__name__}: {error}"
         return None
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:

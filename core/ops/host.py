@@ -9,7 +9,7 @@ import importlib.metadata
 import os
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -18,10 +18,11 @@ import pluggy
 
 from ...public import IMPORTING
 from ..base import table
-from ..base.unknown import user_line
+from ..base.unknown import line_of, user_line, warn_user
 from ..errors import PluginError
 from . import backend as backends
 from . import hookspecs
+from .hooks import check_hooks, near_names
 from .registry import DISABLE, KINDS, PluginInfo, Registry
 
 __all__ = [
@@ -41,6 +42,7 @@ class PluginHost:
         self._by_hand: dict[str, Any] = {}
         self._disabled: set[str] = set()
         self._discovering = False
+        self._told: set[str] = set()  # the names that were warned of
 
     def registry(self, strict: bool = True) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -72,6 +74,10 @@ class PluginHost:
 
     def disable(self, name: str, disabled: bool) -> None:
         """Leave a plugin out, or take it in again; see :func:`disable_plugin`."""
+        if name not in self._disabled:
+            known = [info.name for info, _ in self._candidates()]
+            if name not in known:
+                self._warn_unknown("disable_plugin", name, known)
         (self._disabled.add if disabled else self._disabled.discard)(name)
         self.forget()
 
@@ -104,6 +110,14 @@ class PluginHost:
             problem = info.problem and not info.clash and info.problem != "disabled"
             if problem and info.name != quiet:
                 warnings.warn(f"not in use: {info.problem}", RuntimeWarning, stacklevel=5)
+            for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
+                near = near_names(name, found.backends, cutoff=0.75)  # else it is left out here
+                if near:
+                    told = f"{info} has kernels for the backend {name!r}, which no plugin provides"
+                    warnings.warn(told + near, RuntimeWarning, stacklevel=5)
+        known = [info.name for info in found.plugins]
+        for name in sorted(_disabled_by_environment().difference(known)):
+            self._warn_unknown(f"environment variable {DISABLE}", name, known)
         return found
 
     def _discover(self) -> Registry:
@@ -117,19 +131,17 @@ class PluginHost:
                 continue
             try:
                 plugin = load()
+                check_hooks(plugin)
                 manager.register(plugin, name=f"{info.distribution}:{info.name}")
-                manager.check_pending()
                 loaded.append((info, plugin))
             except Exception as error:  # a broken plugin must not take the others down
                 info.problem = _cause(info, error)
-        # rules and kernels may be for ops of any plugin: providers of ops go first
-        loaded.sort(key=lambda pair: not hasattr(pair[1], "gradtape_ops"))
+        loaded.sort(key=_after_ops)
         for info, plugin in loaded:
             try:
                 result.add(info, _provided(manager, plugin))
             except Exception as error:
-                told = str(error)
-                info.problem = told if told.startswith(str(info)) else _cause(info, error)
+                info.problem = _cause(info, error)
         return result
 
     def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
@@ -146,11 +158,25 @@ class PluginHost:
                 seen.add((point.name, point.value))
                 found.append((PluginInfo(point.name, *_distribution(point)), point.load))
         found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
-        named = {name.strip() for name in os.environ.get(DISABLE, "").split(",")}
+        left_out = self._disabled | _disabled_by_environment()
         for info, _ in found:
-            if info.name in self._disabled | named:
+            if info.name in left_out:
                 info.problem = "disabled"
         return found
+
+    def _warn_unknown(self, asker: str, name: str, known: Iterable[str]) -> None:
+        """Warn, once, that a plugin to leave out is not there."""
+        if name not in self._told:
+            self._told.add(name)
+            warn_user(
+                f"{asker}: there is no plugin {name!r}{near_names(name, known)}; 'gradtape "
+                "plugins' lists those that there are",
+                RuntimeWarning,
+            )
+
+
+def _disabled_by_environment() -> set[str]:
+    return {name.strip() for name in os.environ.get(DISABLE, "").split(",")} - {""}
 
 
 def _same(plugin: Any) -> Any:
@@ -159,21 +185,33 @@ def _same(plugin: Any) -> Any:
 
 def _provided(manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
     """Return what one plugin's implementations of the hooks return, by hook."""
-    provided: dict[str, Any] = dict.fromkeys(kind.hook for kind in KINDS)
-    for hook in provided:
-        for implementation in getattr(manager.hook, f"gradtape_{hook}").get_hookimpls():
-            if implementation.plugin is plugin:
-                provided[hook] = implementation.function()
-    return provided
+    return {
+        kind.hook: implementation.function()
+        for kind in KINDS
+        for implementation in getattr(manager.hook, f"gradtape_{kind.hook}").get_hookimpls()
+        if implementation.plugin is plugin
+    }
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
     return (point.dist.name, point.dist.version) if point.dist is not None else ("", "")
 
 
+def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool]:
+    """Sort what has rules and kernels, which are for anyone's ops, behind what has ops alone."""
+    has = partial(hasattr, loaded[1])
+    return not has("gradtape_ops"), has("gradtape_gradients") or has("gradtape_kernels")
+
+
 def _cause(info: PluginInfo, error: Exception) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{info}: {type(error).__name__}: {error} (at {place.filename}:{place.lineno})"
+    if isinstance(error, PluginError):  # in words, which say where
+        told = str(error)
+        return told if told.startswith(str(info)) else f"{info}: {told}"
+    place = line_of(error)
+    if not place:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{frame.filename}:{frame.lineno}"
+    return f"{info}: {type(error).__name__}: {error} (at {place})"
 
 
 #: The one of this process.
@@ -270,7 +308,7 @@ def disable_plugin(name: str, disabled: bool = True) -> None:
     Parameters
     ----------
     name
-        The plugin's name, as ``gradtape plugins`` lists it; one that is not installed does no harm.
+        The plugin's name, as ``gradtape plugins`` lists it; one that is not there is warned of.
     disabled
         False takes it in again.
 

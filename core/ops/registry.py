@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import PluginError, UnknownOp
 from .backend import Backend
 from .checks import check_rules
+from .hooks import near_names
 from .primitive import Primitive
 
 if TYPE_CHECKING:
@@ -109,9 +109,7 @@ class Registry:
             return self.ops[name]
         except KeyError:
             message = f"no plugin provides the op {name!r}"
-            near = difflib.get_close_matches(name, self.ops, 3)
-            if near:
-                message += f"; near names: {', '.join(near)}"
+            message += near_names(name, self.ops)
             if "::" in name:
                 message += f"; install the package {name.partition('::')[0]!r} that defines it"
             raise UnknownOp(message + self._failed()) from None
@@ -236,7 +234,10 @@ class Registry:
     def add(self, info: PluginInfo, provided: Mapping[str, Any]) -> None:
         """Merge what one plugin provides, by hook: all of it, or (on an error) nothing."""
         new = [
-            (kind, name, item) for kind in KINDS for name, item in kind.items(provided[kind.hook])
+            (kind, name, item)
+            for kind in KINDS
+            if kind.hook in provided
+            for name, item in kind.items(info, provided[kind.hook])
         ]
         ops = {**self.ops, **{name: op for kind, name, op in new if isinstance(kind, _Ops)}}
         seen = set()
@@ -300,15 +301,31 @@ class Registry:
 class Kind:
     """One kind of thing that plugins provide: its hook, what is checked, and where it goes."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, of: str = "", right: Callable[[Any], bool] = bool) -> None:
         self.name = name
         #: The hook is called ``gradtape_<hook>``; attributes of this name hold what was provided.
         self.hook = f"{name}s"
+        #: What a hook returns is a mapping of names to these.
+        self.of, self.right = of, right
 
-    def items(self, provided: Any) -> Iterable[tuple[Any, Any]]:
-        """Return what a plugin provides, by name."""
-        items: Mapping[Any, Any] = provided or {}
-        return items.items()
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        """Return what a plugin provides, by name; raise if the hook returned something else."""
+        if not isinstance(provided, Mapping):
+            raise self._wrong(info, provided, f"a mapping from names to {self.of}")
+        for name, item in provided.items():
+            if type(name) is not str or not name:
+                raise self._wrong(info, name, "a name", " as a key")
+            if not self.right(item):
+                raise self._wrong(info, item, self.of, f" for {name!r}")
+        return provided.items()
+
+    def _wrong(self, info: PluginInfo, value: Any, wanted: str, place: str = "") -> PluginError:
+        """Return the error about what a hook returned, or has in a place of it."""
+        told = f"{value!r:.80}{place}"
+        if value is None and not place:
+            told = "None (is a return missing?)"
+        hook = f"gradtape_{self.hook}"
+        return PluginError(f"{info}: {hook} returned {told} instead of {wanted}")
 
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
@@ -338,18 +355,27 @@ class Kind:
         if name not in ops:
             raise PluginError(
                 f"{info} provides a {self.name} for the op {name!r}, which is unknown"
+                f"{near_names(name, ops)}"
             )
 
 
-class _Ops(Kind):
-    def items(self, provided: Any) -> Iterable[tuple[Any, Any]]:
-        return [(getattr(op, "name", repr(op)), op) for op in provided or ()]
+class _Listed(Kind):
+    """What says its own name: a hook returns a sequence."""
 
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        if not isinstance(provided, Iterable) or isinstance(provided, (str, Mapping)):
+            raise self._wrong(info, provided, f"a list of {self.of}")
+        items = list(provided)
+        for item in items:
+            if not self.right(item):
+                raise self._wrong(info, item, self.of, " in the list")
+        return [(item.name, item) for item in items]
+
+
+class _Ops(_Listed):
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
-        if not isinstance(item, Primitive):
-            raise PluginError(f"{info}: gradtape_ops returned {item!r}, which is no Op")
         super().check(registry, info, name, item, ops)
         if "::" not in name and not info.ours:
             raise PluginError(
@@ -368,9 +394,18 @@ class _Ops(Kind):
             info.rules.append(name)
 
 
-class _Backends(Kind):
-    def items(self, provided: Any) -> Iterable[tuple[Any, Any]]:
-        return [(backend.name, backend) for backend in provided or ()]
+class _Backends(_Listed):
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        if type(name) is not str or not name:
+            raise PluginError(f"{info}: the backend {item!r} needs a 'name', a string")
+        if not item.array_module and type(item).owns is Backend.owns:
+            raise PluginError(
+                f"{info}: the backend {name!r} needs an 'array_module', which defines the types of "
+                "its arrays, or a method 'owns'"
+            )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
@@ -378,6 +413,16 @@ class _Backends(Kind):
 
 
 class _Kernels(Kind):
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        if not isinstance(provided, Mapping):
+            raise self._wrong(info, provided, "a mapping from (op name, backend name)")
+        for key, kernel in provided.items():
+            if type(key) is not tuple or list(map(type, key)) != [str, str]:
+                raise self._wrong(info, key, "(op name, backend name)", " as a key")
+            if not callable(kernel):
+                raise self._wrong(info, kernel, "a function", f" for {key}")
+        return provided.items()
+
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
@@ -387,7 +432,11 @@ class _Kernels(Kind):
 
 class _Rules(Kind):
     def __init__(self) -> None:
-        super().__init__("rule")
+        super().__init__(
+            "rule",
+            "a rule or rules by input",
+            lambda rule: callable(rule) or isinstance(rule, Mapping),
+        )
         self.hook = "gradients"
 
     def other_owner(
@@ -416,10 +465,10 @@ class _Rules(Kind):
 
 #: In the order in which they are merged: rules and kernels come after the ops that they are for.
 KINDS: tuple[Kind, ...] = (
-    _Ops("op"),
-    _Backends("backend"),
-    Kind("module"),
-    Kind("executor"),
+    _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
+    _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
+    Kind("module", "a class", lambda item: isinstance(item, type)),
+    Kind("executor", "a function of a graph", callable),
     _Kernels("kernel"),
     _Rules(),
 )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
+import numpy as np
+
 from ..base.context import BackwardPass, active_tapes, running
+from ..base.holders import COUNTS
 from ..base.table import F
 from ..tensors.tensor import Tensor, arrays_of
 from .records import MultiOutputRecord, Pick, Picks
@@ -81,7 +85,7 @@ def _walk(
             if like is not None:
                 gx = unbroadcast(gx, like.array if raw else like)
             known = known_of(id)
-            grads[id] = gx if known is None else known + gx
+            grads[id] = gx if known is None else _sum(known, gx)
             continue
         if record is None:
             continue
@@ -103,7 +107,7 @@ def _walk(
             if like is not None:
                 gx = unbroadcast(gx, like.array if raw else like)
             known = known_of(id)
-            grads[id] = gx if known is None else known + gx
+            grads[id] = gx if known is None else _sum(known, gx)
 
 
 def _run_rare(
@@ -129,7 +133,7 @@ def _run_rare(
     elif type(record) is Picks:
         for gx in record.gradients(raw):
             known = grads.get(output)
-            grads[output] = gx if known is None else known + gx
+            grads[output] = gx if known is None else _sum(known, gx)
         records[output] = record.record  # the next to be walked
 
 
@@ -144,4 +148,39 @@ def _run_multi_output(
     for id, gx in zip(record.inputs, record.backward(gs), strict=True):
         if id is not None and gx is not None and (useful is None or id in useful):
             known = grads.get(id)
-            grads[id] = gx if known is None else known + gx
+            grads[id] = gx if known is None else _sum(known, gx)
+
+
+#: From how many elements on a new array costs more than to ask who has the old one.
+_MANY = 1 << 14
+
+
+def _sum(known: Any, gx: Any) -> Any:
+    """Return the sum of two gradients, in the first one's memory if nobody else has it."""
+    if (
+        type(known) is np.ndarray
+        and known.size >= _MANY
+        and type(gx) is np.ndarray
+        and known.dtype is gx.dtype
+        and known.shape == gx.shape
+        and known.base is None
+        and known.flags.writeable
+        and getrefcount(known) == _ALONE
+    ):
+        known += gx
+        return known
+    return known + gx
+
+
+def _count(known: Any, gx: Any) -> int:
+    return getrefcount(known)
+
+
+def _alone() -> int:
+    """Return what is counted in :func:`_sum` of an array that ``grads`` alone has."""
+    grads = {0: np.zeros(1)}
+    known = grads.get(0)
+    return _count(known, None) if COUNTS else -1
+
+
+_ALONE = _alone()

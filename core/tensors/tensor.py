@@ -382,16 +382,16 @@ class Tensor(Handle, Operators):
         return reduced
 
     def __repr__(self) -> str:
-        shape, dtype = self.array.shape, self.array.dtype
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return f"<Tensor {self.array!r}>"
+        shape, dtype = tuple(self.array.shape), self.dtype
         value = np.array2string(np.asarray(self.numpy()), separator=", ", threshold=100)
         return f"<Tensor shape={shape} dtype={dtype} value={_indent(value)}>"
 
     def __str__(self) -> str:
         if not hasattr(self.array, "__array__") and not hasattr(self.array, "get"):
             return repr(self)
-        return f"Tensor({self.numpy()!s}, shape={self.array.shape}, dtype={self.array.dtype})"
+        return f"Tensor({self.numpy()!s}, shape={tuple(self.array.shape)}, dtype={self.dtype})"
 
 
 def _real(tensor: Tensor, to: str) -> Tensor:

@@ -24,7 +24,7 @@ from ..ops.backend import check_same_backend
 from .convert import as_held, check_cast, constant, own_array
 from .tensor import Operators, Tensor
 
-__all__ = ["Pending", "Variable", "exclusive"]
+__all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back"]
 
 
 class Pending(NamedTuple):
@@ -106,7 +106,7 @@ class Variable(Operators):
         self._array = array
         self._begin(array.dtype, trainable, name, None)
         given = dtype is None and isinstance(initial_value, (np.ndarray, np.generic))
-        self.unasked = given and array.dtype != default_dtype()
+        self.unasked = given and numpy_dtype(array.dtype) != default_dtype()
 
     def _begin(
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
@@ -146,7 +146,7 @@ class Variable(Operators):
         return variable
 
     def __getattr__(self, name: str) -> Any:
-        # the array of a variable that has not been read yet is a slot that has not been set
+        # the array of a variable that has not been read yet, or is away, is a slot that is not set
         if name != "_array":
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self
@@ -360,7 +360,7 @@ class Variable(Operators):
                 "example to example of a vmap; return it from the function instead"
             )
         self.check_shape(array.shape, method)
-        if array.dtype != self._array.dtype and value.dtype != self.dtype:
+        if array.dtype is not self._array.dtype and value.dtype != self.dtype:
             if not np.can_cast(value.dtype, self.dtype, "same_kind"):
                 raise TypeError(
                     f"{method}: variable {self.name!r} has dtype {self.dtype}, the value has "
@@ -528,6 +528,38 @@ class Variable(Operators):
             f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
             f"value={gap}{value}>"
         )
+
+
+def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
+    """Let nobody find the arrays of variables while whoever holds the locks writes into them.
+
+    Other threads wait; the same one reads copies. :func:`put_back` ends it.
+
+    Parameters
+    ----------
+    variables
+        The variables.
+    copies
+        What copies the array of each.
+    """
+    for variable, pending in zip(variables, copies, strict=True):
+        variable._pending = pending
+        del variable._array
+
+
+def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
+    """Give variables the arrays that were put away.
+
+    Parameters
+    ----------
+    variables
+        The variables.
+    arrays
+        The array of each.
+    """
+    for variable, array in zip(variables, arrays, strict=True):
+        variable._array = array
+        variable._pending = None
 
 
 class exclusive:

@@ -2,71 +2,225 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, hookimpl
+from ...core.extend import Backend, BackendUnavailable, hookimpl, numpy_dtype
 
 __all__ = ["JaxBackend", "gradtape_backends", "gradtape_kernels"]
 
 INSTALL = 'pip install "gradtape[jax]"'
+#: NumPy's functions of one type each, but for those whose inputs are of two.
+_UFUNCS = {name for name in dir(np) if isinstance(getattr(np, name), np.ufunc) and name != "ldexp"}
 
 
 class JaxBackend(Backend):
-    """``jax.Array`` on the devices that JAX finds."""
+    """``jax.Array`` on the devices that JAX finds.
+
+    A device is what JAX calls it: ``tensor.to("jax:cpu:0")``. Without one, new arrays are made on
+    JAX's default device. 64-bit numbers are used here whether JAX's own flag allows them or not,
+    and the flag stays as it is.
+    """
 
     name = "jax"
     array_module = ("jax", "jaxlib")  # arrays are jaxlib's, tracers are jax's
 
     @property
     def xp(self) -> Any:
-        return self._jax.numpy
+        """``jax.numpy``.
 
+        Raises
+        ------
+        BackendUnavailable
+            If JAX is not installed, or cannot be imported, with what to install.
+        """
+        return self._namespace
+
+    @cached_property
+    def _namespace(self) -> Any:
+        from .indexing import Namespace
+
+        return Namespace(self._jax.numpy)
+
+    # kept once it has succeeded; a failure is tried again, since it may be mended meanwhile
     @cached_property
     def _jax(self) -> Any:
         try:
             import jax
         except ImportError as error:
-            raise BackendUnavailable(f"backend 'jax': {error}; {INSTALL}") from error
+            if isinstance(error, ModuleNotFoundError) and error.name == "jax":
+                reason = "JAX is not installed"
+            else:
+                reason = f"JAX cannot be imported ({type(error).__name__}: {error})"
+            raise BackendUnavailable(f"backend 'jax': {reason}; {INSTALL}") from error
         return jax
 
     @property
     def special(self) -> Any:
+        """JAX's counterpart of SciPy's."""
         import jax.scipy.special
 
         return jax.scipy.special
 
+    @cached_property
+    def scalar_array_type(self) -> Any:  # type: ignore[override]
+        """The type of arrays that are not traced."""
+        return type(self.xp.zeros(()))
+
     def scope(self) -> Any:
+        """Return a context in which 64-bit numbers stay so, in this thread."""
         return self._jax.enable_x64(True)
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        """Return a new array.
+
+        Parameters
+        ----------
+        value
+            An array of NumPy or JAX, a number, or nested lists of numbers.
+        dtype
+            The dtype; that of ``value`` by default.
+        device
+            The device, as in ``"jax:cpu:0"``; JAX's default one if not given.
+
+        Raises
+        ------
+        ValueError
+            If there is no such device.
+        """
         jax = self._jax
-        with jax.enable_x64(True):
-            return jax.numpy.array(value, dtype=dtype)
+        with self.scope():
+            array = jax.numpy.array(value, dtype=dtype)
+            if not device or isinstance(array, jax.core.Tracer):
+                return array
+            return jax.device_put(array, self._device(device))
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
+        """Return the value of ``array`` in host memory, shared if it is there."""
         return np.asarray(array)
 
-    def bind(self, kernel: Any) -> Any:
-        bound = super().bind(kernel)
-        jax = self._jax
+    def device(self, array: Any) -> str:
+        """Return the platform and number of the device that holds ``array``."""
+        if isinstance(array, self._jax.core.Tracer):
+            return ""
+        return ",".join(sorted(f"{d.platform}:{d.id}" for d in array.devices()))
 
-        def run(*a: Any, **k: Any) -> Any:
-            with jax.enable_x64(True):
-                return bound(*a, **k)
+    def _device(self, name: str) -> Any:
+        platform, _, number = name.rpartition(":")
+        if not number.isdecimal():
+            platform, number = number, "0"
+        try:
+            return next(d for d in self._jax.devices(platform or None) if d.id == int(number))
+        except (RuntimeError, StopIteration):
+            known = ", ".join(f"'jax:{d.platform}:{d.id}'" for d in self._jax.devices())
+            raise ValueError(f"backend 'jax': no device {name!r}; there are: {known}") from None
+
+    def weak_scalar(self, value: Any, dtype: Any) -> Any:
+        """Return ``value`` as an array of ``dtype`` if the scalar is of its kind or a lower one."""
+        kinds = {bool: "iufc", int: "iufc", float: "fc", complex: "c"}[type(value)]
+        dtype = numpy_dtype(dtype)
+        return self.asarray(np.array(value, dtype)) if dtype.kind in kinds else value
+
+    def bind(self, kernel: Any) -> Any:
+        """Return a portable kernel as a function of JAX arrays, with NumPy's rules for dtypes."""
+        bound = super().bind(kernel)
+        if isinstance(kernel, str) and kernel in _UFUNCS:
+            bound = _promoting(getattr(np, kernel), bound)
+        return self.typed(bound)
+
+    def typed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a kernel with 64-bit numbers, whose results have dtypes as arrays have them."""
+        x64, strong = functools.partial(self._jax.enable_x64, True), self._strong
+
+        @functools.wraps(function)
+        def run(*arrays: Any, **params: Any) -> Any:
+            with x64():
+                found = function(*arrays, **params)
+                if isinstance(found, (list, tuple)):
+                    return [strong(x) for x in found]
+                return strong(found)
 
         return run
+
+    def _strong(self, x: Any) -> Any:
+        """Return an array that promotes as NumPy's do: JAX's remember that they were a scalar."""
+        if getattr(x, "weak_type", False) or not isinstance(x, self._jax.Array):
+            return self._jax.lax.asarray(x).astype(x.dtype)
+        return x
+
+    def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
+        """Return a traced program as one function of ``jax.jit``."""
+        from .compiling import compiled_by_xla
+
+        return compiled_by_xla(self, program, arrays)
+
+
+def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of JAX whose operands are cast as NumPy casts them."""
+
+    @functools.cache
+    def common(*dtypes: Any) -> Any:
+        result = np.result_type(*dtypes)
+        with np.errstate(all="ignore"):
+            found = ufunc(*(np.ones(1, x) if isinstance(x, np.dtype) else x() for x in dtypes))
+        given = found[0].dtype if isinstance(found, tuple) else found.dtype
+        return given if given.kind in "fc" and result.kind in "biu" else result
+
+    def run(*arrays: Any) -> Any:
+        dtypes: list[Any] = [getattr(x, "dtype", None) for x in arrays]
+        if len(set(dtypes)) == 1 and dtypes[0].kind in "fc":
+            return function(*arrays)
+        kinds: list[Any] = [
+            type(x) if t is None else t for x, t in zip(arrays, dtypes, strict=True)
+        ]
+        wanted = common(*kinds)
+        return function(
+            *(x if t is None or t == wanted else x.astype(wanted) for x, t in zip(arrays, dtypes))
+        )
+
+    return run
 
 
 @hookimpl
 def gradtape_backends() -> list[Backend]:
+    """Provide the JAX backend, whether it can be used here or not."""
     return [JaxBackend()]
 
 
 @hookimpl
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
-    return {}
+    """Provide the kernels where the portable ones look at values, which XLA does not know yet."""
+    return {(op, "jax"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
+
+
+#: The ops with a kernel here, by its module; these import JAX, so that they are imported last.
+_ROOMS = {
+    "control": ("cond", "scan", "while_loop"),
+    "indexing": (
+        *("getitem", "index_add_like", "index_set", "segment_sum"),
+        *("softmax_less_labels", "sparse_softmax_cross_entropy"),
+    ),
+    "random": (
+        *("random_integers", "random_permutation", "random_split", "random_gamma"),
+        *(
+            f"random_{kind}{like}"
+            for kind in ("exponential", "gumbel", "normal", "truncated_normal", "uniform")
+            for like in ("", "_like")
+        ),
+    ),
+}
+
+
+def _late(room: str, op: str) -> Callable[..., Any]:
+    @functools.cache
+    def found() -> Callable[..., Any]:
+        kernel: Callable[..., Any] = import_module(f".{room}", __package__).KERNELS[op]
+        return kernel
+
+    return lambda *arrays, **params: found()(*arrays, **params)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, hookimpl
+from ...core.extend import Backend, hookimpl, late
 
 # as a whole, before its parts: threads that began with different parts would wait for each other
 from .. import ops  # noqa: F401
@@ -58,6 +58,12 @@ class NumpyBackend(Backend):
         """Return a zero of the same shape and dtype that takes no memory."""
         shape = array.shape
         return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
+
+    def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
+        """Plan the program: memory, groups of elementwise steps, packed updates; then loops."""
+        run: Callable[..., list[Any]] | None
+        run = late("plugins.planned").Warming(program)
+        return run
 
 
 @hookimpl

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import gradtape as gt
 from gradtape.cli import main
 from gradtape.cli.plugins import format_table
-from gradtape.core.extend import Op
+from gradtape.core.extend import Backend, Op, plain
 
 
 def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -88,7 +91,73 @@ def test_plugins_counts_ops_and_rules_of_a_plugin_added_by_hand(
     halves: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plugins"]) == 0
-    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready 2 1 0 0".split()
+    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready 2 1 0 0 0 0".split()
+
+
+class Various:
+    """A plugin with one of most kinds, and a backend whose library is missing."""
+
+    @staticmethod
+    @gt.hookimpl
+    def gradtape_modules() -> dict[str, type]:
+        return {"various.Module": gt.Module}
+
+    @staticmethod
+    @gt.hookimpl
+    def gradtape_executors() -> dict[str, Any]:
+        return {"various": plain}
+
+    @staticmethod
+    @gt.hookimpl
+    def gradtape_kernels() -> dict[tuple[str, str], Any]:
+        return {("sin", "various"): abs}
+
+    @staticmethod
+    @gt.hookimpl
+    def gradtape_backends() -> list[Backend]:
+        class Absent(Backend):
+            name = array_module = "various"
+
+            @property
+            def xp(self) -> Any:
+                import no_such_library
+
+                return no_such_library
+
+        return [Absent()]
+
+
+def test_plugins_tells_of_modules_executors_and_backends(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    gt.register_plugin(Various(), "various")
+    gt.register_plugin(types.SimpleNamespace(), "hollow")
+    try:
+        assert main(["plugins"]) == 0
+        plugins, backends, executors, *notes = capsys.readouterr().out.split("\n\n")
+        assert main(["plugins", "--json"]) == 0
+        records = {record["name"]: record for record in json.loads(capsys.readouterr().out)}
+    finally:
+        gt.unregister_plugin("various")
+        gt.unregister_plugin("hollow")
+    assert plugins.splitlines()[0].split()[4:] == list(
+        "ops rules kernels modules executors backends".split()
+    )
+    assert rows(plugins)["various"][4:] == "unavailable 0 0 1 1 1 1".split()
+    assert rows(plugins)["hollow"][4:] == "empty 0 0 0 0 0 0".split()
+    assert int(rows(plugins)["layers"][7]) > 5
+    assert (rows(backends)["numpy"][-1], rows(backends)["various"]) == (
+        "yes",
+        ["various", "various", "no"],
+    )
+    assert rows(executors)["plain"][1:] == ["executors", "(gradtape", f"{gt.__version__})"]
+    assert rows(executors)["various"] == ["various", "various"]
+    assert any("hollow: it provides nothing" in note for note in notes)
+    assert "No module named 'no_such_library'" in " ".join("".join(notes).split())
+    record = records["various"]
+    assert (record["modules"], record["executors"]) == (["various.Module"], ["various"])
+    assert "no_such_library" in record["unavailable"]["various"]
+    assert records["numpy"]["unavailable"] == {}
 
 
 def test_ops_names_who_provides_kernel_and_gradient(

@@ -196,7 +196,24 @@ def test_ops_that_cannot_be(make, message: str) -> None:
 
 def test_things_that_are_no_ops_or_for_no_op() -> None:
     for hooks, message in [
-        ({"ops": ["text"]}, "which is no Op"),
+        ({"ops": ["text"]}, "gradtape_ops returned 'text' in the list instead of ops"),
+        ({"ops": None}, r"gradtape_ops returned None \(is a return missing\?\) instead of a list"),
+        ({"ops": cube_op()}, r"returned <op cubes::cube\(x\)> instead of a list of ops"),
+        ({"ops": {"cube": cube_op()}}, "returned {'cube': .* instead of a list of ops"),
+        ({"backends": [Backend]}, "<class .*Backend'> in the list instead of backends"),
+        ({"backends": Backend()}, "returned .*Backend object .* instead of a list of backends"),
+        ({"backends": [Backend()]}, "needs a 'name', a string"),
+        ({"backends": [type("B", (Backend,), {"name": "b"})()]}, "'b' needs an 'array_module'"),
+        ({"kernels": {"sin": len}}, r"'sin' as a key instead of \(op name, backend name\)"),
+        ({"kernels": {("sin", "numpy"): 3}}, r"3 for \('sin', 'numpy'\) instead of a function"),
+        ({"kernels": [len]}, r"instead of a mapping from \(op name, backend name\)"),
+        ({"gradients": [len]}, "gradtape_gradients returned .* instead of a mapping from names"),
+        ({"gradients": {"sin": None}}, "None for 'sin' instead of a rule"),
+        ({"modules": [gt.Module]}, "gradtape_modules returned .* instead of a mapping from names"),
+        ({"modules": {"m.Mine": gt.Module()}}, "for 'm.Mine' instead of a class"),
+        ({"modules": {3: gt.Module}}, "3 as a key instead of a name"),
+        ({"executors": {"mine": "plain"}}, "'plain' for 'mine' instead of a function of a graph"),
+        ({"kernels": {("sinn", "numpy"): len}}, "which is unknown; near names: .*sin"),
         ({"kernels": {("no_such_op", "numpy"): len}}, "kernel for the op 'no_such_op'"),
         ({"gradients": {"no_such_op": len}}, "rule for the op 'no_such_op'"),
         ({"ops": ZeroDivisionError("oh")}, "ZeroDivisionError: oh"),
@@ -240,15 +257,91 @@ def test_a_plugin_that_computes_in_a_hook_is_told_so() -> None:
 
 
 def test_a_problem_is_told_of_the_plugin_registered_by_hand() -> None:
-    with pytest.raises(PluginError, match="which is no Op"):
+    with pytest.raises(PluginError, match="'text' in the list"):
         gt.register_plugin(plugin(ops=["text"]), "layers")  # an installed one is called so too
     with pytest.raises(PluginError, match="no plugin called 'layers'"):
         gt.unregister_plugin("layers")
 
 
-def test_a_misspelt_hook_is_found() -> None:
-    with pytest.raises(PluginError, match="gradtape_opps"):
-        gt.register_plugin(plugin(opps=[]), "misspelt")
+def hook(name: str = "gradtape_ops", mark: bool = True):
+    """Return a function of a name, which is a hook if it is marked."""
+
+    def ops():
+        return []
+
+    ops.__name__ = ops.__qualname__ = name
+    return hookimpl(ops) if mark else ops
+
+
+def of_form(form: str, name: str, function):
+    """Return a plugin with a function: a module, an object, a class, or a function itself."""
+    if form == "module":
+        made = types.ModuleType("hooks_of_ours")
+        setattr(made, name, function)
+        return made
+    made = type("Plugin", (), {name: staticmethod(function)})
+    return made if form == "class" else made()
+
+
+@pytest.mark.parametrize("form", ["module", "object", "class"])
+@pytest.mark.parametrize(
+    ("name", "marked", "message"),
+    [
+        ("gradtape_ops", False, r"gradtape_ops .*test_registry\.py:\d+\) is not marked"),
+        ("gradtape_executors", False, "gradtape_executors .* is not marked as a hook: write @"),
+        ("gradtape_op", False, "neither a hook nor marked as one; near names: gradtape_ops"),
+        ("gradtape_kernal", False, "near names: gradtape_kernels"),
+        ("gradetape_backends", False, "near names: gradtape_backends"),
+        ("GradTape_Modules", False, "near names: gradtape_modules"),
+        ("gradtape_opps", True, "gradtape_opps .* is marked .*; near names: gradtape_ops"),
+        ("gradients", True, "gradients .* is marked .*, but no hook; near names: gradtape_grad"),
+        ("my_very_own", True, "my_very_own .* is marked .*, but no hook; there are gradtape_b"),
+    ],
+)
+def test_a_hook_without_its_mark_or_misspelt_is_told(form, name, marked, message: str) -> None:
+    with pytest.raises(PluginError, match=rf"^plugin 'wrong': .*{message}"):
+        gt.register_plugin(of_form(form, name, hook(name, marked)), "wrong")
+
+
+def test_a_hook_that_could_not_be_called_is_told() -> None:
+    class Wrong:
+        @hookimpl
+        def gradtape_ops(self):
+            return []
+
+    with pytest.raises(PluginError, match=r"Wrong\.gradtape_ops .* give an instance of it"):
+        gt.register_plugin(Wrong, "wrong")
+    gt.register_plugin(Wrong(), "right")
+    gt.unregister_plugin("right")
+    with pytest.raises(PluginError, match=r"wants arguments \(config\)"):
+        gt.register_plugin(types.SimpleNamespace(gradtape_ops=hookimpl(lambda config: [])), "wrong")
+    with pytest.raises(PluginError, match="gradtape_ops is a list; a hook is a function marked"):
+        gt.register_plugin(types.SimpleNamespace(gradtape_ops=[cube_op()]), "wrong")
+    with pytest.raises(PluginError, match="is a function; a plugin is what has such functions"):
+        gt.register_plugin(hook(), "wrong")
+
+
+@pytest.mark.parametrize("form", ["module", "object", "class"])
+def test_other_functions_of_a_plugin_are_its_own(form) -> None:
+    for name in ("helper", "graduate", "gradtape_version", "gradient"):
+        gt.register_plugin(of_form(form, name, lambda: 1), "right")
+        gt.unregister_plugin("right")
+
+
+def test_a_hook_of_an_installed_plugin_that_lacks_its_mark_is_warned_of(entry_points) -> None:
+    entry_points(unmarked=types.SimpleNamespace(gradtape_ops=lambda: [cube_op()]))
+    with pytest.warns(RuntimeWarning, match=r"not in use: plugin 'unmarked': .* is not marked"):
+        assert "cubes::cube" not in gt.registry().ops
+
+
+def test_kernels_for_a_backend_that_is_misspelt_are_told(entry_points) -> None:
+    entry_points(
+        quick=plugin(kernels={("sin", "nunpy"): np.sin}),
+        elsewhere=plugin(kernels={("sin", "of_a_plugin_left_out"): np.sin}),
+    )
+    with pytest.warns(RuntimeWarning, match="'quick' has kernels .*'nunpy'.*names: numpy") as told:
+        gt.registry()
+    assert len(told) == 1
 
 
 # -- clashes ---------------------------------------------------------------------------------------
@@ -313,16 +406,46 @@ def test_disabling_and_enabling(register) -> None:
 
 
 def test_disabling_by_environment(register, monkeypatch) -> None:
-    monkeypatch.setenv("GRADTAPE_DISABLE_PLUGINS", "cubes, something_else")
+    monkeypatch.setenv("GRADTAPE_DISABLE_PLUGINS", "cubes,,  cupy ")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what was asked for is no warning
-        gt.disable_plugin("nobody")
-        with pytest.raises(PluginError):
+        with pytest.raises(PluginError, match="disabled"):
             gt.register_plugin(plugin(ops=[cube_op()]), "cubes")
+    with pytest.warns(RuntimeWarning, match="GRADTAPE_DISABLE_PLUGINS: there is no plugin 'cubes'"):
         registry = gt.registry()
     assert "cubes::cube" not in registry.ops
+    assert "cupy" not in registry.backends
     monkeypatch.undo()
     look_again()
+
+
+def test_a_name_to_leave_out_that_is_no_plugin_is_warned_of_once(monkeypatch) -> None:
+    asked = pytest.warns(RuntimeWarning, match="disable_plugin: .*'cupi'; near names: cupy; 'grad")
+    with asked as caught:
+        gt.disable_plugin("cupi")
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gt.disable_plugin("cupi", disabled=False)
+        gt.disable_plugin("cupi")
+        gt.registry()
+        gt.disable_plugin("cupi", disabled=False)
+    with pytest.warns(RuntimeWarning, match="no plugin 'cupyy'; near names: cupy"):
+        gt.disable_plugin("cupyy", disabled=False)  # it is still out, then
+    monkeypatch.setenv("GRADTAPE_DISABLE_PLUGINS", "layer,zebras")
+    look_again()
+    with pytest.warns(RuntimeWarning) as caught:
+        gt.registry()
+    told = sorted(str(warning.message) for warning in caught)
+    assert [text.partition("; 'grad")[0] for text in told] == [
+        "environment variable GRADTAPE_DISABLE_PLUGINS: there is no plugin 'layer'; near names: "
+        "layers",
+        "environment variable GRADTAPE_DISABLE_PLUGINS: there is no plugin 'zebras'",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        look_again()
+        gt.registry()
 
 
 def test_unknown_ops_suggest_near_names() -> None:
@@ -346,7 +469,7 @@ def test_an_op_that_was_taken_back_says_so() -> None:
 
 def look_again():
     """Have plugins discovered anew, which any change of what is disabled does."""
-    gt.disable_plugin("nobody", disabled=False)
+    gt.disable_plugin("cupy", disabled=False)
 
 
 @pytest.fixture

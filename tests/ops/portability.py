@@ -23,9 +23,7 @@ NOT_PORTABLE = {
 #: The same for functions made of ops.
 FUNCTIONS_NOT_PORTABLE = {
     "compress": _INDEX,
-    "from_dlpack": "it makes a tensor on the current backend",
     "interp": "it multiplies whole numbers by floating ones: the standard does not promote these",
     "isclose": "not of integers: the standard does not promote these beside tolerances",
-    "nn.dropout": "a generator is on one backend, and this sample's on NumPy's",
     "nn.hinge": "not of boolean labels: the standard does not multiply these",
 }

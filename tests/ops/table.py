@@ -1,45 +1,22 @@
-"""The samples of all ops, and of the public functions made of them."""
+"""The samples of ops and functions, and which public functions there are to have some."""
 
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable
 from typing import Any
-
-import samples_control
-import samples_elementwise
-import samples_empty
-import samples_functions
-import samples_linalg
-import samples_network
-import samples_numbers
-import samples_reductions
-import samples_shape
-import samples_transforms
 
 import gradtape as gt
 from gradtape.public import HOMES
-from gradtape.testing import Sample
+from gradtape.testing.tables import FUNCTIONS, SAMPLES, as_called
 
-TABLES = (
-    samples_elementwise.SAMPLES,
-    samples_reductions.SAMPLES,
-    samples_shape.SAMPLES,
-    samples_linalg.SAMPLES,
-    samples_network.SAMPLES,
-    samples_numbers.SAMPLES,
-    samples_transforms.SAMPLES,
-    samples_empty.SAMPLES,
-    samples_control.SAMPLES,
-)
-SAMPLES: dict[str, list[Sample]] = {}
-for table in TABLES:
-    for name, samples in table.items():
-        SAMPLES.setdefault(name, []).extend(samples)
-
-#: The samples of public functions that are no op of the same name, by their names in gradtape.
-FUNCTIONS: dict[str, list[Sample]] = samples_functions.SAMPLES
+__all__ = [
+    "FUNCTIONS",
+    "NOT_SAMPLED",
+    "SAMPLES",
+    "as_called",
+    "composed",
+    "public_functions",
+]
 
 _DRAWS = "it draws from the shared generator: its op has samples, and tests/plugins/test_random.py"
 #: Public functions that samples do not suit, with the reason.
@@ -94,18 +71,3 @@ def composed() -> dict[str, Any]:
             taken.add(id(function))
             found[name] = function
     return found
-
-
-def as_called(name: str) -> Callable[..., Any]:
-    """Return a public function that takes the tensors of its samples by position."""
-    function = functools.reduce(getattr, name.split("."), gt)
-    parameters = inspect.signature(function).parameters.values()
-    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    if not keywords:
-        return function
-
-    def call(*tensors: Any, **params: Any) -> Any:
-        return function(**dict(zip(keywords, tensors, strict=True)), **params)
-
-    call.__name__ = function.__name__
-    return call

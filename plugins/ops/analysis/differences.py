@@ -33,7 +33,7 @@ def _difference_kernel(xp: Any, x: Any, *, axis: int) -> Any:
 
 def _difference_adjoint(xp: Any, g: Any, like: Any, *, axis: int) -> Any:
     out = xp.zeros(like.shape, dtype=g.dtype)
-    if g.size:  # of no or one element there are no differences
+    if 0 not in g.shape:  # of no or one element there are no differences
         out = put(out, _along(g.ndim, axis, LATER), g)
         out = put(out, _along(g.ndim, axis, EARLIER), -g, add=True)
     return out

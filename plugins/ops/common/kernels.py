@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core.extend import kind_of, numpy_dtype
 
-__all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard"]
+__all__ = ["cast_to", "complex_of", "kind_of", "native", "reals", "standard", "truth"]
 
 
 def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
@@ -27,6 +27,18 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
             return x != 0
         x = xp.real(x)
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))
+
+
+def truth(condition: Any, unknown: bool) -> bool:
+    """Return whether a condition holds; ``unknown`` where a compiler has no values yet.
+
+    Kernels ask it where a path is for some values only, and say which path serves all of them, or
+    that what they check cannot be checked there.
+    """
+    try:
+        return bool(condition)
+    except TypeError:  # what JAX's tracers raise
+        return unknown
 
 
 def complex_of(xp: Any, real: Any, imag: Any) -> Any:

@@ -293,7 +293,10 @@ def _pairs_of_nodes(xp: Any, size: Any, order: int) -> int:
     With n nodes around the circle the error is that of ``I_n``, which is below ``exp(-n*n / 2x)``.
     """
     known = xp.where(xp.isfinite(size), size, xp.zeros_like(size))
-    largest = min(float(xp.max(known)), 720.0) if prod(size.shape) else 0.0  # infinite beyond that
+    try:
+        largest = min(float(xp.max(known)), 720.0) if prod(size.shape) else 0.0
+    except TypeError:  # a compiler has no values yet
+        largest = 720.0  # infinite beyond that
     return 5 + order + math.ceil(math.sqrt(5.0 * largest))
 
 

@@ -20,6 +20,7 @@ from ....core.extend import (
 from ..common.axes import axis_of, part_of
 from ..common.batching import leading, refused
 from ..common.dtypes import SCALARS
+from ..common.kernels import truth
 from ..common.op_builders import named, op
 from ..shapes.broadcasting import broadcast_arrays
 from .take import take_along_axis
@@ -230,7 +231,7 @@ def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
 
 
 def _check_kernel(xp: Any, x: Any, *, count: int) -> Any:
-    if xp.any((x < 0) | (x >= count)):
+    if truth(xp.any((x < 0) | (x >= count)), unknown=False):
         raise ValueError(f"a number is not that of one of the {count} choices, from 0")
     return x
 

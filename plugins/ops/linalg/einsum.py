@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from string import ascii_letters
 from typing import Any
 
@@ -81,7 +82,7 @@ def _contract(xp: Any, terms: Sequence[str], output: str, arrays: Sequence[Any])
     """Sum the products of arrays with labelled axes."""
     function = getattr(xp, "einsum", None)
     if function is not None:
-        large = len(arrays) > 2 or max(x.size for x in arrays) > 4096
+        large = len(arrays) > 2 or max(prod(x.shape) for x in arrays) > 4096
         return function(f"{','.join(terms)}->{output}", *arrays, optimize=large)
     # The array API has no einsum: line all axes up, multiply, and sum.
     labels = output + "".join(sorted(set("".join(terms)) - set(output)))

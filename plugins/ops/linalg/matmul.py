@@ -67,11 +67,11 @@ def adjoint_x_kernel(xp: Any, g: Any, y: Any, like: Any) -> Any:
     if y.ndim == 1:
         return xp.expand_dims(g, axis=-1) * y
     if rank == 1:
-        return _sum_to(xp, (y @ xp.expand_dims(g, axis=-1))[..., 0], like.shape)
+        return _sum_to(xp, xp.matmul(y, xp.expand_dims(g, axis=-1))[..., 0], like.shape)
     if y.ndim > 2 == rank:
         over = (*range(y.ndim - 2), y.ndim - 1)
         return xp.tensordot(g, y, axes=(over, over))
-    return _sum_to(xp, g @ xp.matrix_transpose(y), like.shape)
+    return _sum_to(xp, xp.matmul(g, xp.matrix_transpose(y)), like.shape)
 
 
 def adjoint_y_kernel(xp: Any, g: Any, x: Any, like: Any) -> Any:
@@ -86,8 +86,8 @@ def adjoint_y_kernel(xp: Any, g: Any, x: Any, like: Any) -> Any:
         count = prod(x.shape[:-1])  # which -1 would not say where x has no elements
         columns = xp.reshape(x, (count, x.shape[-1]))
         rows = xp.reshape(g, (count, *like.shape[1:]))
-        return xp.matrix_transpose(columns) @ rows
-    return _sum_to(xp, xp.matrix_transpose(x) @ g, like.shape)
+        return xp.matmul(xp.matrix_transpose(columns), rows)
+    return _sum_to(xp, xp.matmul(xp.matrix_transpose(x), g), like.shape)
 
 
 def adjoint_spec(g: Any, other: Any, like: Any, **params: Any) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ _THETA = 5.371920351148152
 
 
 def _expm_kernel(xp: Any, x: Any) -> Any:
-    if not x.size:
+    if 0 in x.shape:
         return x
     largest = float(xp.max(xp.sum(xp.abs(x), axis=-2)))
     halvings = 0

@@ -20,7 +20,7 @@ from ....core.extend import (
     sizes_differ,
 )
 from ..common.batching import leading
-from ..common.kernels import cast_to, kind_of
+from ..common.kernels import cast_to, kind_of, truth
 from ..common.op_builders import named, op
 from ..common.scattering import scatter_add
 from ..indexing.batched_index import example_numbers
@@ -139,7 +139,7 @@ def _segment_kernel(xp: Any, x: Any, ids: Any, *, num: int) -> Any:
     shape = _segment_shape(x.shape, ids.shape, num)
     if kind_of(ids.dtype) not in "iu":
         raise TypeError(f"segment_sum: segment_ids must be integers, got dtype {ids.dtype}")
-    if ids.size and (xp.min(ids) < 0 or xp.max(ids) >= num):
+    if 0 not in ids.shape and truth((xp.min(ids) < 0) | (xp.max(ids) >= num), unknown=False):
         raise ValueError(
             f"segment_sum: segment_ids must be from 0 to {num - 1}, "
             f"got {int(xp.min(ids))} to {int(xp.max(ids))}"

@@ -57,8 +57,8 @@ def by_tape(formula: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
 
 def _layout(x: Any, axis: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     """Return the axes to reduce, the shape in which channels broadcast, and the batch's size."""
-    (along,) = reduced_axes(axis, x.ndim, "batch_norm_training")
-    others = tuple(i for i in range(x.ndim) if i != along)
+    (along,) = reduced_axes(axis, len(x.shape), "batch_norm_training")
+    others = tuple(i for i in range(len(x.shape)) if i != along)
     shape = tuple(1 if i in others else n for i, n in enumerate(x.shape))
     return others, shape, prod(x.shape[i] for i in others)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along, leading
 from ..common.gradients import as_like
-from ..common.kernels import kind_of
+from ..common.kernels import kind_of, truth
 from ..common.op_builders import named, op
 from .activations.softmax import log_softmax_kernel, shifted_below_zero, softmax_kernel
 from .embeddings import hits
@@ -36,14 +37,14 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
 def check_labels(xp: Any, logits: Any, labels: Any) -> None:
     """Raise if class labels do not fit the logits."""
     _sparse_shape(logits.shape, labels.shape)
-    if not labels.size:
+    if 0 in labels.shape:
         return
     if kind_of(labels.dtype) not in "iu":
         raise TypeError(
             f"sparse_softmax_cross_entropy: labels are integers, got dtype {labels.dtype}"
         )
     low, high, classes = xp.min(labels), xp.max(labels), logits.shape[-1]
-    if low < 0 or high >= classes:
+    if truth((low < 0) | (high >= classes), unknown=False):
         raise ValueError(
             f"sparse_softmax_cross_entropy: labels must be from 0 to {classes - 1}, "
             f"got {int(low)} to {int(high)}"
@@ -53,7 +54,7 @@ def check_labels(xp: Any, logits: Any, labels: Any) -> None:
 def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     """Return the cross-entropies of class labels under the softmax of logits."""
     check_labels(xp, logits, labels)
-    count = labels.size
+    count = prod(labels.shape)
     rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
     shifted = shifted_below_zero(xp, rows, -1)
     picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]

@@ -10,7 +10,7 @@ import numpy as np
 from ....core.extend import NONDIFF, Tensor, as_tensor, ops
 from ..common.axes import axis_over, optional_axis, reduced_shape
 from ..common.batching import flattened
-from ..common.kernels import kind_of
+from ..common.kernels import kind_of, truth
 from ..common.op_builders import named, op
 from .extrema import max as largest
 from .extrema import min as least
@@ -130,7 +130,7 @@ def nanmin(
 def _nan_position(name: str, fill: float) -> Any:
     def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         missing = xp.isnan(x)
-        if xp.any(xp.all(missing, axis=axis)):
+        if truth(xp.any(xp.all(missing, axis=axis)), unknown=False):
             raise ValueError("there are only nan to choose from")
         filled = xp.where(missing, xp.asarray(_extreme_like(x, fill), dtype=x.dtype), x)
         return xp.asarray(getattr(xp, name)(filled, axis=axis, keepdims=keepdims))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import apart, complexes, positive, real, unit
 
-from gradtape.testing import Sample
+from ..samples import Sample
+from .drawing import apart, complexes, positive, real, unit
 
 X, P, U, Z = real(2, 3), positive(2, 3), unit(2, 3), complexes(2, 3)
 N = np.array([[3, -2, 5], [1, 4, -7]])

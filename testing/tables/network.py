@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawing import apart, complexes, positive, real
 
 import gradtape as gt
-from gradtape.testing import Sample
+
+from ..samples import Sample
+from .drawing import apart, complexes, positive, real
 
 X, V, SCALE = real(4, 3), real(3), positive(3)
 LABELS = np.array([0, 2, 2, 1])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawing import complexes, real
 
 import gradtape as gt
 from gradtape.core.extend import Graph
-from gradtape.testing import Sample
+
+from ..samples import Sample
+from .drawing import complexes, real
 
 
 def graph(f: Any, *shapes: Any) -> Graph:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import complexes, positive, real
 
-from gradtape.testing import Sample
+from ..samples import Sample
+from .drawing import complexes, positive, real
 
 COUNTED = "how many there are depends on the values"
 STEP = "the step is that of the dtype"

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawing import apart, complexes, near_identity, positive, real
 
 import gradtape as gt
-from gradtape.testing import Sample
+
+from ..samples import Sample
+from .drawing import apart, complexes, near_identity, positive, real
 
 X, P, Z, V, CUBE = real(3, 4), positive(3, 4), complexes(3, 4), real(4), real(2, 3, 2)
 N = np.array([[3, -2, 5], [1, 4, 3]])

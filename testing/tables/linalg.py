@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from drawing import complexes, near_identity, real
 
 import gradtape as gt
-from gradtape.testing import Sample
+
+from ..samples import Sample
+from .drawing import complexes, near_identity, real
 
 S, B = near_identity(3, 3), near_identity(2, 2, 2)
 ZS = np.asarray(0.3 * complexes(3, 3) + 2.0 * np.eye(3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradtape.testing import Sample
+from ..samples import Sample
 
 NONE, ROWLESS, CUBE = np.zeros((0,)), np.zeros((0, 3)), np.zeros((2, 0, 3))
 SQUARES = np.zeros((0, 2, 2))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import complexes, real
 
-from gradtape.testing import Sample
+from ..samples import Sample
+from .drawing import complexes, real
 
 X, Z, CUBE, V = real(2, 3), complexes(2, 3), real(2, 3, 2), real(3)
 WIDE = real(3, 4)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import complexes, positive, real
 
 import gradtape as gt
-from gradtape.testing import Sample
+
+from ..samples import Sample
+from .drawing import complexes, positive, real
 
 X, Z, ODD = real(2, 4), complexes(2, 4), complexes(2, 3)
 KEY = np.array([7, 3])

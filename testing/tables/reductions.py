@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-from drawing import apart, complexes, positive, real
 
-from gradtape.testing import Sample
+from ..samples import Sample
+from .drawing import apart, complexes, positive, real
+
+Params = dict[str, object]
 
 X, A, P, Z = real(2, 3), apart(2, 3), positive(2, 3), complexes(2, 3)
 CUBE = apart(2, 3, 2)
 N = np.array([[3, 0, 5], [0, 4, -7]])
 TRUTH = np.array([[True, False, True], [True, True, True]])
-OVER = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)})
-ONE = ({}, {"axis": 0}, {"axis": -1, "keepdims": True})
+OVER: tuple[Params, ...] = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)})
+ONE: tuple[Params, ...] = ({}, {"axis": 0}, {"axis": -1, "keepdims": True})
 HOLED = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, np.nan]])
 FOUND = "how many there are depends on the values"
 SINGLE = "the nearest numbers of single precision may be in another order"
 
 
-def over(
-    names: str, *arrays: object, params: tuple[dict[str, object], ...] = OVER
-) -> dict[str, list[Sample]]:
+def over(names: str, *arrays: object, params: tuple[Params, ...] = OVER) -> dict[str, list[Sample]]:
     """Return samples of several ops: each array with each choice of axes."""
     return {name: [Sample(x, **p) for x in arrays for p in params] for name in names.split()}
 

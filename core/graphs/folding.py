@@ -1,0 +1,60 @@
+"""Values of a program that are the same in every run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..base.sizes import unsure
+from ..ops.backend import Backend
+from ..tensors.op import Op
+from .nodes import Node, Symbol
+
+__all__ = ["folded"]
+
+# what depends on its input's shape and dtype alone
+_OF_SHAPES = frozenset({"ones_like", "size_over", "zeros_like"})
+# larger values are computed when they are needed: a program is not to hold more memory than a run
+_LARGEST_FOLDED = 2**16
+
+
+def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
+    """Return a node's value if it is the same in every run, and cheap to keep; or None.
+
+    Parameters
+    ----------
+    node
+        A step of a program.
+    known
+        The values that are known so far: constants, and what was folded before.
+    owner
+        The backend that the program runs on.
+    """
+    op = node.op
+    if not isinstance(op, Op) or node.graphs or len(node.outputs) != 1:
+        return None
+    if node.several or node.witnesses:
+        return None
+    (symbol,) = node.outputs
+    if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
+        return None
+    given = []
+    for x in node.inputs:
+        if type(x) is not Symbol:
+            given.append(x)
+        elif x in known:
+            given.append(known[x])
+        elif op.name in _OF_SHAPES and not unsure(x.shape):
+            given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
+        else:
+            return None
+    if not node.inputs or all(type(x) is not Symbol for x in node.inputs):
+        return None
+    try:
+        with np.errstate(all="raise"):
+            return op.kernel_for(owner)(*given, **node.params)
+    except Exception:  # it is raised, or warned of, by the runs that come to it
+        return None

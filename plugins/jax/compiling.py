@@ -1,0 +1,242 @@
+"""Traced programs as functions that JAX traces: compiled by ``jax.jit``, or handed on to export."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from ...core.extend import (
+    BinaryOp,
+    Op,
+    Read,
+    Symbol,
+    forward_only,
+    local_constants,
+    registry,
+    unsure,
+)
+
+if TYPE_CHECKING:
+    from .backend import JaxBackend
+
+__all__ = ["Refused", "compiled_by_xla", "portable", "pure", "traced"]
+
+# Constants with more elements are passed to the compiled function, not written into it.
+_LARGEST_WRITTEN = 2**12
+
+
+class Refused(TypeError):
+    """What XLA cannot compile, by the name of the op."""
+
+
+def pure(program: Any, owner: JaxBackend, arrays: Sequence[Any] = ()) -> Callable[..., Any]:
+    """Return a traced program as a pure function that JAX can trace, transform and export.
+
+    Parameters
+    ----------
+    program
+        A graph after ``forward_only``, as ``Backend.compile`` is given it; or any graph.
+    owner
+        The JAX backend.
+    arrays
+        Some arrays of a call, which say on which device constants are put.
+
+    Returns
+    -------
+    callable
+        ``step(read, inputs) -> (outputs, updates)`` on lists of arrays. Its attribute ``reads``
+        lists the variables whose arrays are ``read``, in order, and ``writes`` those whose new
+        arrays are ``updates``. It runs inside ``with owner.scope():``.
+    """
+    program = forward_only(program)
+    constants = local_constants(program, arrays)
+    reads = _read_by(program)
+
+    def step(read: Sequence[Any], inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        return _results(program, owner, constants, dict(zip(reads, read, strict=True)), inputs)
+
+    step.reads, step.writes = reads, list(program.updates)  # type: ignore[attr-defined]
+    return step
+
+
+def _results(
+    program: Any,
+    owner: JaxBackend,
+    constants: Mapping[Symbol, Any],
+    variables: Mapping[Any, Any],
+    inputs: Sequence[Any],
+) -> tuple[list[Any], list[Any]]:
+    """Return the outputs of a program, and the new values of its variables."""
+    known = {**constants, **dict(zip(program.inputs, inputs, strict=True))}
+    values = _run(program, owner, known, variables)
+    return (
+        [values[symbol] for symbol in program.outputs],
+        [values[symbol] for symbol in program.updates.values()],
+    )
+
+
+def traced(graph: Any, owner: JaxBackend) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return a graph inside an op as a function of arrays that JAX traces."""
+    step = pure(graph, owner)
+    if step.reads or step.writes:  # type: ignore[attr-defined]
+        raise Refused(f"{graph.name}: variables are read inside a graph")
+    return lambda arrays: list(step([], arrays)[0])
+
+
+def portable(name: str) -> Callable[..., Any]:
+    """Return the kernel that an op has on any backend, for JAX arrays."""
+    found: Callable[..., Any] = registry().backend("jax").bind(registry().op(name).kernel)
+    return found
+
+
+def _read_by(program: Any) -> list[Any]:
+    nodes = [node for node in program.nodes if isinstance(node.op, Read)]
+    return list(dict.fromkeys(node.op.variable for node in nodes))
+
+
+def _run(
+    program: Any, owner: JaxBackend, values: dict[Symbol, Any], variables: Mapping[Any, Any]
+) -> dict[Symbol, Any]:
+    """Run the kernels of a program, one after the other."""
+    for node in program.nodes:
+        if isinstance(node.op, Read):
+            values[node.outputs[0]] = variables[node.op.variable]
+            continue
+        op: Op = node.op
+        given = [values[x] if type(x) is Symbol else x for x in node.inputs]
+        if isinstance(op, BinaryOp):
+            given = _weak(owner, given)
+        try:
+            with _when_known(given):
+                given, params = node.settled(given)
+                found = op.kernel_for(owner)(*given, **params)
+        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+            raise Refused(f"op {op.name!r} needs values, which a compiler does not have") from error
+        values.update(zip(node.outputs, found if node.several else [found], strict=True))
+    return values
+
+
+def _weak(owner: JaxBackend, given: list[Any]) -> list[Any]:
+    dtype = next((x.dtype for x in given if hasattr(x, "dtype")), None)
+    if dtype is None:
+        return given
+    return [x if hasattr(x, "dtype") else owner.weak_scalar(x, dtype) for x in given]
+
+
+def _when_known(given: Sequence[Any]) -> Any:
+    """Return a context in which what is the same in every run is computed while tracing."""
+    arrays = [x for x in given if hasattr(x, "dtype")]
+    known = arrays and not any(isinstance(x, jax.core.Tracer) for x in arrays)
+    if known and all(prod(x.shape) <= _LARGEST_WRITTEN for x in arrays):
+        return jax.ensure_compile_time_eval()
+    return _Nothing()
+
+
+class _Nothing:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
+
+
+# -- compiled --------------------------------------------------------------------------------------
+
+
+def compiled_by_xla(
+    owner: JaxBackend, program: Any, arrays: Sequence[Any]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """Return what runs a program: one call of what ``jax.jit`` made of it.
+
+    What XLA cannot compile runs one op after the other; ``explain()`` says why.
+    """
+    constants = local_constants(program, arrays)
+    large = [s for s, array in constants.items() if prod(array.shape) > _LARGEST_WRITTEN]
+    written = {s: array for s, array in constants.items() if s not in large}
+    reads, writes = _read_by(program), list(program.updates)
+    spent = [variable for variable in reads if variable in program.updates]
+    kept = [variable for variable in reads if variable not in program.updates]
+
+    def ordered(old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], xs: Any) -> Any:
+        variables = dict(zip([*spent, *kept], [*old, *rest], strict=True))
+        known = {**written, **dict(zip(large, more, strict=True))}
+        return _results(program, owner, known, variables, xs)
+
+    open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
+    compiled = jax.jit(ordered)
+    donating = jax.jit(ordered, donate_argnums=0)
+    refusal: list[str] = []
+
+    def call(old: list[Any], rest: list[Any], xs: list[Any]) -> Any:
+        more = [constants[symbol] for symbol in large]
+        if not refusal:
+            try:
+                return (donating if _free(spent, old) else compiled)(old, rest, more, xs)
+            except Refused as error:
+                refusal.append(str(error))
+        return ordered(old, rest, more, xs)
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        with owner.scope():
+            outputs, updates = call(
+                [variable.array for variable in spent],
+                [variable.array for variable in kept],
+                list(arrays),
+            )
+        new = dict(zip(writes, updates, strict=True))
+        for variable in open_updates:
+            variable.check_shape(new[variable].shape)
+        for variable, array in new.items():
+            variable.set_array(array)
+        return list(outputs)
+
+    def explain() -> str:
+        if refusal:
+            return f"one op after the other: {refusal[0]}"
+        return f"{len(program.nodes)} nodes as one function of jax.jit"
+
+    run.explain = explain  # type: ignore[attr-defined]
+    return run
+
+
+# -- who holds an array ----------------------------------------------------------------------------
+
+
+class _Held:
+    """A variable, as far as reference counts go."""
+
+    def __init__(self) -> None:
+        self.array = object()
+
+
+def _counts(variables: Sequence[Any], arrays: Sequence[Any]) -> list[int]:
+    return [sys.getrefcount(array) for array in arrays]
+
+
+def _free(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Return whether nobody but variables holds their arrays, so that XLA may write into them.
+
+    Another thread could take one between this look and the call, so that it has to be alone.
+    """
+    return (
+        bool(arrays)
+        and threading.active_count() == 1
+        and getattr(sys, "_is_gil_enabled", lambda: True)()
+        and all(count <= _ALONE for count in _counts(variables, arrays))
+        and not any(_seen_on_host(array) for array in arrays)
+    )
+
+
+def _seen_on_host(array: Any) -> bool:
+    """Return whether NumPy may share an array's memory."""
+    return getattr(array, "_npy_value", None) is not None
+
+
+def _calibrated() -> int:
+    held = [_Held()]
+    return max(_counts(held, [variable.array for variable in held]))
+
+
+_ALONE = _calibrated()

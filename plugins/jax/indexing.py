@@ -1,0 +1,138 @@
+"""Indices on JAX: JAX clamps or drops those that are out of range, NumPy raises an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...core.extend import decode_index, kind_of
+from .compiling import portable
+
+__all__ = ["KERNELS", "Namespace"]
+
+
+class Namespace:
+    """``jax.numpy``, in which indices are checked where their values are known.
+
+    In a compiled program they are not: there an index out of range gives nan, or of integers the
+    least.
+    """
+
+    def __init__(self, names: Any) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._names, name)
+        setattr(self, name, found)
+        return found
+
+    def take(self, x: Any, indices: Any, axis: int = 0) -> Any:
+        """Return entries along an axis."""
+        _check(indices, x.shape[axis], axis)
+        return jnp.take(x, indices, axis=axis, mode="fill")
+
+    def take_along_axis(self, x: Any, indices: Any, axis: int) -> Any:
+        """Return the entries that each line picks along an axis."""
+        size = x.shape[axis]
+        _check(indices, size, axis)
+        return jnp.take_along_axis(x, indices, axis=axis, mode="fill")
+
+    def searchsorted(self, *arrays: Any, **settings: Any) -> Any:
+        """Return where values go among sorted ones."""
+        return jnp.searchsorted(*arrays, **settings).astype(jnp.int64)
+
+    def argpartition(self, *arrays: Any, **settings: Any) -> Any:
+        """Return the order of a partition."""
+        return jnp.argpartition(*arrays, **settings).astype(jnp.int64)
+
+
+def _check(indices: Any, size: int, axis: int) -> None:
+    if isinstance(indices, jax.core.Tracer) or not prod(indices.shape):
+        return
+    low, high = int(indices.min()), int(indices.max())
+    if low < -size or high >= size:
+        wrong = low if low < -size else high
+        raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {size}")
+
+
+def _checked(shape: tuple[int, ...], where: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return an index; raise as NumPy does if it does not fit, as far as its values are known."""
+    np.broadcast_to(np.zeros((), bool), shape)[tuple(map(_known, where))]
+    return where
+
+
+def _known(part: Any) -> Any:
+    if isinstance(part, jax.core.Tracer):
+        return part if kind_of(part.dtype) == "b" else np.zeros(part.shape, np.int64)
+    return np.asarray(part) if isinstance(part, jax.Array) else part
+
+
+def _getitem(x: Any, *arrays: Any, index: Any) -> Any:
+    where = _checked(x.shape, decode_index(index, arrays))
+    return x.at[where].get(mode="fill")
+
+
+def _index_add_like(g: Any, like: Any, *arrays: Any, index: Any) -> Any:
+    where = _checked(like.shape, decode_index(index, arrays))
+    return jnp.zeros(like.shape, g.dtype).at[where].add(g)
+
+
+def _index_set(x: Any, values: Any, *arrays: Any, index: Any) -> Any:
+    """Assign, of several values for one place the last: XLA takes any of them."""
+    where = _checked(x.shape, decode_index(index, arrays))
+    values = jnp.asarray(values).astype(x.dtype)
+    if not any(kind_of(array.dtype) in "iu" for array in arrays):
+        return x.at[where].set(values)
+    places = jnp.full(x.shape, -1, jnp.int64)
+    picked = places[where].shape
+    numbers = jnp.arange(prod(picked), dtype=jnp.int64).reshape(picked)
+    last = places.at[where].max(numbers)
+    flat = jnp.broadcast_to(values, picked).reshape(-1)
+    if not flat.size:
+        return x
+    return jnp.where(last < 0, x, flat[jnp.maximum(last, 0)])
+
+
+def _or_nan(name: str, wrong: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that gives nan where what it checks fails in a compiled program."""
+
+    def kernel(*arrays: Any, **params: Any) -> Any:
+        found = portable(name)(*arrays, **params)
+        if not isinstance(arrays[1], jax.core.Tracer) or kind_of(found.dtype) not in "fc":
+            return found
+        return jnp.where(wrong(*arrays, **params), jnp.nan, found)
+
+    return kernel
+
+
+def _wrong_labels(logits: Any, labels: Any) -> Any:
+    return (labels < 0) | (labels >= logits.shape[-1])
+
+
+def _wrong_segments(x: Any, ids: Any, *, num: int) -> Any:
+    return jnp.any((ids < 0) | (ids >= num))
+
+
+def _typed(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*arrays: Any, **params: Any) -> Any:
+        with jax.enable_x64(True):
+            return kernel(*arrays, **params)
+
+    return run
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "getitem": _typed(_getitem),
+    "index_add_like": _typed(_index_add_like),
+    "index_set": _typed(_index_set),
+    "segment_sum": _typed(_or_nan("segment_sum", _wrong_segments)),
+    "softmax_less_labels": _typed(
+        _or_nan("softmax_less_labels", lambda x, labels: _wrong_labels(x, labels)[..., None])
+    ),
+    "sparse_softmax_cross_entropy": _typed(_or_nan("sparse_softmax_cross_entropy", _wrong_labels)),
+}

@@ -1,0 +1,474 @@
+"""Emission: groups, packs and calls as one straight-line Python function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import Symbol, unsure
+from .emitter import Emitter
+from .grouping import grouped
+from .lowering import Lowering, cast_into
+from .memory import Arena, Packed
+from .packing import Pack, packed
+from .scratch import Scratch
+from .stacking import Stack, stacked
+from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
+
+__all__ = ["Emission", "Emitter"]
+
+
+#: From how many bytes of an array on a group goes over it block by block, and those of a block.
+_LARGE, _BLOCK = 2**18, 2**16
+#: From how many bytes on an array is let go as soon as nobody needs it.
+_DROPPED = 2**16
+#: Ops that return arrays of their own, never a view of what they are given.
+_OWN = frozenset(
+    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
+    "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
+    "sparse_softmax_cross_entropy".split()
+)
+
+
+class Emission:
+    """The source of a plan, and what it refers to.
+
+    Parameters
+    ----------
+    lowered
+        The program in steps.
+    emitter
+        Who runs groups.
+    memory
+        What was packed for other sizes of the same program, by the pack's key.
+
+    Attributes
+    ----------
+    items
+        The groups and the steps beside them, in order.
+    packs
+        The flat updates, with their memory.
+    arena
+        The buffers.
+    loops
+        The groups that the emitter runs.
+    """
+
+    def __init__(
+        self, lowered: Lowering, emitter: Emitter, memory: dict[Any, Packed] | None = None
+    ) -> None:
+        self.lowered = lowered
+        self.emitter = emitter
+        self.arena = Arena()
+        self.scope: dict[str, Any] = {"empty": np.empty}
+        self.lines: list[str] = []
+        self.names: dict[Symbol, str] = {}
+        self.loops: list[Group] = []
+        steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
+        known = {} if memory is None else memory
+        self.packs = [(pack, known.setdefault(pack.key, Packed(pack))) for pack in packs]
+        self._sources = {v for pack in packs for v in pack.sources}
+        needed = {
+            *lowered.outputs,
+            *(x for v, x in lowered.updates.items() if v not in self._sources),
+        }
+        given = {x for pack in packs for row in pack.given.values() for x in row}
+        self.items = grouped(steps, needed | given, emitter.takes)
+        self._run: dict[int, Callable[..., Any]] = {}
+        self._parts: dict[tuple[Symbol, int], str] = {}
+        self._source_of: dict[str, int] = {}
+        self._stacks: dict[int, tuple[int, int]] = {}
+        self._plan(needed, given)
+
+    # -- what lives where ----------------------------------------------------------------------
+
+    def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
+        """Find out which values must not be in buffers, and when each is read last."""
+        self._moments: list[Any] = []
+        for item in self.items:
+            if isinstance(item, Group):
+                loop = self.emitter.loop(item)
+                if loop is not None:
+                    self._run[id(item)] = loop
+                    self.loops.append(item)
+                elif not _blocked(item):
+                    self._moments += item.members
+                    continue
+            self._moments.append(item)
+        self._moments = stacked(self._moments, needed | given | self._viewed())
+        self.fresh = set(needed)
+        self.last: dict[Symbol, int] = dict.fromkeys(given, len(self._moments))
+        for moment in range(len(self._moments) - 1, -1, -1):
+            item = self._moments[moment]
+            for step in [item] if isinstance(item, Step) else item.members:
+                views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.op not in _OWN)
+                until = max((self.last.setdefault(x, moment) for x in step.outputs), default=moment)
+                for x in step.inputs:
+                    if type(x) is not Symbol:
+                        continue
+                    self.last[x] = max(self.last.get(x, moment), until if views else moment)
+                    if views and any(y in self.fresh for y in step.outputs):
+                        self.fresh.add(x)
+        self._ends: dict[int, list[Symbol]] = {}
+        for x, moment in self.last.items():
+            self._ends.setdefault(moment, []).append(x)
+        self.slots: dict[Symbol, int] = {}
+        self.free: dict[int, list[int]] = {}
+
+    def buffer(self, symbol: Symbol) -> str:
+        """Return the name of a buffer for a value that is computed now."""
+        size = bytes_of(symbol)
+        free = self.free.get(size)
+        slot = free.pop() if free else self.arena.slot(size)
+        self.slots[symbol] = slot
+        return self._array(self.arena.buffer(slot, shape_of(symbol), symbol.dtype))
+
+    def _array(self, number: int) -> str:
+        name = f"b{number}"
+        self._source_of[name] = number
+        return name
+
+    def _expire(self, moment: int, before: Step | None = None) -> None:
+        """Free the buffers that are read for the last time now; ``before``, those to write over."""
+        for x in self._ends.get(moment, ()):
+            if x not in self.slots:
+                continue
+            if before is not None:
+                here = any(x is y for y in before.inputs)
+                if not here or (x.shape, x.dtype) != (before.out.shape, before.out.dtype):
+                    continue
+            self.free.setdefault(bytes_of(x), []).append(self.slots.pop(x))
+
+    def bind(self, value: Any, letter: str = "c") -> str:
+        """Return a name for a value that is the same in every run."""
+        name = f"{letter}{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def name(self, x: Symbol) -> str:
+        """Return the name of a value."""
+        if x not in self.names:
+            known = x in self.lowered.known
+            self.names[x] = self.bind(self.lowered.known[x]) if known else f"v{len(self.names)}"
+        return self.names[x]
+
+    def arguments(self, step: Step) -> list[str]:
+        """Return what a step's function is given."""
+        scalars = iter(step.scalars)
+        return [
+            self.name(x) if type(x) is Symbol else self.bind(next(scalars), "s")
+            for x in step.inputs
+        ]
+
+    # -- the function ----------------------------------------------------------------------------
+
+    def function(self) -> Callable[..., list[Any]]:
+        """Write and compile the whole."""
+        lowered = self.lowered
+        for symbol in lowered.inputs:
+            self.names[symbol] = f"x{len(self.names)}"
+        for pack, _ in self.packs:
+            self._place_given(pack)
+        for moment, item in enumerate(self._moments):
+            if isinstance(item, Stack):
+                self._place_stack(item, moment)
+        for moment, item in enumerate(self._moments):
+            if isinstance(item, Group):
+                self._group(item, moment)
+            elif isinstance(item, Stack):
+                self._stack(item)
+            else:
+                self._step(item, moment)
+                self._drop(item, moment)
+            self._expire(moment)
+        for pack, memory in self.packs:
+            self._pack(pack, memory)
+        self._commit()
+        self.lines.append("give(arena)")
+        self.lines.append(f"return [{', '.join(map(self.name, lowered.outputs))}]")
+        return self._compiled()
+
+    def _compiled(self) -> Callable[..., list[Any]]:
+        lowered = self.lowered
+        head = [
+            f"{self.names[x]} = {self.bind(v, 'r')}.array"
+            for x, v in lowered.reads.items()
+            if x in self.names
+        ]
+        if self.arena.count:
+            names = ", ".join(f"b{i}" for i in range(self.arena.count))
+            head = ["arena = take()", f"{names}, = arena", *head]
+            self.arena.seal()
+            self.scope.update(take=self.arena.take, give=self.arena.give)
+        else:
+            self.lines.remove("give(arena)")
+        inputs = ", ".join(self.names[symbol] for symbol in lowered.inputs)
+        self.source = "\n    ".join([f"def run({inputs}):", *head, *self.lines])
+        exec(compile(self.source, "<plan>", "exec"), self.scope)
+        run: Callable[..., list[Any]] = self.scope["run"]
+        return run
+
+    def _commit(self) -> None:
+        left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
+        for variable, symbol in left.items():
+            if unsure(symbol.shape) or symbol.shape != variable.shape:
+                self.lines.append(
+                    f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
+                )
+        for variable, symbol in left.items():
+            self.lines.append(f"{self.bind(variable.set_array, 'w')}({self.name(symbol)})")
+        for _, memory in self.packs:
+            self.lines.append(f"{self.bind(memory.commit, 'w')}()")
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def _step(self, step: Step, moment: int) -> None:
+        call = f"{self.bind(step.run, 'k')}({', '.join(self.arguments(step))}"
+        if step.kind is Kind.VIEW and self._static(step):
+            return
+        if step.kind in (Kind.VIEW, Kind.CALL, Kind.FRESH):
+            targets = ", ".join(map(self.name, step.outputs)) + ("," if step.several else "")
+            self.lines.append(f"{targets} = {call})")
+            return
+        out = step.out
+        if step.kind is Kind.ELEMENTWISE:
+            self._expire(moment, step)
+        if step.kind is Kind.PRODUCT:
+            call = self._product(step)
+        target = self._target(out, moment)
+        if step.kind is Kind.REDUCTION:
+            call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
+            self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
+        elif target:
+            self.lines.append(_into(step, call, target))
+        elif step.run is cast_into:
+            self.lines.append(f"{self.name(out)} = {self._empty(out)}")
+            self.lines.append(_into(step, call, self.name(out)))
+        else:
+            self.lines.append(f"{self.name(out)} = {call})")
+
+    def _target(self, out: Symbol, moment: int) -> str | None:
+        """Return the array that a value is written to; None if its function is to make one."""
+        if out in self.fresh:
+            return None
+        if out not in self.names:
+            self.names[out] = self.buffer(out)
+        return self.names[out]
+
+    def _empty(self, out: Symbol) -> str:
+        return f"empty({shape_of(out)}, {self.bind(out.dtype, 'd')})"
+
+    def _static(self, step: Step) -> bool:
+        """Make a view of a buffer a buffer, so that no call makes it."""
+        (source,) = step.inputs
+        number = self._source_of.get(self.names.get(source, ""))
+        if number is None or step.out in self.fresh:
+            return False
+        array = self.arena.model(number)  # of its strides: reshaping may copy, or may not
+        if not np.may_share_memory(array, step.run(array)):
+            return False
+        self.names[step.out] = self._array(self.arena.view(number, step.run))
+        return True
+
+    def _product(self, step: Step) -> str:
+        names = []
+        for name, side in zip(self.arguments(step), ("left", "right")):
+            if step.params.get(side):
+                number = self._source_of.get(name)
+                name = (
+                    f"{name}.T" if number is None else self._array(self.arena.view(number, _turned))
+                )
+            names.append(name)
+        return f"{self.bind(step.run, 'k')}({', '.join(names)}"
+
+    def _drop(self, step: Step, moment: int) -> None:
+        """Let go of large arrays that are no buffers, once nobody reads them."""
+        kept = {*self.lowered.outputs, *self.lowered.updates.values(), *self.lowered.known}
+        seen = dict.fromkeys(x for x in (*step.inputs, *step.outputs) if type(x) is Symbol)
+        names = [
+            self.names[x]
+            for x in seen
+            if x not in kept and x not in self.lowered.reads and self.last.get(x, moment) <= moment
+            if self.names.get(x, "b").startswith("v")
+            and (unsure(x.shape) or bytes_of(x) >= _DROPPED)
+        ]
+        if names:
+            self.lines.append(f"del {', '.join(names)}")
+
+    # -- groups --------------------------------------------------------------------------------
+
+    def _group(self, group: Group, moment: int) -> None:
+        loop = self._run.get(id(group))
+        outputs = list(group.outputs)
+        if loop is None:  # a reduction needs all of what it reduces
+            made = {step.out for step in group.steps}
+            outputs += [x.inputs[0] for x in group.tails if x.inputs[0] in made]
+            outputs = list(dict.fromkeys(outputs))
+        for out in outputs:
+            if out in self.fresh:
+                self.lines.append(f"{self.name(out)} = {self._empty(out)}")
+            elif out not in self.names:
+                self.names[out] = self.buffer(out)
+        if loop is not None:
+            given = [self.name(x) for x in (*group.outputs, *group.inputs)]
+            self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
+        else:
+            self._blocks(group, set(outputs), moment)
+            for step in group.tails:
+                params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
+                call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
+                self.lines.append(f"{call}, {step.params['keepdims']})")
+
+    def _blocks(self, group: Group, outputs: set[Symbol], moment: int) -> None:
+        """Write the steps of a group, block by block if it is large."""
+        shape = group.shape
+        rows = _rows(group)
+        whole = rows >= shape[0]
+        names: dict[Symbol, str] = {}
+        body: list[str] = []
+        sliced: dict[str, str] = {}
+
+        def here(x: Symbol) -> str:
+            if x in names:
+                return names[x]
+            name = self.name(x)
+            if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
+                return name
+            if name not in sliced:
+                sliced[name] = f"part{len(sliced)}"
+                body.append(f"{sliced[name]} = {name}[a:z]")
+            return sliced[name]
+
+        scratch = Scratch(self, rows, shape, whole or shape[0] % rows == 0)
+        last = {
+            x: i for i, step in enumerate(group.steps) for x in step.inputs if type(x) is Symbol
+        }
+        for i, step in enumerate(group.steps):
+            scalars = iter(step.scalars)
+            given = [
+                here(x) if type(x) is Symbol else self.bind(next(scalars), "s") for x in step.inputs
+            ]
+            call = f"{self.bind(step.run, 'k')}({', '.join(given)}"
+            gone = [x for x in dict.fromkeys(step.inputs) if type(x) is Symbol and last[x] == i]
+            out = step.out
+            if step.kind is Kind.FRESH:
+                target = here(out) + "[...]" if out in outputs else names.setdefault(out, f"t{i}")
+                body.append(f"{target} = {call})")
+            else:
+                scratch.free([names[x] for x in gone if x in names], out.dtype)
+                target = here(out) if out in outputs else scratch.take(out)
+                names[out] = target
+                body.append(_into(step, call, target))
+            scratch.free([names[x] for x in gone if names.get(x, target) != target])
+        if whole:
+            self.lines += body
+        else:
+            self.lines.append(f"for a in range(0, {shape[0]}, {rows}):")
+            self.lines.append(f"    z = min(a + {rows}, {shape[0]})")
+            self.lines += [f"    {line}" for line in body]
+        scratch.close()
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The steps that run as one call, side by side."""
+        return [item for item in self._moments if isinstance(item, Stack)]
+
+    # -- stacks --------------------------------------------------------------------------------
+
+    def _viewed(self) -> set[Symbol]:
+        """Return the values of which something may be a view: they may have to be made anew."""
+        return {
+            x
+            for step in self._moments
+            if isinstance(step, Step) and step.kind in (Kind.VIEW, Kind.CALL)
+            for x in step.inputs
+            if type(x) is Symbol
+        }
+
+    def _place_stack(self, stack: Stack, moment: int) -> None:
+        """Put what a stack reads side by side, and its results; there, if nobody reads it again."""
+        inputs = [step.inputs[0] for step in stack.members]
+        outputs = [step.out for step in stack.members]
+        over = inputs[0].dtype == outputs[0].dtype and all(self.last[x] == moment for x in inputs)
+        number = self._rows(inputs)
+        self._stacks[id(stack)] = number, self._rows(outputs, number if over else None)
+
+    def _rows(self, values: Sequence[Symbol], number: int | None = None) -> int:
+        first = values[0]
+        shape = (len(values), *shape_of(first))
+        if number is None:
+            slot = self.arena.slot(len(values) * bytes_of(first))
+            number = self.arena.buffer(slot, shape, first.dtype)
+        for row, x in enumerate(values):
+            self.names[x] = self._array(self.arena.row(number, row))
+        return number
+
+    def _stack(self, stack: Stack) -> None:
+        source, target = map(self._array, self._stacks[id(stack)])
+        step = stack.members[0]
+        self.lines.append(_into(step, f"{self.bind(step.run, 'k')}({source}", target))
+
+    # -- packs ---------------------------------------------------------------------------------
+
+    def _place_given(self, pack: Pack) -> None:
+        """Let gradients be computed where the flat update reads them."""
+        made = {x: step for step in self.lowered.steps for x in step.outputs}
+        for flat, row in pack.given.items():
+            number = self.arena.buffer(self.arena.slot(bytes_of(flat)), shape_of(flat), flat.dtype)
+            self.names[flat] = self._array(number)
+            for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
+                part = self._array(self.arena.view(number, _part(a, b, shape)))
+                kind = made[x].kind if x in made else None
+                placed = kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.PRODUCT)
+                if placed and x not in self.fresh and x not in self.names:
+                    self.names[x] = part
+                self._parts[flat, i] = part
+
+    def _pack(self, pack: Pack, memory: Packed) -> None:
+        for flat, row in pack.given.items():
+            for i, x in enumerate(row):  # a value may stand at several places
+                part = self._parts[flat, i]
+                if self.name(x) != part:
+                    self.lines.append(f"{part}[...] = {self.name(x)}")
+        held, written = [*pack.held], [*pack.written]
+        names = [f"f{len(self.scope)}_{i}" for i in range(len(held) + len(written))]
+        self.names.update(zip([*held, *written], names, strict=True))
+        self.lines.append(f"{', '.join(names)}, = {self.bind(memory.begin, 'p')}()")
+        loop = self.emitter.loop(pack.group)
+        if loop is None:
+            self._blocks(pack.group, set(written), len(self._moments))
+            return
+        self.loops.append(pack.group)
+        given = [self.name(x) for x in (*pack.group.outputs, *pack.group.inputs)]
+        self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
+
+
+def _into(step: Step, call: str, target: str) -> str:
+    """Return a call, written up to its last argument, with the array that it writes to."""
+    # NumPy wants the name beside these two, and takes longer to read it
+    named = "out=" if step.op in ("maximum", "minimum") else ""
+    return f"{call}, {named}{target})"
+
+
+def _part(a: int, b: int, shape: Shape) -> Callable[[Any], Any]:
+    return lambda flat: flat[a:b].reshape(shape)
+
+
+def _turned(x: Any) -> Any:
+    return x.T
+
+
+def _blocked(group: Group) -> bool:
+    """Whether a group is so large that its parts are to stay in the processor's cache."""
+    return len(group.steps) > 1 and group.shape[0] > 1 and _rows(group) < group.shape[0]
+
+
+def _rows(group: Group) -> int:
+    """Return how many rows a block has."""
+    widest = max(step.out.dtype.itemsize for step in group.steps)
+    row = int(np.prod(group.shape[1:], dtype=np.int64)) * widest
+    if row * group.shape[0] < _LARGE:
+        return group.shape[0]
+    return max(1, _BLOCK // row)

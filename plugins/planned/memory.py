@@ -1,0 +1,210 @@
+"""Memory: where values are while a program runs, and variables that lie side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import attrgetter, is_
+from typing import Any
+
+import numpy as np
+
+from .packing import Pack
+from .steps import Shape
+
+__all__ = ["Arena", "Packed"]
+
+#: How many sets of buffers are kept for the next calls, and how many bytes they take at most.
+_KEPT, _KEPT_BYTES = 4, 2**28
+
+# the slot itself, which takes a third of the property's time
+_array_of = attrgetter("_array")
+
+
+class Arena:
+    """The buffers of a running call; a call has a set of its own.
+
+    Buffers share memory if the plan says so: each lies in a *slot*.
+    """
+
+    def __init__(self) -> None:
+        self._slots: list[int] = []
+        self._makers: list[Callable[[list[Any], list[Any]], Any]] = []
+        self._numbers: dict[Any, int] = {}
+        self._free: deque[tuple[Any, ...]] = deque()
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes one set of buffers takes."""
+        return sum(self._slots)
+
+    @property
+    def count(self) -> int:
+        """How many arrays there are in a set."""
+        return len(self._makers)
+
+    def slot(self, size: int) -> int:
+        """Add memory of ``size`` bytes; return its number."""
+        self._slots.append(size)
+        return len(self._slots) - 1
+
+    def buffer(self, slot: int, shape: Shape, dtype: np.dtype[Any]) -> int:
+        """Return the number of the array at the beginning of a slot, which is made if need be."""
+
+        def make(memory: list[Any], arrays: list[Any]) -> Any:
+            return np.ndarray(shape, dtype, memory[slot])
+
+        return self._number((slot, shape, dtype), make)
+
+    def view(self, source: int, of: Callable[[Any], Any]) -> int:
+        """Return the number of a view of an array, which is made if need be."""
+        return self._number((source, of), lambda memory, arrays: of(arrays[source]))
+
+    def row(self, source: int, place: int) -> int:
+        """Return the number of one row of an array, which is made if need be."""
+        return self._number((source, "row", place), lambda memory, arrays: arrays[source][place])
+
+    def _number(self, key: Any, maker: Callable[[list[Any], list[Any]], Any]) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._makers)
+            self._makers.append(maker)
+        return number
+
+    def model(self, number: int) -> Any:
+        """Return an array that is like one of a set, strides included; its values do not matter."""
+        return self._made(number + 1)[number]
+
+    def seal(self) -> None:
+        """Decide, once all buffers are known, how many sets are kept."""
+        self._free = deque(maxlen=min(_KEPT, _KEPT_BYTES // max(1, self.bytes)))
+
+    def make(self) -> tuple[Any, ...]:
+        """Return a new set of arrays."""
+        return tuple(self._made(len(self._makers)))
+
+    def _made(self, count: int) -> list[Any]:
+        memory = [np.empty(size, np.uint8) for size in self._slots]
+        arrays: list[Any] = []
+        for maker in self._makers[:count]:
+            arrays.append(maker(memory, arrays))
+        return arrays
+
+    def take(self) -> tuple[Any, ...]:
+        """Return a set that no other call has."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return self.make()
+
+    def give(self, arrays: tuple[Any, ...]) -> None:
+        """Keep a set for another call."""
+        self._free.append(arrays)
+
+
+class _Flats:
+    """Flat arrays, one for each column of variables, and all their parts, which are views."""
+
+    __slots__ = ("arrays", "parts")
+
+    def __init__(self, arrays: list[Any], bounds: Sequence[tuple[int, int, Shape]]) -> None:
+        self.arrays = arrays
+        self.parts = [whole[a:b].reshape(shape) for whole in arrays for a, b, shape in bounds]
+
+    def holders(self) -> list[int]:
+        """Return how many hold each part, and each flat array."""
+        counts = list(map(sys.getrefcount, self.parts))
+        counts += map(sys.getrefcount, self.arrays)
+        return counts
+
+
+def _calibrated() -> tuple[int, int] | None:
+    """Return the counts of a part, and of a flat array but for its parts, that nobody else holds.
+
+    References are counted in this very Python, which may count others than the one before. It has
+    to see who holds a part, a part of a part, and memory without an array; else None is returned.
+    """
+    free_threads = not getattr(sys, "_is_gil_enabled", lambda: True)()
+    if free_threads or not hasattr(sys, "getrefcount"):  # counts of other threads come late
+        return None
+    flats = _Flats([np.zeros(4, np.float32)], [(0, 2, (2,)), (2, 4, (2, 1))])
+    alone = flats.holders()
+    holds: list[Callable[[], Any]] = [
+        lambda: flats.parts[0],
+        lambda: flats.parts[1][:1].view(np.int32),
+        lambda: memoryview(flats.parts[1]),
+        lambda: flats.arrays[0],
+    ]
+    for hold in holds:
+        held = hold()
+        if flats.holders() == alone:
+            return None
+        del held
+    first, second, whole = alone
+    return (first, whole - 2) if first == second and flats.holders() == alone else None
+
+
+_ALONE = _calibrated()
+
+
+class Packed:
+    """Variables in flat arrays, of which they hold parts.
+
+    There are two sets of flat arrays. New values are written to the one that variables do not hold,
+    so that whoever reads a variable meanwhile has an old value, and nothing has changed if the
+    update fails. Where somebody else still holds a part of what would be written to, it is left to
+    them, and a new set is made.
+    """
+
+    def __init__(self, pack: Pack) -> None:
+        self._bounds = pack.bounds
+        self._size = pack.group.shape[0]
+        #: The variables side by side; those whose values the update reads come first.
+        known = {column[0].id: column for column in (*pack.held.values(), *pack.written.values())}
+        self.columns = list(known.values())
+        places = {number: k for k, number in enumerate(known)}
+        self._places = [places[column[0].id] for column in pack.written.values()]
+        self._reads = len(pack.held)
+        self._read = [v for column in pack.held.values() for v in column]
+        self._assign = [v.set_array for column in self.columns for v in column]
+        self._now: _Flats | None = None
+        self._new: _Flats | None = None
+        self._spare: _Flats | None = None
+        if _ALONE is not None:
+            part, whole = _ALONE
+            count = len(self._bounds)
+            self._alone = [part] * (count * len(self.columns))
+            self._alone += [whole + count] * len(self.columns)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes both sets of arrays take."""
+        return 2 * sum(self._size * column[0].dtype.itemsize for column in self.columns)
+
+    def begin(self) -> list[Any]:
+        """Return the flat arrays to read, and those to write to."""
+        now = self._now
+        if now is None or not all(map(is_, map(_array_of, self._read), now.parts)):
+            now = self._now = self._gathered()
+        new = self._spare
+        if new is None or _ALONE is None or new.holders() != self._alone:
+            new = self._made([np.empty(self._size, c[0].dtype) for c in self.columns])
+        self._new = new
+        return [*now.arrays[: self._reads], *[new.arrays[k] for k in self._places]]
+
+    def commit(self) -> None:
+        """Give the variables their parts of what was written."""
+        new = self._new
+        assert new is not None
+        for assign, part in zip(self._assign, new.parts):
+            assign(part)
+        self._spare, self._now, self._new = self._now, new, None
+
+    def _gathered(self) -> _Flats:
+        """Return flat arrays of what the variables hold, since somebody has changed one."""
+        arrays = [np.concatenate([v.array for v in column], axis=None) for column in self.columns]
+        return self._made(arrays)
+
+    def _made(self, arrays: list[Any]) -> _Flats:
+        return _Flats(arrays, self._bounds)

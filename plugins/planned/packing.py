@@ -1,0 +1,246 @@
+"""Packing: updates of one form, of many variables, become one update over packed memory.
+
+What an optimizer does with a variable, its gradient and its slots, it does with all variables. If
+these lie side by side, in one flat array for the values and one for each slot, the update is one
+group over the flat arrays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+from ...core.extend import Symbol, Variable
+from .steps import Group, Kind, Shape, Step, shape_of
+
+__all__ = ["Pack", "packed"]
+
+#: A single variable is worth a pack of its own from this many elements on.
+_LARGE = 2**14
+
+
+class Pack:
+    """One flat update.
+
+    Attributes
+    ----------
+    group
+        The update over flat arrays: symbols of shape ``(elements,)``.
+    shapes
+        The shape of each member's part, in order.
+    written
+        By an output of the group, the variables that its parts are the new values of.
+    held
+        By an input of the group, the variables whose values its parts are; those that are written.
+    given
+        By another input of the group, the value that each member's part is.
+    sources
+        By a variable, the symbol that its new value goes by in the program.
+    """
+
+    __slots__ = ("given", "group", "held", "shapes", "sources", "written")
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        self.shapes = list(shapes)
+        self.group = Group((sum(map(prod, shapes)),))
+        self.written: dict[Symbol, list[Variable]] = {}
+        self.held: dict[Symbol, list[Variable]] = {}
+        self.given: dict[Symbol, list[Symbol]] = {}
+        self.sources: dict[Variable, Symbol] = {}
+
+    @property
+    def key(self) -> Any:
+        """Which variables it has, in which order, and which of them it reads."""
+        return tuple(
+            tuple(tuple(v.id for v in column) for column in columns.values())
+            for columns in (self.written, self.held)
+        )
+
+    @property
+    def bounds(self) -> list[tuple[int, int, Shape]]:
+        """Where each part begins and ends in a flat array, and its shape."""
+        ends = list(accumulate(map(prod, self.shapes)))
+        return list(zip([0, *ends[:-1]], ends, self.shapes, strict=True))
+
+
+def packed(
+    steps: Sequence[Step],
+    reads: Mapping[Symbol, Variable],
+    updates: Mapping[Variable, Symbol],
+    outputs: Sequence[Symbol],
+) -> tuple[list[Step], list[Pack]]:
+    """Return the steps that are left, and packs of the others.
+
+    Parameters
+    ----------
+    steps
+        All steps, in order.
+    reads
+        Which variable's value on entry a symbol is.
+    updates
+        Which value a variable has in the end.
+    outputs
+        What the program returns.
+    """
+    made = {step.out: step for step in steps if len(step.outputs) == 1}
+    ending = _ending(steps, updates, outputs)
+    packs, gone = [], set[Step]()
+    for members in _classes(made, ending, updates):
+        found = _matched(members, made, ending, reads, updates)
+        if found is not None:
+            pack, inside = found
+            packs.append(pack)
+            gone |= inside
+    return [step for step in steps if step not in gone], packs
+
+
+def _ending(
+    steps: Sequence[Step], updates: Mapping[Variable, Symbol], outputs: Sequence[Symbol]
+) -> set[Step]:
+    """Return the elementwise steps of which nothing but updates depends."""
+    final, returned, users = set(updates.values()), set(outputs), dict[Symbol, list[Step]]()
+    for step in steps:
+        for x in step.inputs:
+            if type(x) is Symbol:
+                users.setdefault(x, []).append(step)
+    found: set[Step] = set()
+    for step in reversed(steps):
+        if step.kind is not Kind.ELEMENTWISE or step.op == "cast" or step.out in returned:
+            continue
+        behind = users.get(step.out, [])
+        shape = shape_of(step.out)
+        alike = all(shape_of(x) in ((), shape) for x in step.inputs if type(x) is Symbol)
+        if alike and (behind or step.out in final) and all(user in found for user in behind):
+            found.add(step)
+    return found
+
+
+def _classes(
+    made: Mapping[Symbol, Step], ending: set[Step], updates: Mapping[Variable, Symbol]
+) -> list[list[list[Variable]]]:
+    """Return variables that are updated together, in lists of such as look alike."""
+    owner: dict[Step, int] = {}
+    parts: dict[int, list[Variable]] = {}
+    times = Counter(updates.values())
+    for number, (variable, symbol) in enumerate(updates.items()):
+        step = made.get(symbol)
+        if step is None or step not in ending or times[symbol] > 1:
+            continue
+        reached, stack, name = set[Step](), [step], number
+        while stack:
+            here = stack.pop()
+            if here in owner:
+                name = owner[here]
+            if here in reached or here in owner:
+                continue
+            reached.add(here)
+            before = [made.get(x) for x in here.inputs if type(x) is Symbol]
+            stack += [step for step in before if step in ending]
+        owner.update(dict.fromkeys(reached, name))
+        parts.setdefault(name, []).append(variable)
+    classes: dict[Any, list[list[Variable]]] = {}
+    for variables in parts.values():
+        if len({made[updates[v]].out.shape for v in variables}) == 1:
+            key = tuple((made[updates[v]].op, v.dtype) for v in variables)
+            classes.setdefault(key, []).append(variables)
+    return list(classes.values())
+
+
+def _matched(
+    members: Sequence[Sequence[Variable]],
+    made: Mapping[Symbol, Step],
+    ending: set[Step],
+    reads: Mapping[Symbol, Variable],
+    updates: Mapping[Variable, Symbol],
+) -> tuple[Pack, set[Step]] | None:
+    """Walk the updates of all members at once, as far down as they are the same."""
+    shapes = [variables[0].shape for variables in members]
+    pack = Pack(shapes)
+    if len(members) < 2 and pack.group.shape[0] < _LARGE:
+        return None
+    flat: dict[tuple[Symbol, ...], Symbol] = {}
+    steps: dict[tuple[Symbol, ...], list[Step]] = {}
+    columns = {column: list(column) for column in zip(*members, strict=True)}
+
+    def walk(row: tuple[Symbol, ...]) -> Symbol:
+        """Return what stands for a value of each member in the flat update."""
+        first = row[0]
+        if first.shape == () and all(x is first for x in row):
+            return first
+        if row in flat:
+            return flat[row]
+        found = [made[x] for x in row if x in made]
+        inputs = _alike(found, row) if all(step in ending for step in found) else None
+        if inputs is not None:
+            given = [walk(x) if type(x) is tuple else x for x in inputs]
+            symbol = flat[row] = Symbol(first.graph, pack.group.shape, first.dtype)
+            step = found[0]
+            pack.group.steps.append(
+                Step(step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars)
+            )
+            steps[row] = found
+            return symbol
+        symbol = flat[row] = Symbol(first.graph, pack.group.shape, first.dtype)
+        variables = tuple(reads.get(x) for x in row)
+        if variables in columns:
+            pack.held[symbol] = columns[variables]
+        else:
+            pack.given[symbol] = list(row)
+        return symbol
+
+    for column in columns:
+        row = tuple(updates[v] for v in column)
+        symbol = walk(row)
+        if row not in steps or symbol in pack.written:
+            return None
+        pack.written[symbol] = list(column)
+        pack.sources.update(zip(column, row, strict=True))
+    inside = {step for found in steps.values() for step in found}
+    if len(inside) != len(steps) * len(members):  # a value stands in two places
+        return None
+    if not _apart(pack, made, inside, ending):
+        return None
+    pack.group.close(lambda x: x in pack.written)
+    return pack, inside
+
+
+def _alike(found: Sequence[Step], row: Sequence[Symbol]) -> list[Any] | None:
+    """Return the inputs of steps that do the same, those of all members side by side."""
+    if len(found) != len(row):
+        return None
+    first = found[0]
+    for step in found:
+        if step.op != first.op or len(step.inputs) != len(first.inputs):
+            return None
+        if step.out.dtype != first.out.dtype:
+            return None
+    inputs = []
+    for xs in zip(*(step.inputs for step in found), strict=True):
+        if type(xs[0]) is not Symbol:
+            if any(type(x) is not type(xs[0]) or repr(x) != repr(xs[0]) for x in xs):
+                return None
+            inputs.append(xs[0])
+        elif any(type(x) is not Symbol or x.dtype != xs[0].dtype for x in xs):
+            return None
+        elif any(x.shape == () for x in xs) and any(x is not xs[0] for x in xs):
+            return None  # a number of each member's own
+        else:
+            inputs.append(xs)
+    return inputs
+
+
+def _apart(pack: Pack, made: Mapping[Symbol, Step], inside: set[Step], ending: set[Step]) -> bool:
+    """Whether an update and the rest of the program can run one after the other."""
+    given = [x for row in pack.given.values() for x in row]
+    shapes = [shape for _ in pack.given for shape in pack.shapes]
+    if any(shape_of(x) != shape for x, shape in zip(given, shapes, strict=True)):
+        return False
+    if any(made.get(x) in inside for x in given):
+        return False
+    results = {step.out for step in inside}
+    return not any(
+        x in results for step in ending - inside for x in step.inputs if type(x) is Symbol
+    )

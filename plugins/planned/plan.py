@@ -1,0 +1,114 @@
+"""Plans: what runs a program on NumPy, at the sizes that it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from threading import RLock
+from typing import Any, TypeAlias
+
+from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, unsure
+from .emission import Emission, Emitter
+from .lowering import Lowering
+from .memory import Packed
+from .report import report
+from .sizes import at_sizes
+
+__all__ = ["Plans", "Run", "planned", "planned_by"]
+
+Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
+#: What runs a program on arrays of certain shapes, and what it was written from.
+Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission]
+
+#: How many shapes of the inputs are planned for; of further ones, each node is a call.
+_SHAPES = 16
+
+
+def planned(graph: Graph) -> Run:
+    """Return what runs ``graph`` on NumPy as planned; on other backends, node by node.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
+    """
+    return planned_by(graph, Emitter())
+
+
+def planned_by(graph: Graph, emitter: Emitter) -> Run:
+    """Return what runs ``graph`` on NumPy as planned, with groups that an emitter runs."""
+
+    def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run | None:
+        return Plans(program, emitter) if owner is registry().host_backend else None
+
+    return by_backend(graph, compiler)
+
+
+class Plans:
+    """What runs one program on NumPy's arrays: plans, by the shapes of its inputs.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    emitter
+        Who runs groups as loops.
+    """
+
+    def __init__(self, program: Graph, emitter: Emitter) -> None:
+        self.program = program
+        self.emitter = emitter
+        self._open = [i for i, x in enumerate(program.inputs) if unsure(x.shape)]
+        self._plans: dict[Any, Plan] = {}
+        self._others: Run | None = None
+        self._memory: dict[Any, Packed] = {}
+        # two calls at once would write to the same packs
+        self._alone: Any = RLock() if program.updates else nullcontext()
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        """Run the program."""
+        key = tuple([arrays[i].shape for i in self._open]) if self._open else ()
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) >= _SHAPES:
+                return self._by_nodes(arrays)
+            found = self._plans[key] = self.plan(key, arrays)
+        with self._alone:
+            return found[0](*arrays)
+
+    def plan(self, key: Any, arrays: Sequence[Any]) -> Plan:
+        """Return a plan for arrays of these shapes.
+
+        Parameters
+        ----------
+        key
+            The shapes of those inputs whose shapes the program leaves open.
+        arrays
+            Arrays of the shapes.
+        """
+        return self.plan_by(self.emitter, arrays)
+
+    def plan_by(self, emitter: Emitter, arrays: Sequence[Any]) -> Plan:
+        """Return a plan of which an emitter runs the groups."""
+        program = self.program
+        if self._open:
+            try:
+                program = at_sizes(program, arrays)
+            except Exception:  # a shape rule may refuse what the kernel then says in better words
+                program = self.program
+        lowered = Lowering(program, registry().host_backend, arrays)
+        emission = Emission(lowered, emitter, self._memory)
+        return emission.function(), emission
+
+    def _by_nodes(self, arrays: Sequence[Any]) -> list[Any]:
+        if self._others is None:
+            self._others = node_by_node(self.program, registry().host_backend, arrays)
+        return self._others(arrays)
+
+    def explain(self) -> str:
+        """Say how the program runs."""
+        plans = list(self._plans.items())
+        parts = [report(self.program, key if self._open else None, plan[1]) for key, plan in plans]
+        if self._others is not None:
+            parts.append(f"more than {_SHAPES} shapes: all others node by node")
+        return "\n".join(parts) or "it has not run yet; it is planned by the shapes of the inputs"

@@ -1,0 +1,56 @@
+"""What a plan says of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ...core.extend import Graph
+from .steps import Group, Step
+
+if TYPE_CHECKING:
+    from .emission import Emission
+
+__all__ = ["report"]
+
+
+def report(program: Graph, shapes: Any, plan: Emission) -> str:
+    """Return the groups, packs, buffers and calls of a plan in words."""
+    lowered = plan.lowered
+    head = f"planned, {len(program.nodes)} nodes in {len(lowered.steps)} steps"
+    if shapes is not None:
+        head += f", for inputs of shapes {', '.join(map(str, shapes))}"
+    lines = [head]
+    for item in plan.items:
+        if isinstance(item, Group):
+            how = "one loop" if item in plan.loops else "ufuncs"
+            lines.append(f"  group over {item.shape}, {how}: {_counted(item.members)}")
+    for stack in plan.stacks:
+        step = stack.members[0]
+        lines.append(f"  stack of {len(stack.members)} {step.op} over {step.out.shape}, one call")
+    for pack, _ in plan.packs:
+        variables = [v.name for column in pack.written.values() for v in column]
+        lines.append(
+            f"  pack of {len(pack.shapes)} updates, {pack.group.shape[0]} elements: "
+            f"{_counted(pack.group.steps)}; writes {', '.join(variables)}"
+        )
+    beside = Counter(item.op for item in plan.items if isinstance(item, Step))
+    if beside:
+        lines.append(f"  beside groups: {_words(beside)}")
+    for (op, why), times in lowered.calls.items():
+        lines.append(f"  a call of the kernel of {op}, {times} times: {why}")
+    packs = sum(memory.bytes for _, memory in plan.packs)
+    lines.append(
+        f"  memory: {plan.arena.count} buffers and views of {plan.arena.bytes} bytes for each call "
+        f"that runs, {packs} bytes in packs, {len(lowered.known)} values computed once"
+    )
+    return "\n".join(lines)
+
+
+def _counted(steps: Iterable[Step]) -> str:
+    return _words(Counter(step.op for step in steps))
+
+
+def _words(counts: Counter[str]) -> str:
+    return ", ".join(op if n == 1 else f"{n} {op}" for op, n in counts.items())

@@ -1,0 +1,106 @@
+"""The portable kernels of ops as graphs: what they do with their array namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import (
+    SCALARS,
+    F,
+    Graph,
+    Node,
+    Op,
+    Symbol,
+    TensorSpec,
+    ops,
+    registry,
+    tracing_into,
+)
+
+__all__ = ["expanded"]
+
+
+def expanded(node: Node) -> Graph | None:
+    """Return what a node's portable kernel does, as a graph of which outputs are its results.
+
+    The graph's inputs are the node's own symbols. It is None if the kernel does what a graph
+    cannot hold: it asks for values, writes to arrays, or uses functions that are no ops here.
+    """
+    op = node.op
+    assert isinstance(op, Op)
+    graph = Graph(op.name)
+    own = {x: graph.input(TensorSpec(x.shape, x.dtype)) for x in node.inputs if type(x) is Symbol}
+    given = [own.get(x, x) if type(x) is Symbol else x for x in node.inputs]
+    try:
+        with tracing_into(graph):
+            kernel = op.kernel
+            run = getattr(_NAMESPACE, kernel) if isinstance(kernel, str) else kernel
+            results = (
+                run(*given, **node.params)
+                if isinstance(kernel, str)
+                else run(_NAMESPACE, *given, **node.params)
+            )
+    except Exception:  # whatever it is, the kernel itself runs on arrays, and may raise it again
+        return None
+    listed = list(results) if isinstance(results, (list, tuple)) else [results]
+    for symbol, result in zip(node.outputs, listed, strict=False):
+        if type(result) is not Symbol or result.graph is not graph:
+            return None
+        if result.shape != symbol.shape or result.dtype != symbol.dtype:
+            return None
+    if len(listed) != len(node.outputs) or graph.constants:
+        return None
+    back = {mine: theirs for theirs, mine in own.items()}
+
+    def look(x: Any) -> Any:
+        return back.get(x, x) if type(x) is Symbol else x
+
+    graph.nodes = [
+        Node(n.op, tuple(map(look, n.inputs)), n.params, n.outputs, n.several, n.witnesses)
+        for n in graph.nodes
+    ]
+    graph.outputs = list(map(look, listed))
+    return graph
+
+
+#: Functions of the array namespace that take parameters: the op's name, and theirs by position.
+_FUNCTIONS: dict[str, tuple[str, Sequence[str]]] = {
+    "sum": ("sum", ("axis",)),
+    "mean": ("mean", ("axis",)),
+    "max": ("max", ("axis",)),
+    "min": ("min", ("axis",)),
+    "reshape": ("reshape", ("shape",)),
+    "expand_dims": ("expand_dims", ("axis",)),
+    "where": ("where", ()),
+    "zeros_like": ("zeros_like", ()),
+    "ones_like": ("ones_like", ()),
+}
+
+
+class _Namespace:
+    """An array namespace of ops."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not hasattr(np, name):  # kernels ask, and do without
+            raise AttributeError(name)
+        op, params = _FUNCTIONS.get(name, (name, ()))
+        if name not in _FUNCTIONS:
+            known = registry()
+            kernel = known.op(op).kernel_for(known.host_backend) if op in known.ops else None
+            if not isinstance(kernel, np.ufunc):
+                raise NotImplementedError(name)
+        count = len(ops[op].inputs)
+        function = F[op]
+
+        def call(*args: Any, **named: Any) -> Any:
+            if any(type(x) is not Symbol and type(x) not in SCALARS for x in args[:count]):
+                raise TypeError(f"{name}: an operand is no value of the graph")
+            return function(*args[:count], **dict(zip(params, args[count:])), **named)
+
+        return call
+
+
+_NAMESPACE = _Namespace()

@@ -1,0 +1,266 @@
+"""``check_backend``: all ops and functions on another backend, against NumPy's."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.extend import (
+    GradientTape,
+    Tensor,
+    backend_of,
+    constant,
+    describe,
+    flatten,
+    function,
+    map_structure,
+    registry,
+)
+from ..core.extend import backend as selected
+from .samples import Sample
+
+__all__ = ["BackendReport", "check_backend"]
+
+PASSED, REFUSED, WRONG, UNTRACED = "passed", "refused", "wrong", "untraced"
+#: How far results may be off, relative and absolute, by the precision that they have.
+TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
+
+
+#: What makes tensors, or generators of numbers, on the backend that is selected. The others run
+#: without a selection: what they make has to go where their inputs are.
+MAKERS = frozenset({"dropout", "from_dlpack"})
+#: How many rows a report's table has at most.
+ROWS = 60
+
+
+@dataclass(frozen=True)
+class BackendReport:
+    """What :func:`check_backend` found; its text is a table of what did not pass.
+
+    Attributes
+    ----------
+    backend
+        The backend's name.
+    passed
+        Ops, by name, and functions, by their names under ``gt``, whose samples all gave what they
+        give on NumPy.
+    refused
+        Those that raised an error on some sample, with the error.
+    wrong
+        Those that gave something else than on NumPy, with what differs.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> report = gt.testing.check_backend("numpy", only=["sin", "gt.nn.dropout"], show=False)
+    >>> report.passed
+    ['sin', 'gt.nn.dropout']
+    >>> report.refused, report.wrong
+    ({}, {})
+    """
+
+    backend: str
+    passed: list[str]
+    refused: dict[str, str]
+    wrong: dict[str, str]
+    seconds: float
+
+    def __str__(self) -> str:
+        count = len(self.passed) + len(self.refused) + len(self.wrong)
+        lines = [
+            f"backend {self.backend!r}: {count} ops and functions in {self.seconds:.0f} s: "
+            f"{len(self.passed)} passed, {len(self.refused)} refused, {len(self.wrong)} wrong"
+        ]
+        rows = [(WRONG, *row) for row in self.wrong.items()]
+        rows += [(REFUSED, *row) for row in self.refused.items()]
+        width = max((len(name) for _, name, _ in rows), default=0)
+        for status, name, why in rows[:ROWS]:
+            why = textwrap.shorten(why, 200, placeholder=" ...")
+            lines.append(f"{status:<7}  {name:<{width}}  {why}")
+        if rows[ROWS:]:
+            lines.append(f"and {len(rows[ROWS:])} more: see its attributes")
+        return "\n".join(lines)
+
+
+def check_backend(
+    name: str, *, only: Iterable[str] | None = None, traced: bool = False, show: bool = True
+) -> BackendReport:
+    """Run the samples of all ops, and of the functions made of them, on a backend.
+
+    Values and dtypes of results, and those of first gradients, have to be what they are on NumPy,
+    up to rounding, and have to be on the backend.
+
+    Parameters
+    ----------
+    name
+        The backend's name, with a device if it is not to be the default one: ``"cupy:1"``.
+    only
+        Names to restrict it to: of ops, and of functions as users write them: ``"gt.nn.hinge"``.
+    traced
+        Whether to run traces, as the backend compiles them, in place of one op at a time. What
+        cannot be traced anywhere is left out.
+    show
+        Whether to print the report.
+
+    Returns
+    -------
+    BackendReport
+        What passed, what the backend refused, and what was wrong; its text is a table.
+
+    Raises
+    ------
+    LookupError
+        If no plugin provides the backend, or there is nothing called as in ``only``.
+    BackendUnavailable
+        If the backend cannot be used here.
+
+    Examples
+    --------
+    >>> report = gt.testing.check_backend("numpy", only=["sin", "matmul"], traced=True)
+    backend 'numpy': 2 ops and functions in 0 s: 2 passed, 0 refused, 0 wrong
+    >>> assert not report.wrong
+    """
+    backend = registry().backend(name.partition(":")[0])
+    _ = backend.xp  # fail here, with the reason
+    found: dict[str, dict[str, str]] = {PASSED: {}, REFUSED: {}, WRONG: {}}
+    start = time.perf_counter()
+    for called, op, samples in _chosen(only):
+        told = [_check(op, sample, name, traced) for sample in samples]
+        told = [(status, why) for status, why in told if status != UNTRACED]
+        if not told:
+            continue
+        status = next(s for s in (WRONG, REFUSED, PASSED) if any(s == found for found, _ in told))
+        reasons = [reason for found, reason in told if found == status]
+        count = f"{len(reasons)} of {len(told)} samples: " if len(told) > 1 else ""
+        found[status][called] = f"{count}{reasons[0]}"
+    seconds = time.perf_counter() - start
+    report = BackendReport(name, list(found[PASSED]), found[REFUSED], found[WRONG], seconds)
+    if show:
+        print(report)
+    return report
+
+
+def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any], list[Sample]]]:
+    """Give the ops and functions to check, with what they are called and their samples."""
+    from . import tables  # what makes the samples takes its time
+
+    ops = registry().ops
+    there: dict[str, tuple[Callable[..., Any], list[Sample]]] = {
+        name: (ops[name], samples) for name, samples in tables.SAMPLES.items() if name in ops
+    }
+    for name, samples in tables.FUNCTIONS.items():
+        there[f"gt.{name}"] = tables.as_called(name), samples
+    for name in there if only is None else only:
+        if name not in there:
+            raise LookupError(
+                f"check_backend: there are no samples of {name!r}; there are those of ops, as "
+                "'sin', and of functions, as 'gt.nn.hinge'"
+            )
+        yield (name, *there[name])
+
+
+def _check(op: Callable[..., Any], sample: Sample, backend: str, traced: bool) -> tuple[str, str]:
+    """Return what became of a sample, and why."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        want = slopes(op, sample, "numpy")
+        try:
+            got = slopes(op, sample, backend, traced)
+        except Exception as error:
+            if traced and not _traceable(op, sample):
+                return UNTRACED, ""
+            return REFUSED, f"{sample!r}: {type(error).__name__}: {error}"
+        difference = _difference(got, want)
+    return (WRONG, f"{sample!r}: {difference}") if difference else (PASSED, "")
+
+
+def _traceable(op: Callable[..., Any], sample: Sample) -> bool:
+    """Return whether a trace of the op takes the sample, on NumPy."""
+    try:
+        slopes(op, sample, "numpy", traced=True)
+    except Exception:
+        return False
+    return True
+
+
+def slopes(
+    op: Callable[..., Any], sample: Sample, backend: str, traced: bool = False
+) -> list[NDArray[Any]]:
+    """Return what an op and its gradients are on a backend, as NumPy's arrays.
+
+    Raises whatever the op raises there, and ``TypeError`` if results are elsewhere.
+    """
+    arrays = any(isinstance(x, np.ndarray) for x in sample.inputs)
+    if not arrays or getattr(op, "__name__", "") in MAKERS:
+        with selected(backend):
+            return _slopes(op, sample, backend, traced)
+    return _slopes(op, sample, backend, traced)
+
+
+def _slopes(
+    op: Callable[..., Any], sample: Sample, backend: str, traced: bool
+) -> list[NDArray[Any]]:
+    fed = sample.feed(*(constant(x) if isinstance(x, np.ndarray) else x for x in sample.inputs))
+    given = fed if isinstance(fed, tuple) else (fed,)
+    distinct = {id(x): x for x in flatten(given) if isinstance(x, Tensor)}
+    tensors = [x.to(backend) for x in distinct.values()]
+    places = dict(zip(distinct, range(len(tensors)), strict=True))
+    refuses = getattr(op, "__name__", "") == "random_gamma_slope"  # the gradient of a gradient
+    differentiable = getattr(op, "differentiable", True) and not refuses
+
+    def run(tensors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        # a tensor that is given twice stays one
+        inputs = map_structure(lambda x: tensors[places[id(x)]] if id(x) in places else x, given)
+        sources = [x for x in tensors if x.dtype.kind in "fc"]
+        with GradientTape() as tape:
+            tape.watch(sources)
+            results = op(*inputs, **sample.params)
+        results = list(results) if isinstance(results, (list, tuple)) else [results]
+        if not traced:
+            _check_places(results, backend)
+        followed = [y for y in results if y.dtype.kind in "fc"]
+        if not (differentiable and followed and sources):
+            return results, []
+        return results, tape.gradient(
+            followed, sources, output_gradients=followed, unconnected_gradients="zero"
+        )
+
+    results, gradients = (function(run) if traced else run)(tensors)
+    _check_places((*results, *gradients), backend)
+    shown = sample.view(*(y.to("numpy") for y in results))
+    shown = list(shown) if isinstance(shown, (list, tuple)) else [shown]
+    return [y.to("numpy").numpy() for y in (*shown, *gradients)]
+
+
+def _check_places(tensors: Iterable[Any], backend: str) -> None:
+    for y in tensors:
+        where = backend_of(y.array).name
+        if where != backend.partition(":")[0]:
+            raise TypeError(f"a result or gradient is on the backend {where!r}")
+
+
+def _difference(got: Sequence[NDArray[Any]], want: Sequence[NDArray[Any]]) -> str:
+    """Return in words how results and gradients differ; nothing if they do not."""
+    if len(got) != len(want):
+        return f"{len(got)} results and gradients instead of {len(want)}"
+    for i, (mine, right) in enumerate(zip(got, want, strict=True)):
+        if (mine.shape, mine.dtype) != (right.shape, right.dtype):
+            mine_is, right_is = (describe(x.shape, x.dtype) for x in (mine, right))
+            return f"number {i} of results and gradients is {mine_is} instead of {right_is}"
+        size = right.real.dtype.itemsize if right.dtype.kind in "fc" else 8
+        relative, absolute = TOLERANCES.get(size, TOLERANCES[8])
+        if not np.allclose(mine, right, rtol=relative, atol=absolute, equal_nan=True):
+            return f"number {i} of results and gradients is {_flat(mine)} instead of {_flat(right)}"
+    return ""
+
+
+def _flat(array: NDArray[Any]) -> str:
+    return np.array2string(array, threshold=20, max_line_width=10**6).replace("\n", "")

@@ -1,0 +1,64 @@
+"""The samples of all ops that ship with gradtape, and of the public functions made of them.
+
+What runs them: gradtape's own suite, and :func:`gradtape.testing.check_backend`. They are made when
+this is imported, which nothing does before it needs them.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import gradtape as gt
+
+from ..samples import Sample
+from . import (
+    control,
+    elementwise,
+    empty,
+    functions,
+    linalg,
+    network,
+    numbers,
+    reductions,
+    shape,
+    transforms,
+)
+
+__all__ = ["FUNCTIONS", "SAMPLES", "as_called"]
+
+#: The samples of ops, by name.
+SAMPLES: dict[str, list[Sample]] = {}
+for table in (
+    elementwise,
+    reductions,
+    shape,
+    linalg,
+    network,
+    numbers,
+    transforms,
+    empty,
+    control,
+):
+    for name, samples in table.SAMPLES.items():
+        SAMPLES.setdefault(name, []).extend(samples)
+
+#: The samples of public functions that are no op of the same name, by their names in gradtape.
+FUNCTIONS: dict[str, list[Sample]] = functions.SAMPLES
+
+
+def as_called(name: str) -> Callable[..., Any]:
+    """Return a public function that takes the tensors of its samples by position."""
+    function: Any = functools.reduce(getattr, name.split("."), gt)
+    parameters = inspect.signature(function).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not keywords:
+        return function
+
+    def call(*tensors: Any, **params: Any) -> Any:
+        return function(**dict(zip(keywords, tensors, strict=True)), **params)
+
+    call.__name__ = function.__name__
+    return call

@@ -1,0 +1,115 @@
+"""``gradtape plugin new``: the distribution that it writes is installed, found, and saved with."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from installing import Environment
+
+from gradtape.cli import main
+
+SAVE = """
+import sys, gradtape as gt
+from my_ops import soft_abs
+
+class Model(gt.Module):
+    @gt.function(input_signature=[gt.TensorSpec([None])])
+    def __call__(self, x):
+        return soft_abs(x, width=4.0)
+
+gt.save(Model(), sys.argv[1])
+"""
+LOAD = """
+import sys, warnings, gradtape as gt
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    try:
+        print(gt.load(sys.argv[1])([3.0]).tolist())
+    except gt.saving.MissingPlugin as error:
+        print("missing:", error)
+print(*(warning.message for warning in told))
+"""
+
+
+def plugins(environment: Environment) -> dict[str, dict[str, object]]:
+    told = environment.run("-m", "gradtape", "plugins", "--json")
+    return {record["name"]: record for record in json.loads(told)}
+
+
+def test_a_new_distribution_is_found_passes_its_tests_and_is_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plugin", "new", "my-ops", "--out", str(tmp_path)]) == 0
+    project, file = tmp_path / "my-ops", str(tmp_path / "model.h5")
+    written = sorted(str(p.relative_to(project)) for p in project.rglob("*") if p.is_file())
+    assert len(written) == 5
+    told = capsys.readouterr().out
+    assert all(str(project / name) in told for name in written)
+
+    environment = Environment(tmp_path / "environment")
+    assert "my_ops" not in plugins(environment)
+    environment.install(project, editable=True)
+    record = plugins(environment)["my_ops"]
+    assert (record["distribution"], record["version"], record["status"]) == (
+        "my-ops",
+        "0.1.0",
+        "ready",
+    )
+    assert record["ops"] == record["rules"] == ["my-ops::soft_abs"]
+    passed = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
+    assert "3 passed" in passed
+    readme = (project / "README.md").read_text(encoding="utf-8")
+    environment.run("-c", re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0])
+
+    environment.run("-c", SAVE, file)
+    assert environment.run("-c", LOAD, file).split() == ["[1.0]"]
+    pyproject = project / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace('version = "0.1.0"', 'version = "0.2.0"'))
+    environment.install(project)
+    told = environment.run("-c", LOAD, file)
+    assert re.search(r"\[1\.0\]\n.*plugin 'my_ops' has version 0\.2\.0 here.* 0\.1\.0", told)
+    environment.pip("uninstall", "--yes", "my-ops")
+    told = environment.run("-c", LOAD, file)
+    assert re.search(r"missing: .*needs plugin 'my_ops' .*pip install my-ops", told)
+    assert "my_ops" not in plugins(environment)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("", "'' is no name for a distribution"),
+        ("my ops", "'my ops' is no name"),
+        ("../ops", "'../ops' is no name"),
+        ("2ops", "is no name .* with a letter first"),
+        ("ops-", "is no name"),
+        ("MyOps", "is no name .* small letters"),
+        ("naïve", "is no name"),
+        ("class", "'class' cannot be the name of a module"),
+        ("tests", "'tests' cannot be the name of a module"),
+        ("numpy", "'numpy' is taken: the distribution 'numpy' is here already"),
+        ("gradtape", "'gradtape' is taken"),
+        ("json", "'json' is taken: a module 'json' is here already"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(
+    name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plugin", "new", name, "--out", str(tmp_path)]) == 1
+    assert re.search(f"^gradtape plugin: .*{message}", capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_exists_is_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my-ops").mkdir()
+    assert main(["plugin", "new", "my-ops", "--out", str(tmp_path)]) == 1
+    assert "my-ops exists already" in capsys.readouterr().err
+    assert not list((tmp_path / "my-ops").iterdir())
+    assert main(["plugin", "new", "my-ops", "--out", str(tmp_path / "absent")]) == 1
+    assert "absent is no folder to write into" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["plugin", "new"])

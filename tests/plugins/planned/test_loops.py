@@ -1,0 +1,158 @@
+"""Loops that numba compiles: NumPy's bits, NumPy's warnings, and kept for the next process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+pytest.importorskip("numba", reason='pip install "gradtape[numba]"')
+
+SPECIAL = [0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-40, 3e38]
+EXACT = {
+    "arithmetic": lambda x, y: (x + y) * x - y / 3.0,
+    "roots": lambda x, y: gt.sqrt(gt.square(x)) - gt.abs(y),
+    "bounds": lambda x, y: gt.maximum(x, 0.0) + gt.minimum(x, y) - gt.maximum(y, x),
+    "choices": lambda x, y: gt.where((x > y) | gt.isnan(x), x * 2.0, -y),
+    "comparisons": lambda x, y: gt.cast(x >= y, "float32") + gt.cast(gt.not_equal(x, y), "float32"),
+    "roundings": lambda x, y: gt.floor(x) + gt.ceil(y) - gt.rint(x) * gt.trunc(y),
+    "dtypes": lambda x, y: gt.cast(x, "float64") * y + gt.cast(gt.cast(x > 0, "int32"), "float64"),
+    "sums of rows": lambda x, y: (gt.sum(x * y - x, axis=0), (x - y) * 0.5),
+}
+
+
+def fields() -> tuple[np.ndarray, np.ndarray]:
+    x, y = np.meshgrid(np.array(SPECIAL, np.float32), np.array(SPECIAL, np.float32))
+    return np.tile(x, (9, 7)), np.tile(y, (9, 7))
+
+
+def both(f, *arrays, beside="plain"):
+    """Return what a function gives by loops, and by NumPy."""
+    given = [gt.constant(x) for x in arrays]
+    loops = gt.function(f, executor="fused")
+    with np.errstate(all="ignore"):
+        found = [loops(*given), gt.function(f, executor=beside)(*given)]
+    return [y if isinstance(y, tuple) else [y] for y in found], loops
+
+
+def same_bits(a, b) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype.kind == "f":  # of nan, the bits are nobody's
+        a, b = np.where(np.isnan(a), np.nan, a), np.where(np.isnan(b), np.nan, b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("other", ["whole", "row", "column", "number"])
+def test_loops_compute_the_bits_of_numpy(name: str, other: str) -> None:
+    x, y = fields()
+    y = {"whole": y, "row": y[:1].copy(), "column": y[:, :1].copy(), "number": y[3, 3]}[other]
+    (found, wanted), loops = both(EXACT[name], x, y)
+    assert "loop" in loops.explain(gt.constant(x), gt.constant(y))
+    for a, b in zip(found, wanted, strict=True):
+        assert same_bits(a, b)
+
+
+def test_strided_arrays_give_the_same_sums() -> None:
+    x = np.asarray(np.random.default_rng(0).random((64, 33)), np.float32, order="F")
+    y = np.random.default_rng(1).random((66, 64), dtype=np.float32).T[:, ::2]
+    (found, wanted), _ = both(EXACT["sums of rows"], x, y, beside="planned")
+    assert all(map(same_bits, found, wanted))
+
+
+def test_numpy_warns_of_what_happens_in_a_loop() -> None:
+    f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
+    x = gt.constant(np.ones(5000, np.float32))
+    with pytest.warns(RuntimeWarning, match="divide by zero"):
+        f(x)
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+        f(x)
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):
+        warnings.simplefilter("error")
+        for _ in range(20):
+            assert np.isinf(f(x).numpy()).all()
+
+
+def test_functions_of_few_elements_are_in_loops_too() -> None:
+    def chain(x):
+        for _ in range(20):
+            x = gt.sin(x * 1.01) + gt.exp(-x)
+        return x
+
+    (found, wanted), _ = both(chain, np.linspace(0.1, 1.0, 10, dtype=np.float32))
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+
+
+def training(executor: str | None):
+    """Return the weights after some steps."""
+    gt.random.set_seed(0)
+    random = np.random.default_rng(0)
+    x, y = gt.constant(random.random((32, 20), np.float32)), gt.constant(random.integers(0, 4, 32))
+    layers = gt.layers
+    model = layers.Sequential(
+        [layers.Dense(24), layers.BatchNorm(), layers.Activation("relu"), layers.Dense(4)]
+    )
+    optimizer = gt.training.Adam(1e-2)
+    model(x, training=True)
+
+    @gt.function(executor=executor)
+    def step(x, y):
+        with gt.GradientTape() as tape:
+            logits = model(x, training=True)
+            loss = gt.mean(gt.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+
+    return model, lambda: step(x, y), lambda: step.explain(x, y)
+
+
+def test_training_does_not_depend_on_when_loops_are_ready(monkeypatch) -> None:
+    from gradtape.plugins.planned import with_loops
+
+    monkeypatch.setattr(with_loops, "_SECONDS", 0.0)
+    (warm, step, explain), (planned, other, _) = training(None), training("planned")
+    for _ in range(10):
+        assert step().item() == other().item()
+    for thread in list(with_loops._threads):
+        thread.join(timeout=60)
+    assert "one loop" in explain()
+    for _ in range(10):
+        assert step().item() == other().item()
+    pairs = zip(warm.variables, planned.variables, strict=True)
+    assert all(same_bits(a.numpy(), b.numpy()) for a, b in pairs)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="loops are not compiled on Windows")
+def test_another_process_finds_compiled_loops(tmp_path) -> None:
+    code = (
+        "import gradtape as gt, numpy as np, sys\n"
+        "f = gt.function(lambda x: (x + 1.0) * x - 2.0, executor='fused')\n"
+        "assert f(gt.constant(np.ones(9000, np.float32)))[0] == 0\n"
+        "from gradtape.plugins.planned import compiler\n"
+        "print(compiler.cached())\n"
+    )
+    env = {**os.environ, "GRADTAPE_CACHE_DIR": str(tmp_path)}
+    told = [
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert [done.stdout.strip() for done in told] == ["0", "1"], told[1].stderr
+    assert (tmp_path.stat().st_mode & 0o022) == 0
+
+
+def test_without_numba_the_executor_says_what_to_install(monkeypatch) -> None:
+    from gradtape.plugins.planned import with_loops
+
+    monkeypatch.setattr(
+        with_loops, "unavailable", lambda: 'numba is missing; pip install "gradtape[numba]"'
+    )
+    f = gt.function(lambda x: x * 2.0, executor="fused")
+    with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[numba\]"'):
+        f(gt.constant(1.0))

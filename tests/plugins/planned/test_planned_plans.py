@@ -1,0 +1,195 @@
+"""What is planned: sizes, packs, plugins' kernels, other backends; and what a plan says."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.extend import Op, hookimpl
+from gradtape.plugins.planned import plan
+
+
+def explained(function: Any) -> str:
+    with gt.executor("planned"):
+        text: str = function.concrete_functions[0].explain()
+        return text
+
+
+def planned(**options: Any) -> Any:
+    return lambda function: gt.function(function, executor="planned", **options)
+
+
+def test_a_plan_says_what_it_does() -> None:
+    ws = [gt.Variable(np.ones(n, "float32"), name=f"w{n}") for n in (2, 3)]
+
+    @planned()
+    def f(x: Any) -> Any:
+        for w in ws:
+            w.assign(w * 0.5 + 1.0)
+        return gt.sum(gt.exp(x) * 2.0, axis=0), gt.sort(x)
+
+    f(gt.ones((4, 3)))
+    text = explained(f)
+    assert "group over (4, 3), ufuncs: exp, multiply, add" in text
+    assert "pack of 2 updates, 5 elements: multiply, add; writes w2, w3" in text
+    assert "a call of the kernel of sort, 1 times: its kernel is no formula" in text
+    assert "bytes" in text
+
+
+def test_open_sizes_are_planned_for_each_shape_up_to_a_bound() -> None:
+    @planned(input_signature=[gt.TensorSpec([None, 3])])
+    def f(x: Any) -> Any:
+        return gt.nn.softmax(gt.tanh(x) * 2.0 + x.shape[0], axis=1)
+
+    for n in range(plan._SHAPES + 3):
+        x = np.random.default_rng(n).standard_normal((n, 3)).astype("float32")
+        with gt.executor("plain"):
+            right = gt.function(f.python_function)(x).numpy()
+        np.testing.assert_array_equal(f(gt.constant(x)).numpy(), right)
+    text = explained(f)
+    assert text.count("for inputs of shapes") == plan._SHAPES
+    assert f"more than {plan._SHAPES} shapes: all others node by node" in text
+
+
+def test_unknown_ranks_and_sizes_of_values_run() -> None:
+    @planned(input_signature=[gt.TensorSpec(None, "float32")])
+    def f(x: Any) -> Any:
+        positive = x[x > 0.0]
+        return gt.exp(positive) * 2.0, gt.sum(positive)
+
+    for x in (np.array([1.0, -1.0, 2.0]), np.array([[1.0], [-3.0]])):
+        x = x.astype("float32")
+        y, total = f(gt.constant(x))
+        np.testing.assert_allclose(y.numpy(), np.exp(x[x > 0]) * 2, rtol=1e-6)
+        assert total.item() == x[x > 0].sum()
+
+
+def test_graphs_inside_fall_back_and_say_so() -> None:
+    @planned()
+    def f(x: Any) -> Any:
+        y = gt.cond(gt.sum(x) > 0, lambda: x * 2.0, lambda: -x)
+        return gt.exp(y) + 1.0
+
+    x = np.array([1.0, 2.0], "float32")
+    np.testing.assert_allclose(f(gt.constant(x)).numpy(), np.exp(2 * x) + 1, rtol=1e-6)
+    assert "cond, 1 times: it runs graphs" in explained(f)
+
+
+def test_custom_gradients_are_planned_through() -> None:
+    @gt.custom_gradient
+    def clipped(x: Any) -> Any:
+        return x * 2.0, lambda g: gt.clip(g, -0.5, 0.5)
+
+    @planned()
+    def f(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = gt.sum(clipped(x) * 3.0)
+        return tape.gradient(y, x)
+
+    assert f(gt.ones(4)).tolist() == [0.5] * 4
+
+
+def test_a_kernel_that_a_plugin_brings_is_called() -> None:
+    double = Op(
+        "planned_test::double",
+        lambda xp, x: x * 2,
+        infer=lambda x: (x.shape, x.dtype),
+    )
+
+    class Plugin:
+        @hookimpl
+        def gradtape_ops(self) -> list[Op]:
+            return [double]
+
+        @hookimpl
+        def gradtape_kernels(self) -> dict[Any, Any]:
+            return {("planned_test::double", "numpy"): lambda x: x + x + 1}
+
+    gt.register_plugin(Plugin(), "planned_test")
+    try:
+        f = planned()(lambda x: gt.exp(double(x)) + 0.0)
+        assert f(gt.zeros(3)).tolist() == pytest.approx([np.e] * 3)
+        assert "a plugin replaced its kernel" in explained(f)
+    finally:
+        gt.unregister_plugin("planned_test")
+
+
+def test_variables_with_other_updates_are_packed_apart() -> None:
+    ws = [gt.Variable(np.full(n, 2.0, "float32")) for n in (3, 4, 5, 6, 7)]
+
+    @planned()
+    def f(x: Any) -> Any:
+        for w in ws[:2]:
+            w.assign(w * x)
+        for w in ws[2:4]:
+            w.assign(w - x)
+        ws[4].assign(gt.ones(7) + x)
+
+    right = [np.full(w.shape, 2.0, "float32") for w in ws]
+    for x in (0.5, 3.0):
+        f(gt.constant(x))
+        right = [*[r * x for r in right[:2]], *[r - x for r in right[2:4]], np.full(7, 1 + x)]
+        for w, r in zip(ws, right):
+            np.testing.assert_array_equal(w.numpy(), r)
+    assert explained(f).count("pack of 2 updates") == 2
+
+
+def test_updates_that_read_each_other_are_right() -> None:
+    a, b, c = (gt.Variable(np.full(4, k, "float32")) for k in (1.0, 2.0, 3.0))
+
+    @planned()
+    def f() -> Any:
+        old = a.value + 0.0
+        a.assign(b * 2.0)
+        b.assign(old * 2.0)
+        c.assign(a + b)
+        return c.value
+
+    assert f().tolist() == [6.0] * 4
+    assert [v.numpy()[0] for v in (a, b, c)] == [4.0, 2.0, 6.0]
+    assert f().tolist() == [12.0] * 4
+
+
+def test_one_value_for_two_variables_is_right() -> None:
+    a, b = gt.Variable(np.zeros(3, "float32")), gt.Variable(np.zeros(3, "float32"))
+
+    @planned()
+    def f(x: Any) -> Any:
+        y = a * 0.5 + x
+        a.assign(y)
+        b.assign(y)
+        return y
+
+    first = f(gt.ones(3))
+    f(gt.ones(3))
+    assert (first.tolist(), a.tolist(), b.tolist()) == ([1.0] * 3, [1.5] * 3, [1.5] * 3)
+
+
+def test_planning_takes_little_time() -> None:
+    random = np.random.default_rng(0)
+    ws = [gt.Variable(random.standard_normal(s).astype("float32")) for s in ((64, 128), (128, 10))]
+    norm = gt.layers.BatchNorm()
+    optimizer = gt.training.Adam()
+    x = gt.constant(random.standard_normal((32, 64)).astype("float32"))
+
+    def step() -> Any:
+        with gt.GradientTape() as tape:
+            loss = gt.mean(gt.nn.relu(norm(x @ ws[0], training=True)) @ ws[1])
+        optimizer.apply_gradients(zip(tape.gradient(loss, ws), ws))
+        return loss
+
+    step()
+    times = []
+    for _ in range(3):
+        traced = gt.function(step)
+        graph = traced.get_concrete_function().graph
+        run = gt.registry().executor("planned")(graph)
+        start = time.perf_counter()
+        run([])
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.1

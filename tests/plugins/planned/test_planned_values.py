@@ -1,0 +1,177 @@
+"""Planned programs give what the plain executor gives: all ops, hard numbers, large arrays."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from table import SAMPLES
+
+import gradtape as gt
+from gradtape.core.extend import SCALARS
+
+HARD = [np.nan, np.inf, -np.inf, -0.0, 0.0]
+
+
+def by(executor: str, function: Any, *args: Any) -> list[np.ndarray]:
+    """Return the results of a function as an executor gives them, a second time."""
+    with gt.executor(executor), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        function(*args)
+        results = function(*args)
+    results = results if isinstance(results, (list, tuple)) else [results]
+    return [np.asarray(x) for x in results]
+
+
+def told(function: Any) -> str:
+    """Return what the planned executor made of a function."""
+    with gt.executor("planned"):
+        text: str = function.concrete_functions[0].explain()
+        return text
+
+
+def same(mine: list[np.ndarray], right: list[np.ndarray], ulps: int) -> None:
+    for x, y in zip(mine, right, strict=True):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        if ulps == 0 or x.dtype.kind not in "fc":
+            np.testing.assert_array_equal(x, y)
+        else:
+            np.testing.assert_allclose(x, y, rtol=ulps * np.finfo(x.dtype).eps, atol=1e-12)
+        if x.dtype.kind == "f" and ulps == 0:
+            np.testing.assert_array_equal(np.signbit(x), np.signbit(y))
+
+
+def with_hard_numbers(x: Any) -> Any:
+    if type(x) in SCALARS or x.dtype.kind != "f" or not x.size:
+        return x
+    flat = x.copy().reshape(-1)
+    count = min(len(HARD), flat.size)
+    flat[:count] = HARD[:count]
+    return flat.reshape(x.shape)
+
+
+#: Their steps sum in another order than NumPy's kernel for them.
+REDUCED = {"batch_norm_training", "batch_norm_gradient"}
+
+
+@pytest.mark.parametrize("hard", [False, True], ids=["samples", "hard numbers"])
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_an_op_gives_the_same_numbers(name: str, hard: bool) -> None:
+    op = gt.registry().ops[name]
+    for sample in SAMPLES[name]:
+        inputs = [with_hard_numbers(x) if hard else x for x in sample.inputs]
+        arrays = [x for x in inputs if type(x) not in SCALARS]
+
+        def run(*tensors: Any, inputs: Any = inputs, sample: Any = sample) -> Any:
+            given = iter(tensors)
+            # a step before and one behind, so that results of the op lie in buffers
+            now = [x if type(x) in SCALARS else next(given) for x in inputs]
+            before = [
+                x * 1 if getattr(x, "dtype", None) is not None and x.dtype.kind in "fc" else x
+                for x in now
+            ]
+            out = op(*before, **sample.params)
+            outs = out if isinstance(out, list) else [out]
+            return [*outs, *[y + y for y in outs if y.dtype.kind in "fc"]]
+
+        traced = gt.function(run)
+        tensors = [gt.constant(x) for x in arrays]
+        try:
+            right = by("plain", traced, *tensors)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                by("planned", traced, *tensors)
+            continue
+        same(by("planned", traced, *tensors), right, 64 if name in REDUCED else 0)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,), (3, 5), (300, 700), (3, 70000)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_chains_with_branches_and_sums_are_the_same(shape: tuple[int, ...], dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+    @gt.function
+    def f(x: Any) -> Any:
+        a = gt.exp(x) * 2.0 - x
+        b = gt.where(a > 1.0, a, gt.sin(x) / 3)
+        row = gt.sum(b, axis=0) if x.shape else b
+        c = gt.nn.relu(b * row - 1.0) + gt.cast(a > 0, dtype)
+        return c, gt.sum(c), b + 1.0, gt.mean(c * c)
+
+    same(by("planned", f, gt.constant(x)), by("plain", f, gt.constant(x)), 0)
+
+
+def test_one_function_of_many_small_arrays_is_one_call() -> None:
+    def f(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = x
+            for _ in range(6):
+                y = gt.sin(y * 1.25)
+        return y, tape.gradient(y, x)
+
+    x = gt.constant(np.array([0.5, -0.0, np.nan, np.inf, 3.0], "float32"))
+    traced = gt.function(f)
+    same(by("planned", traced, x), by("plain", traced, x), 0)
+    assert "stack of 6 cos over (5,), one call" in told(traced)
+
+
+def test_blocks_do_not_change_column_sums() -> None:
+    x = np.random.default_rng(1).standard_normal((999, 300)).astype("float32")
+    f = gt.function(lambda x: gt.sum(gt.exp(x * 0.1) * x, axis=0))
+    same(by("planned", f, gt.constant(x)), by("plain", f, gt.constant(x)), 0)
+    assert "group over (999, 300)" in told(f)
+
+
+@pytest.mark.parametrize("bad", [None, np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["slopes", "weights"])
+def test_products_with_an_identity_are_not_multiplied_but_keep_nan(bad: Any, where: str) -> None:
+    random = np.random.default_rng(2)
+    x, w = (random.standard_normal(shape).astype("float32") for shape in ((7, 4), (6, 4)))
+    eye = gt.constant(np.eye(4, dtype="float32")[:, None, :])
+    if bad is not None:
+        (x if where == "slopes" else w)[2, 1] = bad
+    x[3, 2] = -0.0
+
+    @gt.function
+    def f(x: Any, w: Any) -> Any:
+        return gt.matmul(eye * x, gt.transpose(w)), gt.matmul(eye, gt.transpose(w))
+
+    given = gt.constant(x), gt.constant(w)
+    same(by("planned", f, *given), by("plain", f, *given), 0)
+    assert "one_hot_rows" in told(f)
+
+
+def test_batch_normalisation_agrees() -> None:
+    x = gt.constant(np.random.default_rng(3).standard_normal((64, 16)).astype("float32"))
+    gamma, beta = gt.ones(16), gt.zeros(16)
+
+    @gt.function
+    def f(x: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y, mean, variance = gt.registry().ops["batch_norm_training"](x, gamma, beta)
+            loss = gt.sum(y * y * y)
+        return y, mean, variance, tape.gradient(loss, x)
+
+    for mine, right in zip(by("planned", f, x), by("plain", f, x)):
+        np.testing.assert_allclose(mine, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["warn", "raise"])
+def test_floating_point_errors_are_told_as_by_the_plain_executor(mode: Any) -> None:
+    f = gt.function(lambda x: gt.sqrt(x - 1.0) / (x + 1.0))
+    x = gt.constant(np.full((4, 4), -1.0, "float32"))
+    told = {}
+    for executor in ("plain", "planned"):
+        with gt.executor(executor), warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            with np.errstate(all=mode):
+                try:
+                    f(x)
+                except FloatingPointError as error:
+                    found.append(error)  # type: ignore[arg-type]
+            told[executor] = [str(getattr(w, "message", w)) for w in found]
+    assert told["planned"] == told["plain"] != []

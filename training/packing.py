@@ -1,0 +1,292 @@
+"""``Group``: variables that an optimizer updates together, as flat arrays."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, chain, starmap
+from operator import attrgetter, call, is_
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.extend import (
+    COUNTS,
+    Pending,
+    Variable,
+    active_tapes,
+    backend_of,
+    check_same_backend,
+    put_away,
+    put_back,
+)
+from .rules import Rule
+
+__all__ = ["Group", "do_step"]
+
+Array = NDArray[Any]
+Update = Callable[..., tuple[Any, tuple[Any, ...]]]
+
+#: How many bytes of an array a block takes: a few such parts fit into a processor's cache.
+BLOCK = 1 << 17
+#: Smaller variables share blocks with their neighbours.
+SMALL = 1 << 14
+
+
+def do_step(
+    groups: Sequence[Group], update: Update, gradients: Sequence[Any], settings: tuple[Any, ...]
+) -> None:
+    """Update the variables of all groups; if that fails, of none.
+
+    The locks of the variables and their slots are held.
+    """
+    for group in groups:
+        group.gather()
+    for group in groups:
+        group.begin(update, [gradients[i] for i in group.members], settings)
+    by_blocks = [group for group in groups if group.by_blocks]
+    try:
+        if by_blocks:
+            in_place = _nothing_raises()
+            calls = list(chain.from_iterable([group.calls(in_place) for group in by_blocks]))
+            # without Python in between: an interrupt comes before all of them or after
+            deque(starmap(call, calls), 0)
+        for group in groups:
+            group.commit()
+    finally:
+        for group in by_blocks:
+            group.end()
+
+
+class _Block(NamedTuple):
+    """A part of the flat arrays that is updated at a time."""
+
+    start: int
+    stop: int
+    members: slice
+    #: Where it begins in the only member; None if it is of whole members.
+    offset: int | None
+
+
+class Group:
+    """Variables that are updated together, as one flat array, with their slots likewise.
+
+    The variables hold parts of the flat arrays. Each step makes new flat arrays; only where nobody
+    else has one, or a part of it, is it written, and meanwhile nobody can get at its parts.
+    """
+
+    __slots__ = (
+        "_away",
+        "_blocks",
+        "_columns",
+        "_copies",
+        "_gradients",
+        "_new",
+        "_rule_now",
+        "_rules",
+        "_scratch",
+        "bounds",
+        "by_blocks",
+        "flat",
+        "members",
+        "parts",
+        "variables",
+        "xp",
+    )
+
+    def __init__(self, members: list[int], columns: list[list[Variable]]) -> None:
+        self.members = members
+        #: The variables, and behind them the slots of each kind.
+        self.variables = list(chain.from_iterable(columns))
+        count = len(members)
+        self._columns = [slice(k * count, (k + 1) * count) for k in range(len(columns))]
+        ends = list(accumulate(variable.size for variable in columns[0]))
+        shapes = [variable.shape for variable in columns[0]]
+        self.bounds = list(zip([0, *ends[:-1]], ends, shapes, strict=True))
+        self.xp = backend_of(columns[0][0].array).xp
+        self.flat: list[Any] = [None] * len(columns)
+        #: What each variable holds, and what copies it.
+        self.parts: list[Any] = [None] * len(self.variables)
+        self._copies: list[Any] = [None] * len(self.variables)
+        self._rules: dict[int, Rule | None] = {}
+        self._blocks = list(_blocks(self.bounds, columns[0][0].dtype.itemsize))
+        self._scratch: list[Array] = []
+        self._away: list[int] = []
+        self._new: list[Any] = []
+        self._gradients: list[Any] = []
+        self._rule_now: Any = None
+        self.by_blocks = False
+
+    @property
+    def locked(self) -> list[Variable]:
+        """The variables that nobody may change meanwhile; slots may be written in place."""
+        return self.variables if len(self._blocks) > 1 else self.variables[: len(self.members)]
+
+    def gather(self) -> None:
+        """Make flat arrays again where somebody assigned a variable or a slot."""
+        self._away = []  # of a step that was interrupted: what it left is read as a copy
+        if all(map(is_, map(_ARRAY, self.variables), self.parts)):
+            return
+        for k, column in enumerate(self._columns):
+            if not all(map(is_, map(_ARRAY, self.variables[column]), self.parts[column])):
+                self._gather(k, column)
+
+    def _gather(self, k: int, column: slice) -> None:
+        first = self.variables[0].array
+        for variable in self.variables:
+            what = f"variable {variable.name!r} (move model and optimizer together)"
+            check_same_backend(variable.array, first, what)
+        self.xp = backend_of(first).xp
+        self.parts[column] = [None] * len(self.members)
+        self.flat[k] = self.xp.concat(list(map(_ARRAY, self.variables[column])), axis=None)
+
+    def begin(self, update: Update, gradients: list[Any], settings: tuple[Any, ...]) -> None:
+        """Take a step's gradients and settings; unless there are blocks to do, do the step."""
+        value, *state = self.flat
+        rule = self._rule(update, settings) if len(self._blocks) > 1 else None
+        self.by_blocks = rule is not None
+        if rule is None:
+            new, changed = update(value, self.xp.concat(gradients, axis=None), state, settings)
+            self._new = [new, *changed]
+        else:
+            self._gradients = gradients
+            self._rule_now = rule, [np.asarray(x, value.dtype) for x in settings]
+
+    def _rule(self, update: Update, settings: tuple[Any, ...]) -> Rule | None:
+        """Return the formula as a rule; None if it is not one."""
+        value, *state = self.flat
+        if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
+            return None
+        count = len(settings)
+        if count not in self._rules:
+            self._rules[count] = Rule.of(update, value.dtype, len(state), count)
+        return self._rules[count]
+
+    def calls(self, in_place: bool) -> list[tuple[Any, ...]]:
+        """Return the calls that do the step, block by block."""
+        rule, settings = self._rule_now
+        self._new = self._targets(in_place)
+        old, new, dtype = self.flat, self._new, self.flat[0].dtype
+        calls = []
+        if not self._scratch:
+            size = max(block.stop - block.start for block in self._blocks)
+            self._scratch = [np.empty(size, dtype) for _ in range(rule.scratch)]
+        flattened = [g.reshape(-1) for g in self._gradients]
+        for start, stop, members, offset in self._blocks:
+            size = stop - start
+            if offset is None:
+                gradient = np.concatenate(flattened[members])
+            else:
+                gradient = flattened[members.start][offset : offset + size]
+            calls += rule.calls(
+                [x[start:stop] for x in old],
+                (gradient, *settings),
+                [x[start:stop] for x in new],
+                [x[:size] for x in self._scratch],
+            )
+        return calls
+
+    def _targets(self, in_place: bool) -> list[Array]:
+        """Return where the new flat arrays go: into the old ones that nobody else has."""
+        if in_place:
+            # those that were gathered just now are nobody's
+            self._away = [k for k, column in enumerate(self._columns) if self._is_held(column)]
+            for k in self._away:
+                put_away(self.variables[self._columns[k]], self._copies[self._columns[k]])
+            alone = _ALONE[0] + len(self.members), _ALONE[1]
+            for k in self._away[:]:
+                if _count(self.flat, k, self.parts, self._columns[k]) != alone:
+                    self._put_back(k)
+        return [
+            flat if k in self._away or not self._is_held(column) else np.empty_like(flat)
+            for k, (flat, column) in enumerate(zip(self.flat, self._columns, strict=True))
+        ]
+
+    def _is_held(self, column: slice) -> bool:
+        """Return whether variables hold the parts of a column's flat array."""
+        return self.parts[column.start] is not None
+
+    def _put_back(self, k: int) -> None:
+        column = self._columns[k]
+        put_back(self.variables[column], self.parts[column])
+        self._away.remove(k)
+
+    def commit(self) -> None:
+        """Give variables and slots their parts of the new flat arrays."""
+        for k, flat in enumerate(self._new):
+            if k not in self._away:
+                self._commit(k, flat)
+        self._new = []
+
+    def _commit(self, k: int, flat: Any) -> None:
+        # the method is quicker than the function, which every library has
+        reshape = getattr(type(flat), "reshape", None) or self.xp.reshape
+        parts = [reshape(flat[a:b], shape) for a, b, shape in self.bounds]
+        column = self._columns[k]
+        if len(self._blocks) > 1 and type(flat) is np.ndarray:
+            self._copies[column] = [Pending(x.copy, x.shape, x.dtype) for x in parts]
+        for variable, part in zip(self.variables[column], parts, strict=True):
+            variable.set_array(part)
+        self.flat[k], self.parts[column] = flat, parts
+
+    def end(self) -> None:
+        """Put back what is away, and let go what belonged to the step."""
+        for k in self._away[:]:
+            self._put_back(k)
+        self._gradients = []
+
+
+def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_Block]:
+    """Yield the blocks of a flat array that has its parts between these bounds."""
+    block, small = BLOCK // itemsize, SMALL // itemsize
+    if bounds[-1][1] <= block:
+        small = block + 1  # one block
+    first = start = stop = 0  # of the members that wait for their neighbours
+    for i, (a, b, _) in enumerate(bounds):
+        if stop > start and (b - start > block or b - a >= small):
+            yield _Block(start, stop, slice(first, i), None)
+            start = stop
+        if b - a >= small:
+            for at in range(a, b, block):
+                yield _Block(at, min(at + block, b), slice(i, i + 1), at - a)
+            start, first = b, i + 1
+        elif start == stop:
+            start, first = a, i
+        stop = b
+    if stop > start:
+        yield _Block(start, stop, slice(first, len(bounds)), None)
+
+
+# -- who else has an array -------------------------------------------------------------------------
+
+
+def _count(flats: list[Any], k: int, parts: list[Any], column: slice) -> tuple[int, int]:
+    """Return how many have a flat array, its parts among them, and how many have each part."""
+    return sys.getrefcount(flats[k]), max(map(sys.getrefcount, parts[column]))
+
+
+def _alone() -> tuple[int, int]:
+    """Return what is counted if nobody else has them, less the parts; -1 if counts say nothing."""
+    flats: list[Any] = [np.zeros(1)]
+    parts = [flats[0][:1]]
+    copies = [Pending(x.copy, x.shape, x.dtype) for x in parts]  # they count too
+    flat, part = _count(flats, 0, parts, slice(0, len(copies)))
+    return (flat - 1, part) if COUNTS else (-1, -1)
+
+
+_ALONE = _alone()
+_QUIET = frozenset(("ignore", "warn", "print"))
+_ARRAY = attrgetter("array")
+
+
+def _nothing_raises() -> bool:
+    """Return whether arithmetic raises no error, after which arrays would be half written."""
+    if active_tapes.get() or not _QUIET.issuperset(np.geterr().values()):
+        return False
+    for action, _, category, *_ in warnings.filters:
+        if action == "error" and issubclass(RuntimeWarning, category):
+            return False
+    return True
