@@ -131,7 +131,7 @@ ROWS = {
 
 
 class Missing(Exception):
-    """A contender is not installed here."""
+    """A contender is not installed here, or failed."""
 
 
 def _finished(made: Made, how: str) -> Callable[[], Any]:
@@ -282,7 +282,7 @@ class Process:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.name}: its process ended, see above")
+            raise Missing("its process ended, as told above")
         return json.loads(line)
 
     def slice(self, seconds: float) -> float:
@@ -330,7 +330,11 @@ def contest(
             fused = name == "fused"
             for kind in ("", "cached ") if fused else ("",):
                 process = Process(row, name, folder, options)
-                told = process.answer()
+                try:
+                    told = process.answer()
+                except Missing as error:
+                    print(f"failed: {ROWS[row].title}, {name}: {error}\n")
+                    break
                 if "missing" in told:
                     if name not in said:
                         print(f"left out: {name}: {told['missing']}; {CONTENDERS[name][2]}\n")

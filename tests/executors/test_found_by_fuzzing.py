@@ -29,6 +29,14 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     # a product with a single number that is no scaling
     "an outer product of single numbers": lambda x: gt.outer(x[0, :1], x[1, :1])[:, 0],
     "a product of single rows": lambda x: (x[:1] * 2.0) @ gt.transpose(x[1:]),
+    # numbers that are broadcast, of which each relies on the other for the shape
+    "two numbers that are broadcast": lambda x: (
+        gt.broadcast_to(gt.sum(x), (2, 3)) * gt.broadcast_to(gt.max(x), (2, 3))
+    ),
+    "a number that is broadcast, squared": lambda x: gt.square(gt.broadcast_to(gt.sum(x), (4,))),
+    "a number that is broadcast, times itself": lambda x: (lambda y: y * y)(
+        gt.broadcast_to(gt.sum(x), (4,))
+    ),
     # one value that an op takes twice
     "a sum with itself, used again": lambda x: _reused(x * 0.5),
 }

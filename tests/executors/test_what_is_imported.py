@@ -54,7 +54,7 @@ def imported(code: str, executor: str | None = None) -> set[str]:
         "import gradtape",
         "import gradtape as gt; gt.constant(1.0) + 1.0",
         "import gradtape as gt; gt.registry(); gt.testing; gt.training",
-        "from gradtape.cli import main; main(['plugins'])",
+        "import gradtape as gt; gt.registry().backends; gt.registry().executors",
         TRAINING.replace("@gt.function", ""),
     ],
 )
