@@ -6,10 +6,9 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-import numpy as np
-
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...core.extend import decode_index, kind_of
 from .compiling import portable

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from math import ceil, prod, sqrt
 from typing import Any
 
-import numpy as np
-
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .compiling import Refused, portable
 
