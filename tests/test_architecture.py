@@ -22,6 +22,7 @@ NOT_PACKAGED = {"build", "dist", "docs", "tests"}
 # An import that is not here belongs at the top of its module; an entry that is stale goes.
 IMPORTS_IN_FUNCTIONS = {
     "it is slow to import, and may not be wanted": """
+        cli.doctor: numpy
         datasets.digits: h5py
         testing.backends: testing.tables
         training.epochs: tqdm.auto
@@ -35,7 +36,15 @@ IMPORTS_IN_FUNCTIONS = {
         plot.jacobians: matplotlib
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
-        plugins.ops.elementwise.special: (by name)
+        plugins.cupy.backend: cupyx.scipy.special
+        plugins.jax.backend: (by name)
+        plugins.jax.backend: jax
+        plugins.jax.backend: jax.scipy.special
+        plugins.jax.backend: plugins.jax.compiling
+        plugins.jax.backend: plugins.jax.indexing
+        plugins.numpy.backend: (by name)
+        plugins.numpy.threads: threadpoolctl
+        plugins.planned.compiler: (by name)
     """,
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers
