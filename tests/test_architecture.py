@@ -44,7 +44,7 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.jax.backend: plugins.jax.indexing
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
-        plugins.planned.compiler: (by name)
+        plugins.planned.compiled.compiler: (by name)
     """,
     "Windows lacks what it needs": """
         testing.fuzz.files.command: testing.fuzz.files.workers

@@ -114,13 +114,13 @@ def training(executor: str | None):
 
 
 def test_training_does_not_depend_on_when_loops_are_ready(monkeypatch) -> None:
-    from gradtape.plugins.planned import with_loops
+    from gradtape.plugins.planned.compiled import warming
 
-    monkeypatch.setattr(with_loops, "_SECONDS", 0.0)
+    monkeypatch.setattr(warming, "_SECONDS", 0.0)
     (warm, step, explain), (planned, other, _) = training(None), training("planned")
     for _ in range(10):
         assert step().item() == other().item()
-    for thread in list(with_loops._threads):
+    for thread in list(warming._threads):
         thread.join(timeout=60)
     assert "one loop" in explain()
     for _ in range(10):
@@ -135,7 +135,7 @@ def test_another_process_finds_compiled_loops(tmp_path) -> None:
         "import gradtape as gt, numpy as np, sys\n"
         "f = gt.function(lambda x: (x + 1.0) * x - 2.0, executor='fused')\n"
         "assert f(gt.constant(np.ones(9000, np.float32)))[0] == 0\n"
-        "from gradtape.plugins.planned import compiler\n"
+        "from gradtape.plugins.planned.compiled import compiler\n"
         "print(compiler.cached())\n"
     )
     env = {**os.environ, "GRADTAPE_CACHE_DIR": str(tmp_path)}
@@ -148,10 +148,10 @@ def test_another_process_finds_compiled_loops(tmp_path) -> None:
 
 
 def test_without_numba_the_executor_says_what_to_install(monkeypatch) -> None:
-    from gradtape.plugins.planned import with_loops
+    from gradtape.plugins.planned.compiled import warming
 
     monkeypatch.setattr(
-        with_loops, "unavailable", lambda: 'numba is missing; pip install "gradtape[numba]"'
+        warming, "unavailable", lambda: 'numba is missing; pip install "gradtape[numba]"'
     )
     f = gt.function(lambda x: x * 2.0, executor="fused")
     with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[numba\]"'):

@@ -13,7 +13,7 @@ from pathlib import Path
 from platform import machine
 from typing import Any
 
-from ...core.errors import BackendUnavailable
+from ....core.errors import BackendUnavailable
 
 __all__ = ["CACHE", "cached", "compiled", "unavailable"]
 

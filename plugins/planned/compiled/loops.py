@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import SCALARS, Symbol
-from .emission import Emitter
-from .steps import Group, Kind, Shape, Step, shape_of, size_of
+from ....core.extend import SCALARS, Symbol
+from ..emitter import Emitter
+from ..steps import Group, Kind, Shape, Step, shape_of, size_of
 
 __all__ = ["Loops"]
 

@@ -10,12 +10,12 @@ from time import perf_counter
 from typing import Any
 from weakref import WeakSet
 
-from ...core.errors import BackendUnavailable
-from ...core.extend import Graph, registry
+from ....core.errors import BackendUnavailable
+from ....core.extend import Graph, registry
+from ..emitter import Emitter
+from ..plan import Plan, Plans, Run, planned_by
 from .compiler import compiled, unavailable
-from .emission import Emitter
 from .loops import Loops
-from .plan import Plan, Plans, Run, planned_by
 
 __all__ = ["Warming", "fused"]
 
