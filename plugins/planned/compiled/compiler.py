@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,7 +18,7 @@ from typing import Any
 
 from ....core.errors import BackendUnavailable
 
-__all__ = ["CACHE", "cached", "compiled", "unavailable"]
+__all__ = ["CACHE", "cached", "compiled", "in_another_process", "unavailable"]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
 CACHE = "GRADTAPE_CACHE_DIR"
@@ -72,7 +75,8 @@ def compiled(source: str) -> Callable[..., int]:
 
 def _jitted(text: str, path: Path | None) -> Callable[..., int]:
     numba: Any = import_module("numba")
-    scope: dict[str, Any] = {"__name__": __name__}  # numba imports it with what it has kept
+    # numba imports the module of what it has kept, in whichever process that is
+    scope: dict[str, Any] = {"__name__": numba.__name__}
     exec(compile(text, "<loop>" if path is None else str(path), "exec"), scope)
     options = {"nogil": True, "error_model": "numpy", "cache": path is not None}
     loop = numba.njit([scope["TYPES"]], **options)(scope["loop"])
@@ -86,6 +90,39 @@ _hits: list[int] = []
 def cached() -> int:
     """Return how many loops of this process were found compiled."""
     return sum(_hits)
+
+
+def in_another_process(sources: Sequence[str]) -> Callable[[], bool]:
+    """Begin to compile sources into the cache; return what says whether that has come to its end.
+
+    Parameters
+    ----------
+    sources
+        As for :func:`compiled`.
+
+    Raises
+    ------
+    OSError
+        If there is no cache, or no process can be started.
+    """
+    folder = _folder()
+    if folder is None or not sys.executable:
+        raise OSError(f"there is no cache for them; name a folder of yours in {CACHE}")
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
+        json.dump(list(sources), file)
+    command = [sys.executable, "-P", "-m", __name__, file.name]
+    silent = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
+    return lambda: process.poll() is not None
+
+
+def _compile_all(name: str) -> None:
+    """Compile the sources in a file, and remove it."""
+    path = Path(name)
+    sources = json.loads(path.read_text())
+    path.unlink()
+    for source in sources:
+        compiled(source)
 
 
 def _kept(text: str) -> Path | None:
@@ -121,3 +158,7 @@ def _folder() -> Path | None:
 def _empty(folder: Path) -> None:
     for path in (*folder.glob("*.py"), *(folder / "__pycache__").glob("*.nb?")):
         path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    _compile_all(sys.argv[1])

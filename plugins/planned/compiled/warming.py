@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Callable, Sequence
-from functools import partial
-from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import Any
-from weakref import WeakSet
 
 from ....core.errors import BackendUnavailable
 from ....core.extend import Graph, registry
 from ..emitter import Emitter
 from ..plan import Plan, Plans, Run, planned_by
-from .compiler import compiled, unavailable
+from .compiler import compiled, in_another_process, unavailable
 from .loops import Loops
 
 __all__ = ["Warming", "fused"]
 
-#: Loops are compiled for a program that has run for so many seconds in so many calls.
-_SECONDS, _CALLS = 0.1, 3
+#: Loops are compiled for a plan that has run for so many seconds: it takes about as long.
+_SECONDS = 1.0
+#: After how many calls it asks again whether they are compiled.
+_PATIENCE = 16
 
 
 def fused(graph: Graph) -> Run:
@@ -46,10 +44,11 @@ def fused(graph: Graph) -> Run:
 
 
 class Warming(Plans):
-    """What runs a program as planned, and with loops once a thread has compiled them.
+    """What runs a program as planned, and with loops once another process has compiled them.
 
     It does so when a plan has run for some time. Loops compute the same bits as NumPy, so nothing
-    depends on when they are ready.
+    depends on when they are ready. A thread of this process would not do: the compiler is Python
+    code, and holds up whoever computes meanwhile.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ class Warming(Plans):
 
     def __init__(self, program: Graph) -> None:
         super().__init__(program, Emitter())
-        self._failure: Exception | None = None
+        self._told = unavailable() or f"loops are compiled when a plan has run for {_SECONDS:g} s"
 
     def plan(self, key: Any, arrays: Sequence[Any]) -> Plan:
         """Return a plan that is timed until loops are worth their compilation."""
@@ -67,65 +66,51 @@ class Warming(Plans):
         if unavailable() is not None:
             return function, emission
         witnesses = list(map(registry().host_backend.shape_witness, arrays))
-        seconds, calls, at_work = 0.0, 0, False
+        seconds, waits = 0.0, 0
+        ready: Callable[[], bool] | None = None
 
         def timed(*arrays: Any) -> list[Any]:
-            nonlocal seconds, calls, at_work
-            if at_work:
-                return function(*arrays)
-            start = perf_counter()
-            results = function(*arrays)
-            seconds += perf_counter() - start
-            calls += 1
-            if seconds > _SECONDS and calls >= _CALLS:
-                at_work = True  # for good, whatever comes of it
-                _in_background(partial(self._fuse, key, witnesses))
-            return results
+            nonlocal seconds, waits, ready
+            if ready is None:
+                start = perf_counter()
+                results = function(*arrays)
+                seconds += perf_counter() - start
+                if seconds > _SECONDS:
+                    ready = self._compile(witnesses)
+                return results
+            waits += 1
+            if waits % _PATIENCE == 0 and ready():
+                self._fuse(key, witnesses, function, emission)
+            return function(*arrays)
 
         return timed, emission
 
-    def _fuse(self, key: Any, arrays: Sequence[Any]) -> None:
+    def _compile(self, arrays: Sequence[Any]) -> Callable[[], bool]:
+        """Let another process compile the loops; return what says whether it has."""
+        sources: list[str] = []
+
+        def noted(source: str) -> Callable[..., int]:
+            sources.append(source)
+            return lambda *arrays: 0
+
+        self.plan_by(Loops(noted), arrays)
+        self._told = "loops are being compiled"
         try:
-            found = self.plan_by(Loops(_unless_closing), arrays)
+            return in_another_process(sources)
+        except OSError as error:
+            self._told = f"loops could not be compiled: {error}"
+            return lambda: False
+
+    def _fuse(self, key: Any, arrays: Sequence[Any], function: Any, emission: Any) -> None:
+        """Replace a plan by one with loops, or by itself untimed if that cannot be."""
+        try:
+            self._plans[key] = self.plan_by(Loops(compiled), arrays)
+            self._told = ""
         except Exception as error:  # the plan without loops is as right
-            self._failure = error
-        else:
-            if found[1].loops:
-                self._plans[key] = found
+            self._plans[key] = function, emission
+            self._told = f"loops could not be compiled: {error}"
 
     def explain(self) -> str:
         """Say how the program runs."""
         told = super().explain()
-        if self._failure is not None:
-            told += f"\n  loops could not be compiled: {self._failure}"
-        return told
-
-
-_one_at_a_time = Lock()
-_threads: WeakSet[Thread] = WeakSet()
-_closing = Event()
-
-
-def _in_background(job: Callable[[], None]) -> None:
-    def run() -> None:
-        with _one_at_a_time:
-            if not _closing.is_set():
-                job()
-
-    thread = Thread(target=run, name="gradtape loops", daemon=True)
-    _threads.add(thread)
-    thread.start()
-
-
-def _unless_closing(source: str) -> Callable[..., int]:
-    if _closing.is_set():
-        raise RuntimeError("the interpreter is closing")
-    return compiled(source)
-
-
-@atexit.register
-def _close() -> None:
-    """Wait for the loop that is being compiled: the compiler is not to be stopped in the midst."""
-    _closing.set()
-    for thread in list(_threads):
-        thread.join()
+        return f"{told}\n  {self._told}" if self._told and self._plans else told

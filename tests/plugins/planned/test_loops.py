@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -113,20 +114,34 @@ def training(executor: str | None):
     return model, lambda: step(x, y), lambda: step.explain(x, y)
 
 
-def test_training_does_not_depend_on_when_loops_are_ready(monkeypatch) -> None:
+def test_training_does_not_depend_on_when_loops_are_ready(monkeypatch, tmp_path) -> None:
     from gradtape.plugins.planned.compiled import warming
 
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(warming, "_SECONDS", 0.0)
     (warm, step, explain), (planned, other, _) = training(None), training("planned")
-    for _ in range(10):
+    deadline = time.monotonic() + 120
+    steps = 0
+    while "one loop" not in explain() and time.monotonic() < deadline:
         assert step().item() == other().item()
-    for thread in list(warming._threads):
-        thread.join(timeout=60)
+        steps += 1
+        time.sleep(0.01 if steps > 5 else 0)
     assert "one loop" in explain()
     for _ in range(10):
         assert step().item() == other().item()
     pairs = zip(warm.variables, planned.variables, strict=True)
     assert all(same_bits(a.numpy(), b.numpy()) for a, b in pairs)
+
+
+def test_without_a_cache_a_plan_stays_as_it_is_and_says_so(monkeypatch) -> None:
+    from gradtape.plugins.planned.compiled import warming
+
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", "")
+    monkeypatch.setattr(warming, "_SECONDS", 0.0)
+    _, step, explain = training(None)
+    for _ in range(40):
+        step()
+    assert "there is no cache" in explain()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="loops are not compiled on Windows")
