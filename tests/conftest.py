@@ -14,6 +14,21 @@ settings.register_profile("gradtape", deadline=None, derandomize="CI" in os.envi
 settings.load_profile("gradtape")
 
 
+# what forks is not to come after JAX, which starts threads
+_LAST = (
+    "test_docs.py",
+    "test_numpy_protocols.py",
+    "test_tensor.py",
+    "test_stablehlo.py",
+    "test_ops_on_jax.py",
+    "test_jax_backend.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name in _LAST)
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_active():
     """Fail a test that leaves a tape, a trace or a batch active: it would follow the next ones."""

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,14 @@ class JaxBackend(Backend):
 
     @cached_property
     def _namespace(self) -> Any:
+        jax = self._jax  # which says what to install, before the next line needs it
         from .indexing import Namespace
 
-        return Namespace(self._jax.numpy)
+        return Namespace(jax.numpy)
+
+    def unavailable(self) -> str | None:
+        """Return why it cannot be used, without importing JAX where it is installed."""
+        return None if find_spec("jax") is not None else super().unavailable()
 
     # kept once it has succeeded; a failure is tried again, since it may be mended meanwhile
     @cached_property

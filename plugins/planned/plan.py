@@ -18,7 +18,7 @@ __all__ = ["Plans", "Run", "planned", "planned_by"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: What runs a program on arrays of certain shapes, and what it was written from.
-Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission]
+Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission | None]
 
 #: How many shapes of the inputs are planned for; of further ones, each node is a call.
 _SHAPES = 16
@@ -58,7 +58,6 @@ class Plans:
     def __init__(self, program: Graph, emitter: Emitter) -> None:
         self.program = program
         self.emitter = emitter
-        self._open = [i for i, x in enumerate(program.inputs) if unsure(x.shape)]
         self._plans: dict[Any, Plan] = {}
         self._others: Run | None = None
         self._memory: dict[Any, Packed] = {}
@@ -67,10 +66,11 @@ class Plans:
 
     def __call__(self, arrays: Sequence[Any]) -> list[Any]:
         """Run the program."""
-        key = tuple([arrays[i].shape for i in self._open]) if self._open else ()
+        # vmap runs a graph on larger arrays than it was traced for
+        key = tuple([(x.shape, x.dtype) for x in arrays])
         found = self._plans.get(key)
         if found is None:
-            if len(self._plans) >= _SHAPES:
+            if len(self._plans) >= _SHAPES or not self._is_typed(arrays):
                 return self._by_nodes(arrays)
             found = self._plans[key] = self.plan(key, arrays)
         with self._alone:
@@ -82,23 +82,29 @@ class Plans:
         Parameters
         ----------
         key
-            The shapes of those inputs whose shapes the program leaves open.
+            The shapes and dtypes of the arrays.
         arrays
-            Arrays of the shapes.
+            Arrays of these.
         """
         return self.plan_by(self.emitter, arrays)
 
     def plan_by(self, emitter: Emitter, arrays: Sequence[Any]) -> Plan:
         """Return a plan of which an emitter runs the groups."""
         program = self.program
-        if self._open:
+        pairs = zip(program.inputs, arrays, strict=True)
+        if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
             try:
                 program = at_sizes(program, arrays)
             except Exception:  # a shape rule may refuse what the kernel then says in better words
-                program = self.program
+                return (lambda *arrays: self._by_nodes(arrays)), None
         lowered = Lowering(program, registry().host_backend, arrays)
         emission = Emission(lowered, emitter, self._memory)
         return emission.function(), emission
+
+    def _is_typed(self, arrays: Sequence[Any]) -> bool:
+        """Whether arrays have the dtypes that the program was traced for."""
+        pairs = zip(self.program.inputs, arrays, strict=True)
+        return all(x.dtype == array.dtype for x, array in pairs)
 
     def _by_nodes(self, arrays: Sequence[Any]) -> list[Any]:
         if self._others is None:
@@ -108,7 +114,11 @@ class Plans:
     def explain(self) -> str:
         """Say how the program runs."""
         plans = list(self._plans.items())
-        parts = [report(self.program, key if self._open else None, plan[1]) for key, plan in plans]
+        shaped = [([shape for shape, _ in key], plan[1]) for key, plan in plans]
+        parts = [report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
         if self._others is not None:
-            parts.append(f"more than {_SHAPES} shapes: all others node by node")
+            parts.append(
+                f"node by node: more than {_SHAPES} shapes, other dtypes than it was traced for, "
+                "or shapes that its shape rules do not tell"
+            )
         return "\n".join(parts) or "it has not run yet; it is planned by the shapes of the inputs"

@@ -19,7 +19,7 @@ def report(program: Graph, shapes: Any, plan: Emission) -> str:
     """Return the groups, packs, buffers and calls of a plan in words."""
     lowered = plan.lowered
     head = f"planned, {len(program.nodes)} nodes in {len(lowered.steps)} steps"
-    if shapes is not None:
+    if shapes:
         head += f", for inputs of shapes {', '.join(map(str, shapes))}"
     lines = [head]
     for item in plan.items:

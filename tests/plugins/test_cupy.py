@@ -140,7 +140,7 @@ def test_the_command_line_lists_it_with_the_reason(
     cupy_is(None)
     assert main(["plugins"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (row,) = [line for line in lines if line.startswith("cupy ")]
+    row = next(line for line in lines if line.startswith("cupy "))
     assert row.split()[:4] == ["cupy", "gradtape", gt.__version__, "unavailable"]
     assert any(line.startswith("cupy: backend 'cupy': CuPy") for line in lines)
 

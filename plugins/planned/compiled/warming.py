@@ -63,7 +63,7 @@ class Warming(Plans):
     def plan(self, key: Any, arrays: Sequence[Any]) -> Plan:
         """Return a plan that is timed until loops are worth their compilation."""
         function, emission = super().plan(key, arrays)
-        if unavailable() is not None:
+        if unavailable() is not None or emission is None:
             return function, emission
         witnesses = list(map(registry().host_backend.shape_witness, arrays))
         seconds, waits = 0.0, 0
