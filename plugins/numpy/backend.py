@@ -60,9 +60,9 @@ class NumpyBackend(Backend):
         return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
-        """Plan the program: memory, groups of elementwise steps, packed updates; then loops."""
+        """Plan the program: memory, groups of elementwise steps, packed updates."""
         run: Callable[..., list[Any]] | None
-        run = late("plugins.planned").Warming(program)
+        run = late("plugins.planned").plans(program)
         return run
 
 

@@ -13,7 +13,7 @@ and packed variables change between two sets of arrays, of which the other one i
 refers to it any more.
 """
 
-from .compiled.warming import Warming, fused
-from .plan import planned
+from .compiled.executor import fused
+from .plan import planned, plans
 
-__all__ = ["Warming", "fused", "planned"]
+__all__ = ["fused", "planned", "plans"]

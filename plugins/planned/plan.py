@@ -14,7 +14,7 @@ from .memory import Packed
 from .report import report
 from .sizes import at_sizes
 
-__all__ = ["Plans", "Run", "planned", "planned_by"]
+__all__ = ["Run", "planned", "planned_by", "plans"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: What runs a program on arrays of certain shapes, and what it was written from.
@@ -42,6 +42,17 @@ def planned_by(graph: Graph, emitter: Emitter) -> Run:
         return Plans(program, emitter) if owner is registry().host_backend else None
 
     return by_backend(graph, compiler)
+
+
+def plans(program: Graph) -> Run:
+    """Return what runs a program on NumPy's arrays.
+
+    Parameters
+    ----------
+    program
+        The graph, as ``forward_only`` gives it.
+    """
+    return Plans(program, Emitter())
 
 
 class Plans:

@@ -1,1 +1,1 @@
-"""Groups as loops that numba compiles: at once, or for programs that have run long enough."""
+"""Groups as loops that numba compiles."""

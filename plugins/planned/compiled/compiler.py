@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +15,7 @@ from typing import Any
 
 from ....core.errors import BackendUnavailable
 
-__all__ = ["CACHE", "cached", "compiled", "in_another_process", "unavailable"]
+__all__ = ["CACHE", "cached", "compiled", "unavailable"]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
 CACHE = "GRADTAPE_CACHE_DIR"
@@ -92,39 +89,6 @@ def cached() -> int:
     return sum(_hits)
 
 
-def in_another_process(sources: Sequence[str]) -> Callable[[], bool]:
-    """Begin to compile sources into the cache; return what says whether that has come to its end.
-
-    Parameters
-    ----------
-    sources
-        As for :func:`compiled`.
-
-    Raises
-    ------
-    OSError
-        If there is no cache, or no process can be started.
-    """
-    folder = _folder()
-    if folder is None or not sys.executable:
-        raise OSError(f"there is no cache for them; name a folder of yours in {CACHE}")
-    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
-        json.dump(list(sources), file)
-    command = [sys.executable, "-P", "-m", __name__, file.name]
-    silent = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent)
-    return lambda: process.poll() is not None
-
-
-def _compile_all(name: str) -> None:
-    """Compile the sources in a file, and remove it."""
-    path = Path(name)
-    sources = json.loads(path.read_text())
-    path.unlink()
-    for source in sources:
-        compiled(source)
-
-
 def _kept(text: str) -> Path | None:
     """Return a file of this source in the user's own cache, beside which numba keeps its code."""
     try:
@@ -158,7 +122,3 @@ def _folder() -> Path | None:
 def _empty(folder: Path) -> None:
     for path in (*folder.glob("*.py"), *(folder / "__pycache__").glob("*.nb?")):
         path.unlink(missing_ok=True)
-
-
-if __name__ == "__main__":
-    _compile_all(sys.argv[1])

@@ -1,0 +1,33 @@
+"""``fused``: the executor of plans with loops."""
+
+from __future__ import annotations
+
+from ....core.errors import BackendUnavailable
+from ....core.extend import Graph
+from ..plan import Run, planned_by
+from .compiler import compiled, unavailable
+from .loops import Loops
+
+__all__ = ["fused"]
+
+
+def fused(graph: Graph) -> Run:
+    """Return what runs ``graph`` on NumPy with loops that numba compiles at the first call.
+
+    Functions such as ``sin`` are in loops over few elements, and may differ from NumPy's in the
+    last place.
+
+    Parameters
+    ----------
+    graph
+        A graph as it was traced.
+
+    Raises
+    ------
+    BackendUnavailable
+        If numba is missing, with what to install.
+    """
+    reason = unavailable()
+    if reason is not None:
+        raise BackendUnavailable(f"executor 'fused': {reason}")
+    return planned_by(graph, Loops(compiled, inline=True))
