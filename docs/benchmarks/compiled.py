@@ -147,20 +147,19 @@ def _finished(made: Made, how: str) -> Callable[[], Any]:
     return run
 
 
-def _prepare(name: str) -> tuple[str, str, contextlib.AbstractContextManager[Any]]:
-    """Import a contender's library; return it, how it runs, and the context to run it in."""
+def _prepare(name: str) -> tuple[str, str, contextlib.ExitStack]:
+    """Import a contender's library; return it, how it runs, and what ends its surroundings."""
     library, how, _ = CONTENDERS[name]
     if importlib.util.find_spec(library) is None:
         raise Missing(f"{library} is not installed")
     __import__(library)
-    context: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    context = contextlib.ExitStack()
     if library == "gradtape":
         import gradtape as gt
 
         if how == "jax":
             try:
-                context = gt.backend("jax")
-                context.__enter__()
+                context.enter_context(gt.backend("jax"))
             except (LookupError, gt.errors.BackendUnavailable) as error:
                 raise Missing(str(error)) from None
         elif how == "fused" and importlib.util.find_spec("numba") is None:
@@ -241,8 +240,7 @@ def serve(row: str, name: str, folder: str, settle: float, clock: str) -> None:
     channel.write(json.dumps(told) + "\n")
     for line in sys.stdin:
         channel.write(json.dumps(timer.slice(float(line))[0]) + "\n")
-    with context:
-        pass
+    context.close()
 
 
 # -- the one who starts them -----------------------------------------------------------------------
