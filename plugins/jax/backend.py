@@ -18,7 +18,7 @@ __all__ = ["JaxBackend", "gradtape_backends", "gradtape_kernels"]
 
 INSTALL = 'pip install "gradtape[jax]"'
 #: NumPy's functions of one type each, but for those whose inputs are of two.
-_UFUNCS = {name for name in dir(np) if isinstance(getattr(np, name), np.ufunc) and name != "ldexp"}
+_UFUNCS = {name for name, x in vars(np).items() if isinstance(x, np.ufunc) and name != "ldexp"}
 
 
 class JaxBackend(Backend):
