@@ -10,8 +10,8 @@ import os
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
-from importlib.metadata import EntryPoint
+from functools import lru_cache, partial
+from importlib.metadata import Distribution, EntryPoint
 from typing import Any
 
 import pluggy
@@ -194,7 +194,13 @@ def _provided(manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    return (point.dist.name, point.dist.version) if point.dist is not None else ("", "")
+    return ("", "") if point.dist is None else _named(point.dist)
+
+
+@lru_cache
+def _named(distribution: Distribution) -> tuple[str, str]:
+    metadata = distribution.metadata  # which is parsed whenever somebody asks
+    return metadata["Name"], metadata["Version"]
 
 
 def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool]:
