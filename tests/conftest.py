@@ -2,7 +2,11 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+
+with suppress(ImportError):  # it is not to come after distutils, which compilers import
+    import setuptools  # noqa: F401
 
 import pytest
 from hypothesis import settings

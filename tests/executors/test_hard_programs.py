@@ -431,27 +431,30 @@ def test_numpys_warnings_are_those_of_an_eager_run(name: str) -> None:
 
 
 @each_executor
-def test_a_graph_of_many_nodes_is_compiled_in_time(name: str) -> None:
-    """Planning is not quadratic: 4,000 nodes, forward and backward."""
+def test_planning_takes_time_in_proportion_to_the_nodes(name: str) -> None:
     import time
 
-    @gt.function
-    def run(x: Any) -> Any:
-        with gt.GradientTape() as tape:
-            tape.watch(x)
-            y = x
-            for i in range(1000):
-                y = y * 1.0001 + (x if i % 7 else gt.sin(y))
-        return tape.gradient(y, x)
+    def seconds(turns: int) -> float:
+        @gt.function
+        def run(x: Any) -> Any:
+            with gt.GradientTape() as tape:
+                tape.watch(x)
+                y = x
+                for i in range(turns):
+                    y = y * 1.0001 + (x if i % 7 else gt.sin(y))
+            return tape.gradient(y, x)
 
-    concrete = run.get_concrete_function(gt.TensorSpec([5]))
-    with gt.executor("plain"):
-        want = concrete(gt.ones(5)).numpy()
-    start = time.process_time()
-    with gt.executor(name):
-        found = concrete(gt.ones(5)).numpy()
-    assert time.process_time() - start < 8.0
-    assert all_close(found, want)
+        concrete = run.get_concrete_function(gt.TensorSpec([5]))
+        with gt.executor("plain"):
+            want = concrete(gt.ones(5)).numpy()
+        start = time.process_time()
+        with gt.executor(name):
+            found = concrete(gt.ones(5)).numpy()
+        assert all_close(found, want)
+        return time.process_time() - start
+
+    seconds(50)  # what is imported first
+    assert seconds(1600) < 16 * seconds(400)
 
 
 @each_executor

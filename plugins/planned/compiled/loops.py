@@ -65,6 +65,8 @@ _FEW = 64
 _DTYPES = frozenset("bool int32 int64 float32 float64".split())
 #: From how many steps on a loop pays; for large arrays two do.
 _SEVERAL, _LARGE = 3, 4096
+#: A compiler takes seconds for so many, and minutes for ten times as many.
+_MOST_STEPS = 400
 #: How often NumPy repeats what a loop did before the loop is given up.
 _MOST_REPEATED = 10
 
@@ -110,8 +112,8 @@ class Loops(Emitter):
         group
             The group.
         """
-        count = len(group.members)
-        if count < 2 or (count < _SEVERAL and int(np.prod(group.shape)) < _LARGE):
+        least = 2 if int(np.prod(group.shape)) >= _LARGE else _SEVERAL
+        if not least <= len(group.members) <= _MOST_STEPS:
             return None
         return _checked(group, self._compiler(_Source(group, self._inline).text))
 
