@@ -62,7 +62,7 @@ class NumpyBackend(Backend):
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Plan the program: memory, groups of elementwise steps, packed updates."""
         run: Callable[..., list[Any]] | None
-        run = late("plugins.planned").plans(program)
+        run = late("plugins.planned").Plans(program)
         return run
 
 

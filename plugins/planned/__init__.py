@@ -14,6 +14,6 @@ refers to it any more.
 """
 
 from .compiled.executor import fused
-from .plan import planned, plans
+from .plan import Plans, planned
 
-__all__ = ["fused", "planned", "plans"]
+__all__ = ["Plans", "fused", "planned"]

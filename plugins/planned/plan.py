@@ -14,7 +14,7 @@ from .memory import Packed
 from .report import report
 from .sizes import at_sizes
 
-__all__ = ["Run", "planned", "planned_by", "plans"]
+__all__ = ["Plans", "Run", "planned", "planned_by"]
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: What runs a program on arrays of certain shapes, and what it was written from.
@@ -44,17 +44,6 @@ def planned_by(graph: Graph, emitter: Emitter) -> Run:
     return by_backend(graph, compiler)
 
 
-def plans(program: Graph) -> Run:
-    """Return what runs a program on NumPy's arrays.
-
-    Parameters
-    ----------
-    program
-        The graph, as ``forward_only`` gives it.
-    """
-    return Plans(program, Emitter())
-
-
 class Plans:
     """What runs one program on NumPy's arrays: plans, by the shapes of its inputs.
 
@@ -63,12 +52,12 @@ class Plans:
     program
         The graph, as ``forward_only`` gives it.
     emitter
-        Who runs groups as loops.
+        Who runs groups as loops; by default, nobody.
     """
 
-    def __init__(self, program: Graph, emitter: Emitter) -> None:
+    def __init__(self, program: Graph, emitter: Emitter | None = None) -> None:
         self.program = program
-        self.emitter = emitter
+        self.emitter = emitter or Emitter()
         self._plans: dict[Any, Plan] = {}
         self._others: Run | None = None
         self._memory: dict[Any, Packed] = {}
@@ -83,24 +72,12 @@ class Plans:
         if found is None:
             if len(self._plans) >= _SHAPES or not self._is_typed(arrays):
                 return self._by_nodes(arrays)
-            found = self._plans[key] = self.plan(key, arrays)
+            found = self._plans[key] = self._plan(arrays)
         with self._alone:
             return found[0](*arrays)
 
-    def plan(self, key: Any, arrays: Sequence[Any]) -> Plan:
-        """Return a plan for arrays of these shapes.
-
-        Parameters
-        ----------
-        key
-            The shapes and dtypes of the arrays.
-        arrays
-            Arrays of these.
-        """
-        return self.plan_by(self.emitter, arrays)
-
-    def plan_by(self, emitter: Emitter, arrays: Sequence[Any]) -> Plan:
-        """Return a plan of which an emitter runs the groups."""
+    def _plan(self, arrays: Sequence[Any]) -> Plan:
+        """Return a plan for arrays of these shapes."""
         program = self.program
         pairs = zip(program.inputs, arrays, strict=True)
         if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
@@ -109,7 +86,7 @@ class Plans:
             except Exception:  # a shape rule may refuse what the kernel then says in better words
                 return (lambda *arrays: self._by_nodes(arrays)), None
         lowered = Lowering(program, registry().host_backend, arrays)
-        emission = Emission(lowered, emitter, self._memory)
+        emission = Emission(lowered, self.emitter, self._memory)
         return emission.function(), emission
 
     def _is_typed(self, arrays: Sequence[Any]) -> bool:

@@ -13,8 +13,6 @@ from pathlib import Path
 from platform import machine
 from typing import Any
 
-from ....core.errors import BackendUnavailable
-
 __all__ = ["CACHE", "cached", "compiled", "unavailable"]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
@@ -51,15 +49,7 @@ def compiled(source: str) -> Callable[..., int]:
     ----------
     source
         Lines that define both; numbers, ``np``, ``types`` and floating-point flags are there.
-
-    Raises
-    ------
-    BackendUnavailable
-        If numba is missing, with what to install.
     """
-    reason = unavailable()
-    if reason is not None:
-        raise BackendUnavailable(reason)
     text = _HEAD + source
     path = _kept(text)
     if path is not None:
