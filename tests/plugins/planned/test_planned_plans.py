@@ -186,7 +186,7 @@ def test_one_value_for_two_variables_is_right() -> None:
     assert (first.tolist(), a.tolist(), b.tolist()) == ([1.0] * 3, [1.5] * 3, [1.5] * 3)
 
 
-def test_planning_takes_little_time() -> None:
+def test_planning_takes_some_times_what_tracing_takes() -> None:
     random = np.random.default_rng(0)
     ws = [gt.Variable(random.standard_normal(s).astype("float32")) for s in ((64, 128), (128, 10))]
     norm = gt.layers.BatchNorm()
@@ -200,12 +200,13 @@ def test_planning_takes_little_time() -> None:
         return loss
 
     step()
-    times = []
+    traces, plans = [], []
     for _ in range(3):
-        traced = gt.function(step)
-        graph = traced.get_concrete_function().graph
+        start = time.process_time()
+        graph = gt.function(step).get_concrete_function().graph
+        traces.append(time.process_time() - start)
         run = gt.registry().executor("planned")(graph)
-        start = time.perf_counter()
+        start = time.process_time()
         run([])
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.1
+        plans.append(time.process_time() - start)
+    assert min(plans) < 8 * min(traces)
