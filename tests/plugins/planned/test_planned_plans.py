@@ -209,4 +209,4 @@ def test_planning_takes_some_times_what_tracing_takes() -> None:
         start = time.process_time()
         run([])
         plans.append(time.process_time() - start)
-    assert min(plans) < 8 * min(traces)
+    assert min(plans) < 15 * min(traces)
