@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from operator import attrgetter
 from threading import RLock
@@ -24,7 +25,7 @@ from ..ops.backend import check_same_backend
 from .convert import as_held, check_cast, constant, own_array
 from .tensor import Operators, Tensor
 
-__all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back"]
+__all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back", "set_arrays"]
 
 
 class Pending(NamedTuple):
@@ -528,6 +529,31 @@ class Variable(Operators):
             f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
             f"value={gap}{value}>"
         )
+
+
+# the slot itself, which is set without a step of Python
+_hold = Variable._array.__set__  # type: ignore[attr-defined]
+
+
+def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
+    """Replace the raw arrays of variables, of all or, if a signal's handler raises, of none.
+
+    Parameters
+    ----------
+    variables
+        The variables; whoever calls this holds :func:`exclusive` of them.
+    arrays
+        An array for each, of its variable's backend, shape and dtype.
+
+    See Also
+    --------
+    Variable.set_array : The same for one.
+    """
+    for tape in active_tapes.get():
+        for variable in variables:
+            tape.changing(variable, Tensor(variable._array))
+    # Python calls handlers between two of its steps, and this is one
+    deque(map(_hold, variables, arrays), maxlen=0)
 
 
 def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol, unsure
+from ...core.extend import Symbol, set_arrays, unsure
 from .emitter import Emitter
 from .grouping import grouped
 from .lowering import Lowering, cast_into
@@ -217,10 +217,14 @@ class Emission:
                 self.lines.append(
                     f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
                 )
-        for variable, symbol in left.items():
-            self.lines.append(f"{self.bind(variable.set_array, 'w')}({self.name(symbol)})")
-        for _, memory in self.packs:
-            self.lines.append(f"{self.bind(memory.commit, 'w')}()")
+        # all in one step, so that a signal comes before or after it
+        names = [self.bind(memory, "p") for _, memory in self.packs]
+        new = ", ".join([*map(self.name, left.values()), *(f"*{name}.new" for name in names)])
+        variables = [*left, *(v for _, memory in self.packs for v in memory.variables)]
+        if variables:
+            commit, written = self.bind(set_arrays, "a"), self.bind(tuple(variables), "w")
+            self.lines.append(f"{commit}({written}, ({new},))")
+        self.lines += [f"{name}.end()" for name in names]
 
     # -- steps ---------------------------------------------------------------------------------
 
