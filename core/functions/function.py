@@ -16,6 +16,7 @@ from ..base.context import (
     active_batches,
     active_graph,
     calling_in,
+    noting_trainable,
     tracing_into,
     training_mode,
 )
@@ -379,6 +380,7 @@ class Function(Generic[P, R]):
         with (
             calling_in(None if around is None else around.training) as mode,
             tracing_into(graph, closure),
+            noting_trainable() as asked,
         ):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):
@@ -394,8 +396,7 @@ class Function(Generic[P, R]):
         concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
         concrete.executor = self.executor
         concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
-        if closure.watched or graph.updates:
-            concrete.trained = tuple((v, v.trainable) for v in concrete.graph.variables)
+        concrete.trained = tuple(asked.values())
         return concrete
 
     def __repr__(self) -> str:
