@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -46,9 +46,11 @@ class Namespace:
         """Return where values go among sorted ones."""
         return jnp.searchsorted(*arrays, **settings).astype(jnp.int64)
 
-    def argpartition(self, *arrays: Any, **settings: Any) -> Any:
-        """Return the order of a partition."""
-        return jnp.argpartition(*arrays, **settings).astype(jnp.int64)
+    def argpartition(self, x: Any, kth: Any, axis: int = -1) -> Any:
+        """Return the order of a partition; around several places, that of a sort."""
+        one = not isinstance(kth, Sequence)
+        found = jnp.argpartition(x, kth, axis=axis) if one else jnp.argsort(x, axis=axis)
+        return found.astype(jnp.int64)
 
 
 def _check(indices: Any, size: int, axis: int) -> None:
@@ -62,7 +64,8 @@ def _check(indices: Any, size: int, axis: int) -> None:
 
 def _checked(shape: tuple[int, ...], where: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return an index; raise as NumPy does if it does not fit, as far as its values are known."""
-    np.broadcast_to(np.zeros((), bool), shape)[tuple(map(_known, where))]
+    if all(isinstance(n, int) for n in shape):  # an export leaves sizes open, and was traced before
+        np.broadcast_to(np.zeros((), bool), shape)[tuple(map(_known, where))]
     return where
 
 
