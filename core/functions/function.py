@@ -42,6 +42,13 @@ STORE = "_gradtape_functions"
 # Modules that take functions which have no name: Python's own, and picklers of code.
 _TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
 
+# What a call of does not run.
+_NO_TRACE = {
+    "a generator": inspect.isgeneratorfunction,
+    "a coroutine": inspect.iscoroutinefunction,
+    "an asynchronous generator": inspect.isasyncgenfunction,
+}
+
 P = ParamSpec("P")
 Rest = ParamSpec("Rest")
 R = TypeVar("R")
@@ -70,7 +77,8 @@ class Function(Generic[P, R]):
     Raises
     ------
     TypeError
-        If ``input_signature`` holds something else, or the function's parameters cannot be known.
+        If ``input_signature`` holds something else, the function's parameters cannot be known, or
+        it is a generator or a coroutine.
     ValueError
         If ``max_traces`` is below 1.
 
@@ -100,6 +108,12 @@ class Function(Generic[P, R]):
         if executor is not None:
             registry().executor(executor)
         self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
+        for kind, asks in _NO_TRACE.items():
+            if asks(python_function):
+                raise TypeError(
+                    f"function {self.name!r} is {kind}, which runs after its trace has "
+                    "ended; return values (gradtape.scan and gradtape.while_loop repeat)"
+                )
         try:
             if isinstance(python_function, np.ufunc):
                 raise ValueError("its optional parameters do not all go together")
