@@ -43,7 +43,7 @@ STORE = "_gradtape_functions"
 _TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
 
 # What a call of does not run.
-_NO_TRACE = {
+_NO_TRACE: dict[str, Callable[[Any], bool]] = {
     "a generator": inspect.isgeneratorfunction,
     "a coroutine": inspect.iscoroutinefunction,
     "an asynchronous generator": inspect.isasyncgenfunction,

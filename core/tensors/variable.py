@@ -542,7 +542,7 @@ class Variable(Operators):
 
 
 # the slot itself, which is set without a step of Python
-_hold = Variable._array.__set__  # type: ignore[attr-defined]
+_hold = vars(Variable)["_array"].__set__
 
 
 def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
