@@ -56,7 +56,8 @@ class Namespace:
 def _check(indices: Any, size: int, axis: int) -> None:
     if isinstance(indices, jax.core.Tracer) or not prod(indices.shape):
         return
-    low, high = int(indices.min()), int(indices.max())
+    known = np.asarray(indices)  # JAX's own minimum has no value while it compiles
+    low, high = int(known.min()), int(known.max())
     if low < -size or high >= size:
         wrong = low if low < -size else high
         raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {size}")
