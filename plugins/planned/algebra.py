@@ -44,7 +44,8 @@ def one_hot_product(
     places = _places(lowering.known.get(x))
     if places is not None:
         run = _rows(lowering.known[x], places, right)
-        lowering.append(Step(Kind.PRODUCT, "one_hot_rows", run, (y,), (out,), {"x": id(x)}))
+        params = {"x": id(x), "turned": right}
+        lowering.append(Step(Kind.PRODUCT, "one_hot_rows", run, (y,), (out,), params))
         return True
     step = lowering.made.get(x)
     if step is None or step.op != "multiply" or len(shape_of(x)) != 3:
@@ -58,7 +59,7 @@ def one_hot_product(
         if places is None or not fits or slopes.dtype != x.dtype:
             continue
         run = _scaled_rows(lowering.known[one_hot], places, right)
-        params = {"x": id(one_hot)}
+        params = {"x": id(one_hot), "turned": right}
         lowering.append(Step(Kind.PRODUCT, "one_hot_rows", run, (slopes, y), (out,), params))
         lowering.optional.add(x)
         return True
