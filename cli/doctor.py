@@ -148,11 +148,18 @@ def _backends() -> dict[str, str | None]:
 
 
 def _executors() -> dict[str, str | None]:
-    missing = importlib.util.find_spec("numba") is None
-    reasons = {
-        "fused": 'numba is not installed: pip install "gradtape[numba]"' if missing else None
-    }
+    reasons = {"fused": _without_numba()}
     return {name: reasons.get(name) for name in registry(strict=False).executors}
+
+
+def _without_numba() -> str | None:
+    if importlib.util.find_spec("numba") is None:
+        return 'numba is not installed: pip install "gradtape[numba]"'
+    try:
+        importlib.import_module("numba")
+    except Exception as error:  # as it likes, for instance because NumPy is newer
+        return f"numba cannot be imported ({type(error).__name__}: {error})"
+    return None
 
 
 # -- what threads cost -----------------------------------------------------------------------------
@@ -208,6 +215,11 @@ def _advice(found: dict[str, Any]) -> list[str]:
             )
     if any(x["num_threads"] is None for x in found["blas"]):
         advice.append(f"How many threads BLAS uses cannot be told: {NEEDED}.")
+    named = found.get("environment", {}).get("GRADTAPE_EXECUTOR")
+    if named and named not in found["executors"]:
+        advice.append(
+            f"GRADTAPE_EXECUTOR names {named!r}, which is no executor: no compiled function runs."
+        )
     if found["executors"].get("fused"):
         advice.append(f"Compiled functions would run faster: {found['executors']['fused']}.")
     return advice

@@ -13,6 +13,8 @@ from pathlib import Path
 from platform import machine
 from typing import Any
 
+from ....core.errors import BackendUnavailable
+
 __all__ = ["CACHE", "cached", "compiled", "unavailable"]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
@@ -61,7 +63,12 @@ def compiled(source: str) -> Callable[..., int]:
 
 
 def _jitted(text: str, path: Path | None) -> Callable[..., int]:
-    numba: Any = import_module("numba")
+    try:
+        numba: Any = import_module("numba")
+    except Exception as error:  # which numba raises beside a NumPy that it does not know
+        raise BackendUnavailable(
+            f"executor 'fused': numba cannot be imported ({type(error).__name__}: {error})"
+        ) from error
     # numba imports the module of what it has kept, in whichever process that is
     scope: dict[str, Any] = {"__name__": numba.__name__}
     exec(compile(text, "<loop>" if path is None else str(path), "exec"), scope)
