@@ -20,7 +20,7 @@ from ..tensors.variable import Variable
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["CALLS", "OUTPUT", "handing_on", "noting"]
+__all__ = ["CALLS", "OUTPUT", "PLAIN", "handing_on", "noting"]
 
 #: Under what a module keeps the signatures of its calls, and the shape of its last output.
 CALLS = "_gradtape_calls"
@@ -94,15 +94,15 @@ def _lasting(shape: Any) -> Any:
     return blunt(shape) if unsure(shape) else shape
 
 
-_PLAIN = frozenset((bool, int, float, str, type(None)))
+#: Types of values that are what they are, and hold nothing.
+PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 def _signature_of(x: Any) -> Any:
     kind = type(x)
     if kind is Tensor:
-        shape = x.array.shape
-        return (blunt(shape) if shape is None or None in shape else shape, x.dtype)
-    if kind in _PLAIN:
+        return (_lasting(x.array.shape), x.dtype)
+    if kind in PLAIN:
         return (kind, x)
     if isinstance(x, (np.ndarray, np.generic)):
         return (_lasting(x.shape), x.dtype)

@@ -17,15 +17,12 @@ from ..functions.function import STORE, Function
 from ..tensors.recording import transfer
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable, exclusive
-from .calls import CALLS, handing_on, noting
+from .calls import CALLS, PLAIN, handing_on, noting
 from .freezing import freeze, is_frozen, thaw
 from .pickled import check_named
 from .summary import summary
 
 __all__ = ["Module", "saved_classes", "snake_case"]
-
-# Types of attributes that hold nothing to track.
-_PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 class Module:
@@ -180,7 +177,7 @@ class Module:
             if isinstance(value, (Variable, Module)):
                 if not attribute.startswith("_gradtape"):
                     yield attribute, value
-            elif type(value) not in _PLAIN and not attribute.startswith("_gradtape"):
+            elif type(value) not in PLAIN and not attribute.startswith("_gradtape"):
                 yield from _leaves(attribute, value, set())
 
     def _attribute_order(self) -> list[str]:
@@ -401,5 +398,5 @@ def _leaves(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variab
         for key, item in items:
             if isinstance(item, (Variable, Module)):
                 yield f"{path}/{key}", item
-            elif type(item) not in _PLAIN:
+            elif type(item) not in PLAIN:
                 yield from _leaves(f"{path}/{key}", item, seen)

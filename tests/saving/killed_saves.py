@@ -74,11 +74,21 @@ def kill_saves(folder: Path, kills: int, seed: int = 0) -> Counter[str]:
         value = value_of(path)
         counts["whole"] += value in (1.0, 2.0, 3.0)
         counts["old"] += value == 1.0
-        counts["litter after the kill"] += len(litter(folder))
+        left = litter(folder)
+        counts["litter after the kill"] += len(left)
+        counts["half-written after the kill"] += sum(not is_whole(folder / name) for name in left)
         gt.save(model_of(count, size, 4.0), path)
         assert value_of(path) == 4.0
         counts["litter after the next save"] += len(litter(folder))
     return counts
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file can be read, and holds the values of one save."""
+    try:
+        return value_of(path) in (2.0, 3.0)
+    except gt.saving.LoadError:
+        return False
 
 
 def litter(folder: Path) -> list[str]:

@@ -30,8 +30,8 @@ def test_a_killed_save_leaves_a_whole_file_and_the_next_leaves_no_litter(
     assert counts["whole"] == 8
     assert counts["litter after the next save"] == 0
     if way == "unnamed":
-        # a file has a name of its own between being linked and replacing another
-        assert counts["litter after the kill"] <= 1
+        # between being linked and replacing another a file has a name of its own, and is whole
+        assert counts["half-written after the kill"] == 0
 
 
 def may_mount(folder: Path) -> bool:

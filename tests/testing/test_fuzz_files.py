@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import time
 from pathlib import Path
 from typing import Any
@@ -65,13 +66,20 @@ def _fails() -> None:
     raise ZeroDivisionError("foreign")
 
 
+def _given_back() -> int:
+    # Where a peak cannot be reset, as much memory as a process had before does not show.
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(0, 1024 * peak - pages * resource.getpagesize())
+
+
 # Only what hangs is given a second: a busy machine may take longer than that for memory.
 @pytest.mark.parametrize(
     ("action", "said", "hang"),
     [
         (os.abort, "crash (SIGABRT)", 60.0),
         (lambda: all(iter(int, 1)) or [None for _ in iter(int, 1)], "hang", 1.0),
-        (lambda: b"x" * (48 * 2**20), "it took", 60.0),
+        (lambda: b"x" * (48 * 2**20 + _given_back()), "it took", 60.0),
         (_fails, "crash (exit code 1)", 60.0),
     ],
 )
@@ -91,6 +99,23 @@ def test_a_process_that_fails_is_noticed_and_replaced(
     assert [number for number, _, _ in found] == list(range(8))
     assert [number for number, _, wrong in found if wrong] == [3]
     assert said in str(found[3][2])
+
+
+def test_memory_that_was_had_before_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradtape.testing.fuzz.files.workers import Pool
+
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError as error:
+        pytest.skip(f"peaks of memory cannot be reset here: {error}")
+    monkeypatch.setattr(Limits, "memory", 16 * 2**20)
+    taken = [48, 96, 48, 48]
+
+    def read(number: int) -> tuple[str, str | None]:
+        return str(len(b"x" * (taken[number] * 2**20))), None
+
+    found = list(Pool(read, 0, 1, Clock(None, 4), hang=60.0).results())
+    assert [number for number, _, wrong in found if wrong] == [1, 2, 3]
 
 
 def test_slow_reading_and_foreign_errors_are_noticed(
