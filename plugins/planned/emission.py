@@ -76,6 +76,7 @@ class Emission:
         }
         given = {x for pack in packs for row in pack.given.values() for x in row}
         self.items = grouped(steps, needed | given, emitter.takes)
+        self._kept = {*needed, *lowered.updates.values(), *lowered.known, *lowered.reads}
         self._run: dict[int, Callable[..., Any]] = {}
         self._parts: dict[tuple[Symbol, int], str] = {}
         self._source_of: dict[str, int] = {}
@@ -285,12 +286,11 @@ class Emission:
 
     def _drop(self, step: Step, moment: int) -> None:
         """Let go of large arrays that are no buffers, once nobody reads them."""
-        kept = {*self.lowered.outputs, *self.lowered.updates.values(), *self.lowered.known}
         seen = dict.fromkeys(x for x in (*step.inputs, *step.outputs) if type(x) is Symbol)
         names = [
             self.names[x]
             for x in seen
-            if x not in kept and x not in self.lowered.reads and self.last.get(x, moment) <= moment
+            if x not in self._kept and self.last.get(x, moment) <= moment
             if self.names.get(x, "b").startswith("v")
             and (unsure(x.shape) or bytes_of(x) >= _DROPPED)
         ]

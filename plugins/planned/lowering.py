@@ -122,7 +122,7 @@ class Lowering:
         key = (
             step.kind,
             step.op,
-            tuple(id(x) if type(x) is Symbol else repr(next(scalars)) for x in step.inputs),
+            tuple(id(x) if type(x) is Symbol else _bits(next(scalars)) for x in step.inputs),
             repr(step.params),
             step.out.shape,
             step.out.dtype,
@@ -226,13 +226,15 @@ class Lowering:
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is no formula"
-        before = len(self.steps), dict(self.known), dict(self._same), dict(self._equal)
+        grown: list[Any] = [self.steps, self.made, self.known, self._same, self._equal]
+        before = list(map(len, grown))
         try:
             for part in nodes.nodes:
                 self._lower(part, inside=True)
         except NotImplementedError:
-            del self.steps[before[0] :]
-            _, self.known, self._same, self._equal = before
+            for entries, count in zip(grown, before, strict=True):
+                while len(entries) > count:  # the last ones, of dictionaries too
+                    entries.popitem() if isinstance(entries, dict) else entries.pop()
             return "its kernel is no formula"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
@@ -278,6 +280,11 @@ class Lowering:
 def unsure_any(node: Node) -> bool:
     """Whether the shape of something that a node takes or gives is not known."""
     return any(unsure(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
+
+
+def _bits(scalar: Any) -> Any:
+    """Return what tells a number apart: 0 and -0 are two, and nan is itself."""
+    return (scalar.dtype.char, scalar.tobytes()) if type(scalar) is np.ndarray else repr(scalar)
 
 
 def _symbols(values: Sequence[Any]) -> list[Symbol]:

@@ -32,6 +32,7 @@ class Arena:
         self._slots: list[int] = []
         self._makers: list[Callable[[list[Any], list[Any]], Any]] = []
         self._numbers: dict[Any, int] = {}
+        self._first: tuple[list[Any], list[Any]] = [], []
         self._free: deque[tuple[Any, ...]] = deque()
 
     @property
@@ -74,20 +75,23 @@ class Arena:
 
     def model(self, number: int) -> Any:
         """Return an array that is like one of a set, strides included; its values do not matter."""
-        return self._made(number + 1)[number]
+        return self._made(self._first, number + 1)[number]
 
     def seal(self) -> None:
-        """Decide, once all buffers are known, how many sets are kept."""
+        """Decide, once all buffers are known, how many sets are kept; the first is there."""
         self._free = deque(maxlen=min(_KEPT, _KEPT_BYTES // max(1, self.bytes)))
+        self.give(tuple(self._made(self._first, self.count)))
+        self._first = [], []
 
     def make(self) -> tuple[Any, ...]:
         """Return a new set of arrays."""
-        return tuple(self._made(len(self._makers)))
+        return tuple(self._made(([], []), self.count))
 
-    def _made(self, count: int) -> list[Any]:
-        memory = [np.empty(size, np.uint8) for size in self._slots]
-        arrays: list[Any] = []
-        for maker in self._makers[:count]:
+    def _made(self, begun: tuple[list[Any], list[Any]], count: int) -> list[Any]:
+        """Go on with the memory and the arrays of a set until there are so many."""
+        memory, arrays = begun
+        memory += [np.empty(size, np.uint8) for size in self._slots[len(memory) :]]
+        for maker in self._makers[len(arrays) : count]:
             arrays.append(maker(memory, arrays))
         return arrays
 
