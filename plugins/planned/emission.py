@@ -194,7 +194,7 @@ class Emission:
     def _compiled(self) -> Callable[..., list[Any]]:
         lowered = self.lowered
         head = [
-            f"{self.names[x]} = {self.bind(v, 'r')}.array"
+            f"{self.names[x]} = {self.bind(v, 'r')}.array{'[()]' if self._is_number(x) else ''}"
             for x, v in lowered.reads.items()
             if x in self.names
         ]
@@ -210,6 +210,10 @@ class Emission:
         exec(compile(self.source, "<plan>", "exec"), self.scope)
         run: Callable[..., list[Any]] = self.scope["run"]
         return run
+
+    def _is_number(self, x: Symbol) -> bool:
+        """Whether a value is needed to compute with alone, which is quicker with a scalar."""
+        return x.shape == () and x not in self.fresh
 
     def _commit(self) -> None:
         left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
@@ -238,7 +242,7 @@ class Emission:
             self._expire(moment, step)
         if step.kind is Kind.PRODUCT:
             call = self._product(step)
-        target = self._target(out, moment)
+        target = self._target(out)
         if step.kind is Kind.REDUCTION:
             call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
             self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
@@ -250,11 +254,13 @@ class Emission:
         else:
             self.lines.append(f"{self.name(out)} = {call})")
 
-    def _target(self, out: Symbol, moment: int) -> str | None:
+    def _target(self, out: Symbol) -> str | None:
         """Return the array that a value is written to; None if its function is to make one."""
         if out in self.fresh:
             return None
         if out not in self.names:
+            if shape_of(out) == ():  # others compute with NumPy's scalars in less time
+                return None
             self.names[out] = self.buffer(out)
         return self.names[out]
 
@@ -462,7 +468,7 @@ def _turned(x: Any) -> Any:
 
 def _blocked(group: Group) -> bool:
     """Whether a group is so large that its parts are to stay in the processor's cache."""
-    return len(group.steps) > 1 and group.shape[0] > 1 and _rows(group) < group.shape[0]
+    return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
 
 
 def _rows(group: Group) -> int:

@@ -76,6 +76,8 @@ class Lowering:
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
+        #: By a value, the truths that it was multiplied by.
+        self._masks: dict[Symbol, set[Symbol]] = {}
         for node in program.nodes:
             self._lower(node)
         self.inputs = list(program.inputs)
@@ -84,8 +86,8 @@ class Lowering:
         needed = {*self.outputs, *self.updates.values()}
         kept = []
         for step in reversed(self.steps):
-            optional = step.kind is Kind.VIEW or step.outputs[0] in self.optional
-            if not optional or step.out in needed:
+            called = step.kind is Kind.CALL and step.outputs[0] not in self.optional
+            if called or step.out in needed:
                 kept.append(step)
                 needed.update(x for x in step.inputs if type(x) is Symbol)
         self.steps = kept[::-1]
@@ -144,7 +146,7 @@ class Lowering:
         node = Node(node.op, inputs, node.params, node.outputs, node.several, node.witnesses)
         value = folded(node, self.known, self.owner)
         if value is not None:
-            self.known[node.outputs[0]] = value
+            self.known[node.outputs[0]] = _plain(value)
             return
         if node.op.name in _CASTS and not unsure_any(node) and self._cast(node):
             return
@@ -169,11 +171,15 @@ class Lowering:
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
-        run, (out,) = _viewing(kernel_of(node, self.owner), likes), node.outputs
+        (out,) = node.outputs
+        if node.op.name in _RESHAPES:
+            run: Any = methodcaller("reshape", shape_of(out))
+        else:
+            run = _viewing(kernel_of(node, self.owner), likes)
         if x in self.known:
             value = run(self.known[x])
             if size_of(out) <= _SMALL or np.may_share_memory(value, self.known[x]):
-                self.known[out] = value
+                self.known[out] = _plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
         if node.op.name in _RESHAPES and shape_of(out) == added + shape_of(x):
@@ -189,7 +195,8 @@ class Lowering:
         if x.dtype == out.dtype:
             self.same(out, x)
         elif shape_of(out) == ():
-            cast = methodcaller("astype", np.dtype(out.dtype))
+            kind = np.dtype(out.dtype)
+            cast = kind.type if kind.kind == "f" else methodcaller("astype", kind)
             self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
         else:
             return False
@@ -203,8 +210,6 @@ class Lowering:
             return "a size is not known"
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
             return "it has no elements"
-        if all(shape_of(x) == () for x in node.outputs):
-            return "it is one number"
         return None
 
     def _in_steps(self, node: Node) -> str | None:
@@ -246,7 +251,7 @@ class Lowering:
 
     def _ufunc(self, node: Node, ufunc: np.ufunc) -> bool:
         (out,) = node.outputs
-        inputs = self.sources(node)
+        inputs = [self._whole(x, out) for x in self.sources(node)]
         given = [x.dtype if type(x) is Symbol else type(x) for x in inputs]
         try:
             natural = ufunc.resolve_dtypes((*given, None))[-1]
@@ -256,8 +261,52 @@ class Lowering:
             return False
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         name = ufunc.__name__
+        if self._is_masked(name, inputs, out):
+            return True
+        quick = _OF_NUMBERS.get(name)
+        if (
+            quick is not None
+            and shape_of(out) == ()
+            and out.dtype.char in "fd"
+            and set(given) <= {out.dtype, float, int}
+        ):
+            scalars = [x[()] if type(x) is np.ndarray else x for x in scalars]
+            self.append(Step(Kind.FRESH, name, quick, inputs, (out,), {}, False, scalars))
+            return True
         self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
         return True
+
+    def _whole(self, x: Any, out: Symbol) -> Any:
+        """Return an operand as large as the result, if it is the same in every run and is small."""
+        if x not in self.known or x.shape in ((), out.shape) or size_of(out) > _FEW:
+            return x
+        key = x, shape_of(out)
+        whole = self._equal.get(key)
+        if whole is None:
+            whole = self._equal[key] = Symbol(out.graph, out.shape, x.dtype)
+            self.known[whole] = np.broadcast_to(self.known[x], shape_of(out)).copy()
+        return whole
+
+    def _is_masked(self, name: str, inputs: Sequence[Any], out: Symbol) -> bool:
+        """Whether a product with truths is what it was: 0 or nan already where they are false.
+
+        That is what it is after one such product, whatever it is then multiplied by, and what sums
+        of such values are.
+        """
+        masks = [
+            {x} if x.dtype.kind == "b" else self._masks.get(x, set()) for x in _symbols(inputs)
+        ]
+        if out.dtype.kind != "f" or not masks:
+            return False
+        if name == "multiply":
+            for x, mask in (inputs, inputs[::-1]):
+                if type(x) is Symbol and mask in self._masks.get(x, ()) and x.shape == out.shape:
+                    self.same(out, x)
+                    return True
+            self._masks[out] = set().union(*masks)
+        elif name in ("add", "subtract") and len(masks) == 2:
+            self._masks[out] = masks[0] & masks[1]
+        return False
 
     def spread(self, out: Symbol, source: Symbol) -> None:
         """Say that a view repeats what NumPy would broadcast by itself."""
@@ -282,6 +331,11 @@ def unsure_any(node: Node) -> bool:
     return any(unsure(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
 
 
+def _plain(value: Any) -> Any:
+    """Return a value in plain order, if it is small: products take longer with other strides."""
+    return np.ascontiguousarray(value) if np.ndim(value) and value.size <= _SMALL else value
+
+
 def _bits(scalar: Any) -> Any:
     """Return what tells a number apart: 0 and -0 are two, and nan is itself."""
     return (scalar.dtype.char, scalar.tobytes()) if type(scalar) is np.ndarray else repr(scalar)
@@ -300,9 +354,16 @@ _KERNELS = __name__.replace("planned.lowering", "numpy.")
 _BETTER_PORTABLE = frozenset({"batch_norm_training", "batch_norm_gradient"})
 #: Those of them that keep the order of the elements.
 _RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like squeeze".split())
+#: What computes with two numbers of a float dtype in a tenth of a ufunc's time.
+_OF_NUMBERS: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "divide": operator.truediv,
+    "multiply": operator.mul,
+    "subtract": operator.sub,
+}
 _CASTS = frozenset({"cast", "cast_like"})
-#: Up to how many elements a value is kept that is the same in every run.
-_SMALL = 2**16
+#: Up to how many elements a value is kept that is the same in every run, and one with repetitions.
+_SMALL, _FEW = 2**16, 2**12
 #: Ops whose rule here knows what to do with weak scalars.
 _OF_SCALARS = frozenset({"power", "where"})
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.

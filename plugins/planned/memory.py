@@ -64,7 +64,9 @@ class Arena:
 
     def row(self, source: int, place: int) -> int:
         """Return the number of one row of an array, which is made if need be."""
-        return self._number((source, "row", place), lambda memory, arrays: arrays[source][place])
+        return self._number(
+            (source, "row", place), lambda memory, arrays: arrays[source][place, ...]
+        )
 
     def _number(self, key: Any, maker: Callable[[list[Any], list[Any]], Any]) -> int:
         number = self._numbers.get(key)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["cross_entropy", "less_labels", "softmax"]
 
+#: Up to so many classes, labels are quicker as rows of an identity matrix.
+_FEW = 32
+
 
 def softmax(lowering: Lowering, node: Node) -> bool:
     """Add the steps of a softmax along one axis."""
@@ -41,6 +44,7 @@ def cross_entropy(lowering: Lowering, node: Node) -> bool:
     flat = Symbol(x.graph, (count,), x.dtype)
     flat = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (logs,), flat)
     rows, picked = np.arange(count), _like(flat)
+    lowering.optional.add(picked)
     lowering.steps.append(
         Step(Kind.CALL, "pick", lambda x, at: x[rows, at], (shifted, labels), (picked,))
     )
@@ -54,11 +58,16 @@ def less_labels(lowering: Lowering, node: Node) -> bool:
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = _exponentials(lowering, x, 1)[1:]
-    shares, rows = _like(x), np.arange(shape_of(x)[0])
+    (count, classes), shares = shape_of(x), _like(x)
+    rows = np.arange(count)
+    # as many zeros are subtracted as it takes for what is to be one call
+    ones = np.eye(classes, dtype=x.dtype) if classes <= _FEW else None
 
     def less_one(p: Any, labels: Any) -> Any:
-        p[rows, labels] -= 1
-        return p
+        if ones is None:
+            p[rows, labels] -= 1
+            return p
+        return np.subtract(p, ones[labels], p)
 
     # an array of its own, in which 1 is subtracted: no other step may share it
     divided = Step(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), (shares,))

@@ -95,6 +95,8 @@ class Loops(Emitter):
         step
             The step.
         """
+        if step.space == ():
+            return False
         symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
         if any(np.dtype(x.dtype).name not in _DTYPES for x in symbols):
             return False
