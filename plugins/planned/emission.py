@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Symbol, unsure
-from .emitter import Emitter
-from .grouping import grouped
-from .lowering import Lowering, cast_into
-from .memory import Arena, Packed
+from .grouping import Emitter, grouped
+from .lowering import Lowering
+from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
-from .scratch import Scratch
+from .rules import cast_into
 from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 
-__all__ = ["Emission", "Emitter"]
+__all__ = ["Emission"]
 
 
 #: From how many bytes of an array on a group goes over it block by block, and those of a block.

@@ -30,9 +30,8 @@ from ...core.extend import (
     registry,
     unsure,
 )
-from . import softmax
-from .algebra import one_hot_product
-from .steps import Kind, Shape, Step, shape_of, size_of
+from .rules import CASTS, OF_SCALARS, RULES
+from .steps import Kind, Step, shape_of, size_of
 from .tracing import expanded
 
 __all__ = ["Lowering"]
@@ -148,7 +147,7 @@ class Lowering:
         if value is not None:
             self.known[node.outputs[0]] = _plain(value)
             return
-        if node.op.name in _CASTS and not unsure_any(node) and self._cast(node):
+        if node.op.name in CASTS and not unsure_any(node) and self._cast(node):
             return
         why = self._reason(node) or self._in_steps(node)
         if why is None or self._view(node):
@@ -222,9 +221,9 @@ class Lowering:
             return None if self._ufunc(node, kernel) else "its dtype is converted"
         if replaced is not None and not _ours(replaced):
             return "a plugin replaced its kernel"
-        rule = _RULES.get(op.name)
+        rule = RULES.get(op.name)
         if rule is not None:
-            plain = op.name in _OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
+            plain = op.name in OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
             return None if plain and rule(self, node) else "not of this shape or dtype"
         if replaced is not None and op.name not in _BETTER_PORTABLE:
             return "its kernel is one call"
@@ -361,11 +360,8 @@ _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "multiply": operator.mul,
     "subtract": operator.sub,
 }
-_CASTS = frozenset({"cast", "cast_like"})
 #: Up to how many elements a value is kept that is the same in every run, and one with repetitions.
 _SMALL, _FEW = 2**16, 2**12
-#: Ops whose rule here knows what to do with weak scalars.
-_OF_SCALARS = frozenset({"power", "where"})
 #: Ops whose result is a view of their first input, or could be; the others say only its shape.
 _VIEWS = frozenset(
     "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
@@ -379,171 +375,3 @@ def _viewing(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any
         return run
     shapes = [np.broadcast_to(np.zeros((), x.dtype), shape_of(x)) for x in likes]
     return lambda x: run(x, *shapes)
-
-
-# -- ops with a rule: each adds steps, or returns False --------------------------------------------
-
-
-def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bool:
-    (x,) = node.inputs
-    if x.dtype.char not in "fd" or out.dtype != x.dtype:
-        return False
-    lowering.add(Kind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
-    return True
-
-
-def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
-    return lambda lowering, node: _reduced(lowering, node, ufunc, node.outputs[0])
-
-
-def _mean(lowering: Lowering, node: Node) -> bool:
-    (x,), (out,) = node.inputs, node.outputs
-    total = Symbol(out.graph, out.shape, out.dtype)
-    if not _reduced(lowering, node, np.add, total):
-        return False
-    count = float(size_of(x) // size_of(out))
-    scalars = (np.array(count, out.dtype),)
-    total = lowering.look(total)
-    lowering.append(
-        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
-    )
-    return True
-
-
-def _unbroadcast(lowering: Lowering, node: Node) -> bool:
-    (x, _), (out,) = node.inputs, node.outputs
-    shape, mine = shape_of(out), shape_of(x)
-    if x.dtype != out.dtype or x.dtype.char not in "fd":
-        return False
-    if mine == shape:
-        lowering.same(out, x)
-        return True
-    extra = len(mine) - len(shape)
-    axes = [i for i, n in enumerate(mine) if i < extra or (n != 1 and shape[i - extra] == 1)]
-    if shape != mine[extra:] and extra:
-        return False
-    axis = axes[0] if len(axes) == 1 else tuple(axes)
-    params = {"axis": axis, "keepdims": not extra}
-    lowering.add(Kind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
-    return True
-
-
-def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bool) -> bool:
-    """Add a product of matrices; of many matrices by one, as a product of all rows."""
-    if {x.dtype, y.dtype} != {out.dtype} or out.dtype.char not in "fd":
-        return False
-    left, right = shape_of(x), shape_of(y)
-    if len(left) < 2 or len(right) < 2:
-        return False
-    plain = len(right) == 2 and not turned.get("left")
-    if plain and one_hot_product(lowering, x, y, out, turned.get("right", False)):
-        return True
-    if len(left) > 2 and len(right) == 2:
-        if turned.get("left"):
-            return False
-        x = _reshaped(lowering, x, (-1, left[-1]))
-        inner = Symbol(out.graph, (shape_of(x)[0], shape_of(out)[-1]), out.dtype)
-        inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
-        _reshaped(lowering, inner, shape_of(out), out)
-        return True
-    if turned and (len(left) > 2 or len(right) > 2):
-        return False
-    lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), out, **turned)
-    return True
-
-
-def _reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
-    if out is None:
-        known = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
-        out = Symbol(x.graph, known, x.dtype)
-        shape = known
-    return lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), out)
-
-
-def _matmul(lowering: Lowering, node: Node) -> bool:
-    x, y = node.inputs
-    return _product(lowering, x, y, node.outputs[0])
-
-
-def _adjoint_x(lowering: Lowering, node: Node) -> bool:
-    g, y, like = node.inputs
-    if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
-        return False
-    return _product(lowering, g, y, node.outputs[0], right=True)
-
-
-def _adjoint_y(lowering: Lowering, node: Node) -> bool:
-    g, x, like = node.inputs
-    if len(shape_of(x)) != 2 or len(shape_of(like)) != 2:
-        return False
-    return _product(lowering, x, g, node.outputs[0], left=True)
-
-
-def _cast(lowering: Lowering, node: Node) -> bool:
-    x, (out,) = node.inputs[0], node.outputs
-    if x.dtype.kind == "c":
-        return False
-    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
-    return True
-
-
-def cast_into(x: Any, out: Any) -> None:
-    """Convert an array to another's dtype."""
-    np.copyto(out, x, casting="unsafe")
-
-
-def _where(lowering: Lowering, node: Node) -> bool:
-    condition = node.inputs[0]
-    if type(condition) is not Symbol or condition.dtype.kind != "b":
-        return False
-    inputs = lowering.sources(node)
-    run = kernel_of(node, lowering.owner)
-    lowering.add(Kind.FRESH, "where", run, inputs, node.outputs[0])
-    return True
-
-
-def _power(lowering: Lowering, node: Node) -> bool:
-    (x, exponent), (out,) = node.inputs, node.outputs
-    if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
-        return False
-    if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
-        lowering.add(Kind.ELEMENTWISE, "square", np.square, (x,), out)
-        return True
-    scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
-    run = kernel_of(node, lowering.owner)
-    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
-    return True
-
-
-def _repeated(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast by itself; the view is there for who needs it."""
-    x, (out,) = node.inputs[0], node.outputs
-    if x.dtype != out.dtype:
-        return False
-    aligned = node.op.name != "unreduce_like" or shape_of(x) == ()
-    if node.params.get("keepdims"):
-        aligned = True
-    if aligned:
-        lowering.spread(out, x)
-    return False  # it is a view all the same
-
-
-_RULES: dict[str, Callable[[Lowering, Node], bool]] = {
-    "sum": _reduction(np.add),
-    "max": _reduction(np.maximum),
-    "min": _reduction(np.minimum),
-    "mean": _mean,
-    "unbroadcast_like": _unbroadcast,
-    "matmul": _matmul,
-    "matmul_adjoint_x": _adjoint_x,
-    "matmul_adjoint_y": _adjoint_y,
-    **dict.fromkeys(_CASTS, _cast),
-    "softmax": softmax.softmax,
-    "sparse_softmax_cross_entropy": softmax.cross_entropy,
-    "softmax_less_labels": softmax.less_labels,
-    "where": _where,
-    "power": _power,
-    "broadcast_like": _repeated,
-    "broadcast_to": _repeated,
-    "unreduce_like": _repeated,
-}

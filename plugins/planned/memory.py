@@ -6,14 +6,18 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.extend import Symbol
 from .packing import Pack
-from .steps import Shape
+from .steps import Shape, bytes_of
 
-__all__ = ["Arena", "Packed"]
+if TYPE_CHECKING:
+    from .emission import Emission
+
+__all__ = ["Arena", "Packed", "Scratch"]
 
 #: How many sets of buffers are kept for the next calls, and how many bytes they take at most.
 _KEPT, _KEPT_BYTES = 4, 2**28
@@ -107,6 +111,44 @@ class Arena:
     def give(self, arrays: tuple[Any, ...]) -> None:
         """Keep a set for another call."""
         self._free.append(arrays)
+
+
+class Scratch:
+    """Buffers of one block, for what stays in a group."""
+
+    def __init__(self, emission: Emission, rows: int, shape: Shape, even: bool) -> None:
+        self.emission = emission
+        self.shape = (min(rows, shape[0]), *shape[1:])
+        self.even = even
+        self._owned: dict[str, Any] = {}
+        self._free: dict[Any, list[str]] = {}
+
+    def take(self, out: Symbol) -> str:
+        """Return an expression for a buffer."""
+        free = self._free.get(out.dtype)
+        if free:
+            return free.pop()
+        symbol = Symbol(out.graph, self.shape, out.dtype)
+        name = self.emission.buffer(symbol)
+        expression = name if self.even else f"{name}[:z - a]"
+        self._owned[expression] = symbol
+        return expression
+
+    def free(self, expressions: Sequence[str], dtype: Any = None) -> None:
+        """Take back buffers, of one dtype if one is named."""
+        for expression in expressions:
+            symbol = self._owned.get(expression)
+            if symbol is None or (dtype is not None and symbol.dtype != dtype):
+                continue
+            free = self._free.setdefault(symbol.dtype, [])
+            if expression not in free:
+                free.append(expression)
+
+    def close(self) -> None:
+        """Leave the memory to whoever comes later."""
+        for symbol in self._owned.values():
+            slot = self.emission.slots.pop(symbol)
+            self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
 
 class _Flats:

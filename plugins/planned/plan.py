@@ -7,11 +7,12 @@ from threading import RLock
 from typing import Any, TypeAlias
 
 from ...core.extend import Backend, Graph, by_backend, node_by_node, registry, unsure
-from .emission import Emission, Emitter
+from .emission import Emission
+from .grouping import Emitter
 from .lowering import Lowering
 from .memory import Packed
 from .report import report
-from .sizes import at_sizes
+from .tracing import at_sizes
 
 __all__ = ["Plans", "Run", "planned", "planned_by"]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import SCALARS, Symbol
-from ..emitter import Emitter
+from ..grouping import Emitter
 from ..steps import Group, Kind, Shape, Step, shape_of, size_of
 
 __all__ = ["Loops"]
