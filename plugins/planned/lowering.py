@@ -299,7 +299,9 @@ class Lowering:
             return False
         if name == "multiply":
             for x, mask in (inputs, inputs[::-1]):
-                if type(x) is Symbol and mask in self._masks.get(x, ()) and x.shape == out.shape:
+                if not type(x) is type(mask) is Symbol or x.shape != out.shape:
+                    continue
+                if mask in self._masks.get(x, ()):
                     self.same(out, x)
                     return True
             self._masks[out] = set().union(*masks)
