@@ -5,7 +5,7 @@ steps of ops (``tracing`` those of portable kernels, ``softmax`` and ``algebra``
 ``packing`` finds updates of one form; ``grouping`` puts elementwise steps together; ``stacking``
 calls that can be one; ``emission`` finds out how long values live, gives them ``memory``, and
 writes a Python function. ``steps`` says what all of these work on, ``emitter`` how to run groups in
-another way than by ufuncs; ``compiled`` does so, as loops that numba compiles.
+another way than by ufuncs; ``compiled`` does so, as loops that LLVM compiles.
 
 Variables are read when the function begins, and change after its last line. No array that anybody
 else may hold is written: buffers belong to one call, results and unpacked updates are always new,

@@ -151,7 +151,9 @@ class Emission:
         """Return the name of a value."""
         if x not in self.names:
             known = x in self.lowered.known
-            self.names[x] = self.bind(self.lowered.known[x]) if known else f"v{len(self.names)}"
+            self.names[x] = (
+                self.bind(_contiguous(self.lowered.known[x])) if known else f"v{len(self.names)}"
+            )
         return self.names[x]
 
     def arguments(self, step: Step) -> list[str]:
@@ -450,6 +452,11 @@ def _into(step: Step, call: str, target: str) -> str:
     # NumPy wants the name beside these two, and takes longer to read it
     named = "out=" if step.op in ("maximum", "minimum") else ""
     return f"{call}, {named}{target})"
+
+
+def _contiguous(value: Any) -> Any:
+    """Return a small array with its elements side by side, as loops want it."""
+    return np.ascontiguousarray(value) if value.ndim and value.nbytes < _DROPPED else value
 
 
 def _part(a: int, b: int, shape: Shape) -> Callable[[Any], Any]:
