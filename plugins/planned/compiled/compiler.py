@@ -108,7 +108,9 @@ def _address(text: str) -> int:
 def _machine_code(llvm: Any, target: Any, text: str) -> bytes:
     module = llvm.parse_assembly(text)
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    options.loop_vectorization = options.slp_vectorization = True
+    options.loop_vectorization = True
+    # else numbers that are beside each other by chance are divided with empty lanes: 0 / 0 is noted
+    options.slp_vectorization = False
     passes = llvm.create_pass_builder(target, options)
     passes.getModulePassManager().run(module, passes)
     return bytes(target.emit_object(module))

@@ -1,11 +1,13 @@
 """Forms: what computes a step in a loop, as instructions of LLVM.
 
 A form holds what is rounded in one way alone, so that results are NumPy's, bit for bit: arithmetic,
-roots, comparisons, conversions. The C library's functions differ from NumPy's in the last place.
+roots, comparisons, conversions, and functions of single precision where they are NumPy's. The C
+library's functions differ from NumPy's in the last place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,11 +15,13 @@ import numpy as np
 from ....core.extend import SCALARS, Symbol
 from ..steps import Step, size_of
 from .compiler import LIBRARY
+from .functions import FUNCTIONS
 
 __all__ = ["TRANSCENDENTAL", "TYPES", "Form", "conversion", "form_of"]
 
-#: Instructions, of which the last gives the result, and the dtypes that operands are converted to.
-Form: TypeAlias = tuple[tuple[str, ...], list[Any]]
+#: Instructions, of which the last gives the result, or what adds them; and the dtypes that operands
+#: are converted to.
+Form: TypeAlias = tuple[Any, list[Any]]
 
 # {0} and on are the operands, then what the instructions before gave
 _ALIKE = {"copyto": (), "positive": ()}
@@ -94,23 +98,25 @@ _OF_TRUTHS = {
 }
 #: The C library's.
 TRANSCENDENTAL = frozenset("cos exp expm1 log log1p sin tan tanh".split())
-#: Up to this many elements they are quicker in a loop than the call of a ufunc.
+#: Up to this many elements these are quicker in a loop than the call of a ufunc.
 _FEW = 64
 _BY_KIND = {"f": _OF_FLOATS, "i": _OF_INTEGERS, "b": _OF_TRUTHS}
 #: The names of dtypes in instructions; of truths, those of values, which take a byte in memory.
 TYPES = {"bool": "i1", "int32": "i32", "int64": "i64", "float32": "float", "float64": "double"}
 
 
-def form_of(step: Step) -> Form | None:
+def form_of(step: Step, exact: Container[str]) -> Form | None:
     """Return the form of an elementwise step; None if it has none.
 
     Parameters
     ----------
     step
         The step.
+    exact
+        Which of :data:`FUNCTIONS` give NumPy's bits here.
     """
     out = step.out.dtype
-    form: tuple[str, ...] | None
+    form: Any
     if step.op == "where":
         form, of = ("select i1 {0}, {t} {1}, {t} {2}",), [np.dtype(bool), out, out]
     elif step.op == "cast":
@@ -121,7 +127,9 @@ def form_of(step: Step) -> Form | None:
         if result != out or len(set(of)) != 1:
             return None
         form = _BY_KIND.get(of[0].kind, {}).get(step.op)
-        if step.op in TRANSCENDENTAL and size_of(step.out) <= _FEW:
+        if step.op in exact and of[0].char == "f":
+            form = FUNCTIONS[step.op]
+        elif step.op in TRANSCENDENTAL and size_of(step.out) <= _FEW:
             form = _called(step.op, of[0].char)
     else:
         return None

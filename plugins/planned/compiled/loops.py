@@ -8,6 +8,7 @@ the processor has noted such a thing, the group is run once more, by NumPy, whic
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..emitter import Emitter
 from ..steps import Group, Kind, Step, shape_of
 from .compiler import DTYPES, compiled
 from .forms import TRANSCENDENTAL, form_of
+from .functions import FUNCTIONS
 from .source import source
 
 __all__ = ["Loops"]
@@ -45,7 +47,7 @@ class Loops(Emitter):
             return _is_sum_of_rows(step)
         if step.op in ("maximum", "minimum") and not _LAST_OF_ZEROS:
             return False
-        return form_of(step) is not None
+        return form_of(step, _exact_for(step)) is not None
 
     def loop(self, group: Group) -> Callable[..., Any] | None:
         """Return what runs a group, or None if a loop would not pay.
@@ -56,10 +58,11 @@ class Loops(Emitter):
             The group.
         """
         steps = group.members
-        few = len(steps) < _SEVERAL and any(step.op in TRANSCENDENTAL for step in steps)
+        exact = frozenset[str]().union(*map(_exact_for, steps))
+        few = len(steps) < _SEVERAL and any(step.op in TRANSCENDENTAL - exact for step in steps)
         if few or len(steps) > _MOST_STEPS:
             return None
-        return compiled(source(group), _by_numpy(group))
+        return compiled(source(group, exact), _by_numpy(group))
 
 
 def _is_sum_of_rows(step: Step) -> bool:
@@ -82,6 +85,40 @@ def _both(a: Any, b: Any) -> list[tuple[Any, Any]]:
 
 
 _LAST_OF_ZEROS = _ties()
+
+
+def _exact_for(step: Step) -> frozenset[str]:
+    single = step.op in FUNCTIONS and step.out.dtype == np.float32
+    return _exact() if single else frozenset()
+
+
+@cache
+def _exact() -> frozenset[str]:
+    """Return which functions of single precision give the bits of this NumPy, on this processor."""
+    x = np.linspace(-85, 85, 2048, dtype=np.float32)
+    x[:3] = 0.0, -0.0, np.nan
+    positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
+    whole = Group(x.shape)
+    given = {name: Symbol(None, x.shape, x.dtype) for name in ("any", "positive")}
+    for name in FUNCTIONS:
+        source_of = given["positive" if name == "log" else "any"]
+        out = Symbol(None, x.shape, x.dtype)
+        whole.steps.append(Step(Kind.ELEMENTWISE, name, getattr(np, name), (source_of,), (out,)))
+    whole.close(lambda symbol: True)
+    arrays = {given["any"]: x, given["positive"]: positive}
+    results = [np.full_like(x, 1) for _ in FUNCTIONS]
+    run = compiled(source(whole, FUNCTIONS), lambda *arrays: None)
+    run(*results, *map(arrays.__getitem__, whole.inputs))
+    found = dict(zip(whole.outputs, results, strict=True))
+    return frozenset(
+        step.op
+        for step in whole.steps
+        if _same_bits(found[step.out], step.run(arrays[step.inputs[0]]))
+    )
+
+
+def _same_bits(x: Any, y: Any) -> bool:
+    return bool(((x.view(np.int32) == y.view(np.int32)) | (np.isnan(x) & np.isnan(y))).all())
 
 
 def _by_numpy(group: Group) -> Callable[..., None]:

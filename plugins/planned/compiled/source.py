@@ -8,8 +8,7 @@ same arguments. Nothing in it depends on the process, so that its machine code c
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import count
 from math import prod
 from platform import machine
@@ -21,11 +20,14 @@ from ....core.extend import Symbol
 from ..steps import Group, Step, shape_of
 from .compiler import FLAGS, FUNCTION, HEADER
 from .forms import TYPES, conversion, form_of
+from .functions import constant
 
 __all__ = ["source"]
 
 #: A group of so many operations lets other threads run meanwhile.
 _LONG = 2**14
+#: LLVM leaves no rest of loops of fewer rounds than these: it masks it.
+_SHORT = 16
 #: How often what a loop did is repeated, for its warnings, before the loop is given up.
 _MOST_REPEATED = 10
 _MEMORY = {**TYPES, "bool": "i8"}
@@ -35,20 +37,23 @@ _DATA, _RANK, _SHAPE, _DTYPE, _FLAGS = (HEADER + n for n in (0, 8, 16, 40, 48))
 _ORDERED = 0x1 | 0x100
 
 
-def source(group: Group) -> str:
+def source(group: Group, exact: Container[str]) -> str:
     """Return the text of a group's loop.
 
     Parameters
     ----------
     group
         A group of steps that have forms.
+    exact
+        As for :func:`~.forms.form_of`.
     """
-    return _Source(group).text
+    return _Source(group, exact).text
 
 
 class _Source:
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, exact: Container[str]) -> None:
         self.group = group
+        self.exact = exact
         self.arrays = [*group.outputs, *group.inputs]
         self.lines: list[str] = []
         self.called: set[str] = set()
@@ -57,6 +62,7 @@ class _Source:
         self._strides()
         self._loop()
         loop, self.lines = self.lines, []
+        alone = all("@llvm." in name for name in self.called)
         self._entry()
         parameters = ", ".join(f"ptr noalias %m{i}" for i in range(len(self.arrays)))
         names = dict.fromkeys(np.dtype(x.dtype).name for x in self.arrays)
@@ -65,22 +71,31 @@ class _Source:
         self.text = "\n".join(
             [
                 *(f"@{name} = external global i8" for name in symbols),
-                *_DECLARED,
+                "declare void @PyEval_RestoreThread(ptr)",
+                "declare void @Py_IncRef(ptr)",
                 *sorted(self.called),
-                f"define internal void @loop({parameters}) noinline nounwind {{",
+                f"define internal i32 @loop({parameters}) noinline nounwind {{",
                 *loop,
                 "}",
                 f"define ptr @{FUNCTION}(ptr %self, ptr %args, i64 %count) {{",
                 *self.lines,
                 "}",
+                f'!0 = distinct !{{!0, !{{!"llvm.loop.vectorize.width", i32 {self._width(alone)}}}, !{{!"llvm.loop.vectorize.enable", i1 true}}}}',
                 "",
             ]
         )
+
+    def _width(self, alone: bool) -> int:
+        """Return how many elements a short loop does at once: a power of two from 4 on, or one."""
+        length = self.lengths[-1] if self.lengths else 1
+        return (8 if length >= 8 else 4 if length >= 4 else 1) if alone else 1
 
     # -- lines -------------------------------------------------------------------------------------
 
     def _new(self, text: str) -> str:
         """Add an instruction; return the name of its value."""
+        if text.startswith("call"):
+            self.called.add(_declaration(text))
         name = f"%v{next(self._numbers)}"
         self.lines.append(f"  {name} = {text}")
         return name
@@ -120,6 +135,8 @@ class _Source:
 
     def _loop(self) -> None:
         self._label("start")
+        # whether anything is left to NumPy
+        self.lines += ["  %left = alloca i32", "  store i32 0, ptr %left"]
         self._pointers = {x: f"%m{i}" for i, x in enumerate(self.arrays)}
         for step in self.group.tails:
             # what is added to it stays what it is, a negative zero too
@@ -127,7 +144,7 @@ class _Source:
             size = prod(shape_of(step.out))
             self._nest([size], lambda at, x=step.out, zero=zero: self._store(x, zero, at[0]))
         self._nest(self.lengths, self._body)
-        self.lines.append("  ret void")
+        self.lines.append(f"  ret i32 {self._load('i32', '%left')}")
 
     def _nest(self, lengths: Sequence[int], body: Callable[[list[str]], None]) -> None:
         """Add loops within each other, the last one around a body."""
@@ -140,15 +157,18 @@ class _Source:
             self.lines.append(f"  %k{n} = phi i64 [ 0, %{before} ], [ %n{n}, %tail{n} ]")
             opened.append((n, length))
         body([f"%k{n}" for n, _ in opened])
+        # the rest of a short loop is not to be done with empty lanes: 0 / 0 would be noted
+        said = ", !llvm.loop !0" if lengths and lengths[-1] < _SHORT else ""
         for n, length in reversed(opened):
             self.lines.append(f"  br label %tail{n}")
             self._label(f"tail{n}")
             self.lines += [
                 f"  %n{n} = add nuw nsw i64 %k{n}, 1",
                 f"  %e{n} = icmp eq i64 %n{n}, {length}",
-                f"  br i1 %e{n}, label %done{n}, label %head{n}",
+                f"  br i1 %e{n}, label %done{n}, label %head{n}{said}",
             ]
             self._label(f"done{n}")
+            said = ""
 
     def _body(self, places: list[str]) -> None:
         group = self.group
@@ -188,7 +208,7 @@ class _Source:
         self.lines.append(f"  store {kind} {value}, ptr {pointer}")
 
     def _step(self, step: Step, values: dict[Symbol, str]) -> str:
-        found = form_of(step)
+        found = form_of(step, self.exact)
         assert found is not None
         form, dtypes = found
         given = []
@@ -197,12 +217,16 @@ class _Source:
                 given.append(self._converted(values[x], x.dtype, dtype))
             else:
                 given.append(_literal(x, dtype))
+        if callable(form):
+            value, left = form(self._new, *given)
+            left = self._new(f"zext i1 {left} to i32")
+            left = self._new(f"or i32 {self._load('i32', '%left')}, {left}")
+            self.lines.append(f"  store i32 {left}, ptr %left")
+            return str(value)
         kind = TYPES[np.dtype(dtypes[-1]).name]
         made: list[str] = []
         for text in form:
             text = text.format(*given, *made, t=kind, s={"float": "f32"}.get(kind, "f64"))
-            if text.startswith("call"):
-                self.called.add(_declaration(text))
             made.append(self._new(text))
         return made[-1] if made else given[-1]
 
@@ -223,10 +247,11 @@ class _Source:
         self._new(f"call i32 @feclearexcept(i32 {flags})")
         long = prod(self.group.shape) * len(self.group.members) >= _LONG
         thread = self._new("call ptr @PyEval_SaveThread()") if long else ""
-        self.lines.append(f"  call void @loop({', '.join(f'ptr {x}' for x in pointers)})")
+        given = ", ".join(f"ptr {x}" for x in pointers)
+        self.lines.append(f"  %left = call i32 @loop({given})")
         if long:
             self.lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
-        noted = self._new(f"call i32 @fetestexcept(i32 {flags})")
+        noted = self._new(f"or i32 %left, {self._new(f'call i32 @fetestexcept(i32 {flags})')}")
         self.lines.append(
             f"  br i1 {self._new(f'icmp eq i32 {noted}, 0')}, label %fine, label %noted"
         )
@@ -292,24 +317,16 @@ class _Source:
         return self._new(f"icmp eq i64 {self._load('i64', lengths, 8 * axis)}, {length}")
 
 
-_DECLARED = (
-    "declare i32 @feclearexcept(i32)",
-    "declare i32 @fetestexcept(i32)",
-    "declare ptr @PyEval_SaveThread()",
-    "declare void @PyEval_RestoreThread(ptr)",
-    "declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)",
-    "declare void @Py_IncRef(ptr)",
-)
-
-
 def _declaration(call: str) -> str:
-    """Return what declares the function of one number that is called."""
-    _, kind, rest = call.split(maxsplit=2)
-    return f"declare {kind} {rest.split('(')[0]}({kind}) nounwind willreturn memory(none)"
+    """Return what declares the function that is called."""
+    head, given = call.removeprefix("call ").rstrip(")").split("(")
+    kinds = ", ".join(x.split()[0] for x in given.split(", ") if x)
+    pure = " nounwind willreturn memory(none)" if head.split()[0] in ("float", "double") else ""
+    return f"declare {head}({kinds}){pure}"
 
 
 def _literal(value: Any, dtype: Any) -> str:
     number = np.dtype(dtype).type(value)
     if number.dtype.kind != "f":
         return str(int(number)) if number.dtype.kind == "i" else str(bool(number)).lower()
-    return f"0x{struct.pack('>d', float(number)).hex()}"
+    return constant(float(number))
