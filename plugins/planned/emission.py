@@ -469,6 +469,8 @@ def _turned(x: Any) -> Any:
 
 def _blocked(group: Group) -> bool:
     """Whether a group is so large that its parts are to stay in the processor's cache."""
+    if not all(step.elementwise for step in group.steps):
+        return False
     return len(group.steps) > 1 and group.shape[0] > 1 and _rows(group) < group.shape[0]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .steps import Group, Step
+from .steps import Group, Kind, Step
 
 __all__ = ["Emitter"]
 
@@ -14,14 +14,14 @@ class Emitter:
     """Who runs groups as loops of their own; this one leaves all of them to NumPy."""
 
     def takes(self, step: Step) -> bool:
-        """Return whether an elementwise step, or a reduction, may be in a group's loop.
+        """Return whether a step may be in a group: here, what is elementwise, or a reduction.
 
         Parameters
         ----------
         step
             The step.
         """
-        return True
+        return step.elementwise or step.kind is Kind.REDUCTION
 
     def loop(self, group: Group) -> Callable[..., Any] | None:
         """Return what runs a group, ``function(*outputs, *inputs)``, or None to leave it to NumPy.

@@ -29,14 +29,14 @@ def grouped(
     needed
         The values that are read after the last step.
     takes
-        Whether an elementwise step or a reduction may be in a group.
+        Whether a step may be in a group.
     """
     depths: dict[Symbol, int] = {}
     spaces: dict[Symbol, Any] = {}  # the shape of a group, None of a step beside them
     groups: dict[tuple[int, Shape], Group] = {}
     placed: list[tuple[int, Item]] = []
     for step in steps:
-        space = step.space if _joins(step) and takes(step) else None
+        space = step.space if takes(step) else None
         depth = 0
         for x in step.inputs:
             if type(x) is Symbol and x in depths:
@@ -57,10 +57,6 @@ def grouped(
     items = [item for _, item in placed]
     _close(items, needed)
     return items
-
-
-def _joins(step: Step) -> bool:
-    return step.elementwise or step.kind is Kind.REDUCTION
 
 
 def _close(items: Sequence[Item], needed: Container[Symbol]) -> None:

@@ -17,8 +17,8 @@ import numpy as np
 
 from .commands import Clock
 from .drawing import drawn
-from .measuring import Case, slopes_off
 from .executors import CHOSEN
+from .measuring import Case, slopes_off
 from .modes import MODES, off
 from .program import Array, Program, literal
 from .shrinking import reduced

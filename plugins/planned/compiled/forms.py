@@ -7,7 +7,7 @@ library's functions differ from NumPy's in the last place.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from ....core.extend import SCALARS, Symbol
 from ..steps import Step, size_of
 from .compiler import LIBRARY
-from .functions import FUNCTIONS
+from .functions import FUNCTIONS, Add, constant
 
 __all__ = ["TRANSCENDENTAL", "TYPES", "Form", "conversion", "form_of"]
 
@@ -131,6 +131,8 @@ def form_of(step: Step, exact: Container[str]) -> Form | None:
             form = FUNCTIONS[step.op]
         elif step.op in TRANSCENDENTAL and size_of(step.out) <= _FEW:
             form = _called(step.op, of[0].char)
+    elif step.op == "outer_products":
+        form, of = _outer_product(TYPES[out.name]), [out, out]
     else:
         return None
     if form is None or not all(map(_convertible, step.inputs, of)):
@@ -143,6 +145,19 @@ def _called(op: str, char: str) -> tuple[str, ...] | None:
     if name is None or not hasattr(LIBRARY, name):
         return None
     return (f"call {{t}} @{name}({{t}} {{0}})",)
+
+
+def _outer_product(kind: str) -> Callable[[Add, str, str], tuple[str, str]]:
+    """Return what adds a product of finite factors, as a sum that begins with +0."""
+    size, infinite = f"@llvm.fabs.{'f32' if kind == 'float' else 'f64'}", constant(float("inf"))
+
+    def form(add: Add, x: str, y: str) -> tuple[str, str]:
+        value = add(f"fadd {kind} 0.0, {add(f'fmul {kind} {x}, {y}')}")
+        sizes = [add(f"call {kind} {size}({kind} {part})") for part in (x, y)]
+        left = [add(f"fcmp uge {kind} {part}, {infinite}") for part in sizes]
+        return value, add(f"or i1 {left[0]}, {left[1]}")
+
+    return form
 
 
 def _convertible(x: Any, target: Any) -> bool:

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-__all__ = ["FUNCTIONS", "constant"]
+__all__ = ["FUNCTIONS", "Add", "constant"]
 
 #: Adds an instruction, and returns the name of its value.
 Add: TypeAlias = Callable[[str], str]

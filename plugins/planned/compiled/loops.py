@@ -45,6 +45,8 @@ class Loops(Emitter):
             return False
         if step.kind is Kind.REDUCTION:
             return _is_sum_of_rows(step)
+        if not (step.elementwise or step.op == "outer_products"):
+            return False
         if step.op in ("maximum", "minimum") and not _LAST_OF_ZEROS:
             return False
         return form_of(step, _exact_for(step)) is not None

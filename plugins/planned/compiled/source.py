@@ -12,12 +12,12 @@ from collections.abc import Callable, Container, Sequence
 from itertools import count
 from math import prod
 from platform import machine
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ....core.extend import Symbol
-from ..steps import Group, Step, shape_of
+from ..steps import Group, Shape, Step, shape_of
 from .compiler import FLAGS, FUNCTION, HEADER
 from .forms import TYPES, conversion, form_of
 from .functions import constant
@@ -31,6 +31,14 @@ _SHORT = 16
 #: How often what a loop did is repeated, for its warnings, before the loop is given up.
 _MOST_REPEATED = 10
 _MEMORY = {**TYPES, "bool": "i8"}
+#: A value, and in which way it is read: element by element if nothing else is said.
+Way: TypeAlias = tuple[Symbol, str]
+#: Other ways, in a loop over (o, b, h): how far apart elements are along each axis.
+_WAYS: dict[str, Callable[[int, int, int], list[int]]] = {
+    "slopes": lambda o, b, h: [1, o, 0],
+    "rows": lambda o, b, h: [h, 0, 1],
+    "turned": lambda o, b, h: [1, 0, o],
+}
 #: Where ``ndarray`` has what, behind the header: memory, rank, shape, dtype, flags.
 _DATA, _RANK, _SHAPE, _DTYPE, _FLAGS = (HEADER + n for n in (0, 8, 16, 40, 48))
 #: Contiguous in C's order, and aligned.
@@ -115,23 +123,25 @@ class _Source:
     def _strides(self) -> None:
         """Find the loops, as few as possible, and how far apart elements of arrays are in each."""
         whole = self.group.shape
-        shapes = [(1,) * (len(whole) - len(shape_of(x))) + shape_of(x) for x in self.arrays]
-        axes: list[tuple[int, tuple[bool, ...]]] = []
+        found = {(x, ""): _broadcast(shape_of(x), whole) for x in self.group.outputs}
+        for step in self.group.members:
+            for x, way in _ways(step):
+                found[x, way] = _WAYS[way](*whole) if way else _broadcast(shape_of(x), whole)
+        self.lengths: list[int] = []
+        self.strides: dict[Way, list[int]] = {way: [] for way in found}
         for axis, length in enumerate(whole):
-            having = tuple(shape[axis] == length for shape in shapes)
             if length == 1:
                 continue
-            if axes and axes[-1][1] == having:
-                axes[-1] = axes[-1][0] * length, having
-            else:
-                axes.append((length, having))
-        self.lengths = [length for length, _ in axes]
-        self.strides: dict[Symbol, list[int]] = {}
-        for i, x in enumerate(self.arrays):
-            steps = [length if having[i] else 1 for length, having in axes]
-            self.strides[x] = [
-                prod(steps[axis + 1 :]) if having[i] else 0 for axis, (_, having) in enumerate(axes)
-            ]
+            here = {way: strides[axis] for way, strides in found.items()}
+            pairs = [(self.strides[way], stride * length) for way, stride in here.items()]
+            if self.lengths and all(outer[-1] == span for outer, span in pairs):
+                self.lengths[-1] *= length
+                for way, stride in here.items():
+                    self.strides[way][-1] = stride
+                continue
+            self.lengths.append(length)
+            for way, stride in here.items():
+                self.strides[way].append(stride)
 
     def _loop(self) -> None:
         self._label("start")
@@ -172,32 +182,34 @@ class _Source:
 
     def _body(self, places: list[str]) -> None:
         group = self.group
-        values = {x: self._element(x, places) for x in group.inputs}
+        made = {step.out for step in group.steps}
+        values = {way: self._element(way, places) for way in self.strides if way[0] not in made}
         stored = set(group.outputs)
         for step in group.steps:
-            values[step.out] = self._step(step, values)
+            values[step.out, ""] = self._step(step, values)
         for step in group.steps:
             if step.out in stored:
-                self._store(step.out, values[step.out], self._place(step.out, places))
+                self._store(step.out, values[step.out, ""], self._place((step.out, ""), places))
         for step in group.tails:
-            kind, place = TYPES[step.out.dtype.name], self._place(step.out, places)
+            kind, place = TYPES[step.out.dtype.name], self._place((step.out, ""), places)
             pointer = self._at(self._pointers[step.out], place, kind)
             total = self._load(kind, pointer)
-            total = self._new(f"fadd {kind} {total}, {values[step.inputs[0]]}")
+            total = self._new(f"fadd {kind} {total}, {values[step.inputs[0], '']}")
             self.lines.append(f"  store {kind} {total}, ptr {pointer}")
 
-    def _place(self, x: Symbol, places: Sequence[str]) -> str:
+    def _place(self, way: Way, places: Sequence[str]) -> str:
         """Return how many elements before the one that the loop is at."""
         found = "0"
-        for place, stride in zip(places, self.strides[x], strict=True):
+        for place, stride in zip(places, self.strides[way], strict=True):
             if stride:
                 part = place if stride == 1 else self._new(f"mul nuw nsw i64 {place}, {stride}")
                 found = part if found == "0" else self._new(f"add nuw nsw i64 {found}, {part}")
         return found
 
-    def _element(self, x: Symbol, places: Sequence[str]) -> str:
+    def _element(self, way: Way, places: Sequence[str]) -> str:
+        x = way[0]
         kind = _MEMORY[np.dtype(x.dtype).name]
-        value = self._load(kind, self._at(self._pointers[x], self._place(x, places), kind))
+        value = self._load(kind, self._at(self._pointers[x], self._place(way, places), kind))
         return self._new(f"icmp ne i8 {value}, 0") if kind == "i8" else value
 
     def _store(self, x: Symbol, value: str, place: str) -> None:
@@ -207,14 +219,14 @@ class _Source:
         pointer = self._at(self._pointers[x], place, kind)
         self.lines.append(f"  store {kind} {value}, ptr {pointer}")
 
-    def _step(self, step: Step, values: dict[Symbol, str]) -> str:
+    def _step(self, step: Step, values: dict[Way, str]) -> str:
         found = form_of(step, self.exact)
         assert found is not None
         form, dtypes = found
-        given = []
+        given, ways = [], iter(_ways(step))
         for x, dtype in zip(step.inputs, dtypes, strict=True):
             if type(x) is Symbol:
-                given.append(self._converted(values[x], x.dtype, dtype))
+                given.append(self._converted(values[next(ways)], x.dtype, dtype))
             else:
                 given.append(_literal(x, dtype))
         if callable(form):
@@ -315,6 +327,20 @@ class _Source:
 
     def _same(self, lengths: str, axis: int, length: int) -> str:
         return self._new(f"icmp eq i64 {self._load('i64', lengths, 8 * axis)}, {length}")
+
+
+def _ways(step: Step) -> list[Way]:
+    """Return how a step reads each of its arrays."""
+    ways = ["", "", ""]
+    if step.op == "outer_products":
+        ways = ["slopes", "turned" if step.params["turned"] else "rows"]
+    return [(x, way) for x, way in zip(step.inputs, ways, strict=False) if type(x) is Symbol]
+
+
+def _broadcast(shape: Shape, whole: Shape) -> list[int]:
+    """Return how far apart elements of an array are along the axes of what it broadcasts to."""
+    padded = (1,) * (len(whole) - len(shape)) + shape
+    return [0 if padded[axis] == 1 else prod(padded[axis + 1 :]) for axis in range(len(whole))]
 
 
 def _declaration(call: str) -> str:
