@@ -42,6 +42,7 @@ _FAST = 0x80  # METH_FASTCALL
 LIBRARY = ctypes.CDLL(None) if os.name != "nt" else None
 
 _alone = RLock()
+_addresses: dict[str, int] = {}
 
 
 @cache
@@ -88,11 +89,12 @@ def compiled(text: str, otherwise: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@cache
 def _address(text: str) -> int:
     """Return where the machine code of a text is in this process."""
     llvm, target, engine = _engine()
     key = hashlib.sha256(f"{llvm.llvm_version_info}{_host()}{text}".encode()).hexdigest()[:32]
+    if key in _addresses:
+        return _addresses[key]
     name = f"{FUNCTION}_{key}"
     path = _path(key)
     code = None if path is None else _kept(path)
@@ -102,7 +104,8 @@ def _address(text: str) -> int:
             _keep(path, code)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return int(engine.get_function_address(name))
+    _addresses[key] = address = int(engine.get_function_address(name))
+    return address
 
 
 def _machine_code(llvm: Any, target: Any, text: str) -> bytes:

@@ -1,8 +1,8 @@
 """Functions of single precision as NumPy computes them on processors that fuse multiply and add.
 
-They are arithmetic alone, so that a loop runs them for several elements at once: NumPy's own reduction
-of the range, and its polynomials. Where NumPy has another way (``exp`` above 88, ``sin`` above 71476,
-``log`` of what is no positive normal number), they say so, and leave the group to NumPy.
+They are arithmetic alone, so that a loop runs them for several elements at once: NumPy's own
+reduction of the range, and its polynomials. Where NumPy has another way (``exp`` above 88, ``sin``
+above 71476, ``log`` of what is no positive normal number), the group is left to NumPy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Loops: groups of steps as functions that LLVM compiles, each element read and written once.
 
-A loop holds what is rounded in one way alone, so that its results are NumPy's, bit for bit; sums are
-over the first axis, in NumPy's order. What NumPy warns of (``numpy.errstate``) a loop cannot: where
-the processor has noted such a thing, the group is run once more, by NumPy, which then says so.
+A loop holds what is rounded in one way alone, so that its results are NumPy's, bit for bit; sums
+are over the first axis, in NumPy's order. What NumPy warns of (``numpy.errstate``) a loop cannot:
+where the processor has noted such a thing, the group is run once more, by NumPy, which says so.
 """
 
 from __future__ import annotations
@@ -101,22 +101,17 @@ def _exact() -> frozenset[str]:
     x[:3] = 0.0, -0.0, np.nan
     positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
     whole = Group(x.shape)
-    given = {name: Symbol(None, x.shape, x.dtype) for name in ("any", "positive")}
-    for name in FUNCTIONS:
-        source_of = given["positive" if name == "log" else "any"]
-        out = Symbol(None, x.shape, x.dtype)
-        whole.steps.append(Step(Kind.ELEMENTWISE, name, getattr(np, name), (source_of,), (out,)))
+    nowhere: Any = None
+    symbols = [Symbol(nowhere, x.shape, x.dtype) for _ in (*FUNCTIONS, x, positive)]
+    for name, out in zip(FUNCTIONS, symbols, strict=False):
+        given = symbols[-1 if name == "log" else -2]
+        whole.steps.append(Step(Kind.ELEMENTWISE, name, getattr(np, name), (given,), (out,)))
     whole.close(lambda symbol: True)
-    arrays = {given["any"]: x, given["positive"]: positive}
-    results = [np.full_like(x, 1) for _ in FUNCTIONS]
+    values = dict(zip(symbols, [*(np.ones_like(x) for _ in FUNCTIONS), x, positive], strict=True))
     run = compiled(source(whole, FUNCTIONS), lambda *arrays: None)
-    run(*results, *map(arrays.__getitem__, whole.inputs))
-    found = dict(zip(whole.outputs, results, strict=True))
-    return frozenset(
-        step.op
-        for step in whole.steps
-        if _same_bits(found[step.out], step.run(arrays[step.inputs[0]]))
-    )
+    run(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
+    pairs = [(step, step.run(values[step.inputs[0]])) for step in whole.steps]
+    return frozenset(step.op for step, right in pairs if _same_bits(values[step.out], right))
 
 
 def _same_bits(x: Any, y: Any) -> bool:

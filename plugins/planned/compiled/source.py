@@ -1,14 +1,15 @@
 """The text of a group's loop, in LLVM's intermediate representation.
 
-The function is called from Python with the arrays of a group, outputs first. It makes sure that they
-are what the plan says (type, dtype, shape, order in memory), and calls the loop with their memory.
-Where they are not, or the processor has noted what NumPy warns of, it calls ``otherwise`` with the
-same arguments. Nothing in it depends on the process, so that its machine code can be kept.
+The function is called from Python with the arrays of a group, outputs first. It makes sure that
+they are what the plan says (type, dtype, shape, order in memory), and calls the loop with their
+memory. Where they are not, or the processor has noted what NumPy warns of, it calls ``otherwise``
+with the same arguments. Nothing in it depends on the process: its machine code can be kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 from itertools import count
 from math import prod
 from platform import machine
@@ -88,7 +89,9 @@ class _Source:
                 f"define ptr @{FUNCTION}(ptr %self, ptr %args, i64 %count) {{",
                 *self.lines,
                 "}",
-                f'!0 = distinct !{{!0, !{{!"llvm.loop.vectorize.width", i32 {self._width(alone)}}}, !{{!"llvm.loop.vectorize.enable", i1 true}}}}',
+                "!0 = distinct !{!0, !1, !2}",
+                f'!1 = !{{!"llvm.loop.vectorize.width", i32 {self._width(alone)}}}',
+                '!2 = !{!"llvm.loop.vectorize.enable", i1 true}',
                 "",
             ]
         )
@@ -125,8 +128,8 @@ class _Source:
         whole = self.group.shape
         found = {(x, ""): _broadcast(shape_of(x), whole) for x in self.group.outputs}
         for step in self.group.members:
-            for x, way in _ways(step):
-                found[x, way] = _WAYS[way](*whole) if way else _broadcast(shape_of(x), whole)
+            for x, how in _ways(step):
+                found[x, how] = _WAYS[how](*whole) if how else _broadcast(shape_of(x), whole)
         self.lengths: list[int] = []
         self.strides: dict[Way, list[int]] = {way: [] for way in found}
         for axis, length in enumerate(whole):
@@ -149,10 +152,7 @@ class _Source:
         self.lines += ["  %left = alloca i32", "  store i32 0, ptr %left"]
         self._pointers = {x: f"%m{i}" for i, x in enumerate(self.arrays)}
         for step in self.group.tails:
-            # what is added to it stays what it is, a negative zero too
-            zero = _literal(-0.0, step.out.dtype)
-            size = prod(shape_of(step.out))
-            self._nest([size], lambda at, x=step.out, zero=zero: self._store(x, zero, at[0]))
+            self._nest([prod(shape_of(step.out))], partial(self._begin, step.out))
         self._nest(self.lengths, self._body)
         self.lines.append(f"  ret i32 {self._load('i32', '%left')}")
 
@@ -179,6 +179,10 @@ class _Source:
             ]
             self._label(f"done{n}")
             said = ""
+
+    def _begin(self, total: Symbol, places: list[str]) -> None:
+        # what is added to it stays what it is, a negative zero too
+        self._store(total, _literal(-0.0, total.dtype), places[0])
 
     def _body(self, places: list[str]) -> None:
         group = self.group

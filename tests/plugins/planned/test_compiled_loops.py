@@ -209,20 +209,15 @@ def files_after_another_process(folder) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
 
 
-def test_another_process_finds_compiled_loops(tmp_path) -> None:
+def test_another_process_finds_compiled_loops_unless_they_are_damaged(tmp_path) -> None:
     found = files_after_another_process(tmp_path)
-    assert len(found) == 1
-    assert files_after_another_process(tmp_path) == found
     assert (tmp_path.stat().st_mode & 0o022) == 0
-
-
-def test_a_damaged_file_of_a_loop_is_compiled_anew(tmp_path) -> None:
-    (name,) = files_after_another_process(tmp_path)
+    assert files_after_another_process(tmp_path) == found
+    (name,) = found
     right = (tmp_path / name).read_bytes()
-    for damaged in (right[:-5], right[:100] + b"x" + right[101:], b""):
-        (tmp_path / name).write_bytes(damaged)
-        files_after_another_process(tmp_path)
-        assert (tmp_path / name).read_bytes() == right
+    (tmp_path / name).write_bytes(right[:100] + b"x" + right[101:])
+    files_after_another_process(tmp_path)
+    assert (tmp_path / name).read_bytes() == right
 
 
 def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None:
