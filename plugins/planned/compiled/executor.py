@@ -14,7 +14,7 @@ __all__ = ["fused"]
 def fused(graph: Graph) -> Run:
     """Return what runs ``graph`` on NumPy with loops that LLVM compiles at the first call.
 
-    Functions such as ``sin`` are in loops over few elements, and may differ from NumPy's in the
+    Functions such as ``tanh`` are in loops over few elements, and may differ from NumPy's in the
     last place.
 
     Parameters
