@@ -89,17 +89,21 @@ class _Source:
                 f"define ptr @{FUNCTION}(ptr %self, ptr %args, i64 %count) {{",
                 *self.lines,
                 "}",
-                "!0 = distinct !{!0, !1, !2}",
-                f'!1 = !{{!"llvm.loop.vectorize.width", i32 {self._width(alone)}}}',
-                '!2 = !{!"llvm.loop.vectorize.enable", i1 true}',
+                *self._hints(alone),
                 "",
             ]
         )
 
-    def _width(self, alone: bool) -> int:
-        """Return how many elements a short loop does at once: a power of two from 4 on, or one."""
+    def _hints(self, alone: bool) -> list[str]:
+        """Return what is said of a short loop; LLVM warns where it cannot do what it is told."""
         length = self.lengths[-1] if self.lengths else 1
-        return (8 if length >= 8 else 4 if length >= 4 else 1) if alone else 1
+        if not alone or length < 4:
+            return ["!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
+        return [
+            "!0 = distinct !{!0, !1, !2}",
+            f'!1 = !{{!"llvm.loop.vectorize.width", i32 {8 if length >= 8 else 4}}}',
+            '!2 = !{!"llvm.loop.vectorize.enable", i1 true}',
+        ]
 
     # -- lines -------------------------------------------------------------------------------------
 
@@ -168,7 +172,7 @@ class _Source:
             opened.append((n, length))
         body([f"%k{n}" for n, _ in opened])
         # the rest of a short loop is not to be done with empty lanes: 0 / 0 would be noted
-        said = ", !llvm.loop !0" if lengths and lengths[-1] < _SHORT else ""
+        said = ", !llvm.loop !0" if lengths == self.lengths and lengths[-1:] < [_SHORT] else ""
         for n, length in reversed(opened):
             self.lines.append(f"  br label %tail{n}")
             self._label(f"tail{n}")
