@@ -19,13 +19,11 @@ from ..plugins.numpy.threads import NEEDED, pools
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text"]
 
-PACKAGES = ("gradtape", "numpy", "scipy", "numba", "jax", "cupy", "threadpoolctl")
+PACKAGES = ("gradtape", "numpy", "scipy", "llvmlite", "jax", "cupy", "threadpoolctl")
 VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "NUMBA_CACHE_DIR",
     "GRADTAPE_EXECUTOR",
     "GRADTAPE_DISABLE_PLUGINS",
 )
@@ -148,9 +146,9 @@ def _backends() -> dict[str, str | None]:
 
 
 def _executors() -> dict[str, str | None]:
-    missing = importlib.util.find_spec("numba") is None
+    missing = importlib.util.find_spec("llvmlite") is None
     reasons = {
-        "fused": 'numba is not installed: pip install "gradtape[numba]"' if missing else None
+        "fused": 'llvmlite is not installed: pip install "gradtape[fused]"' if missing else None
     }
     return {name: reasons.get(name) for name in registry(strict=False).executors}
 

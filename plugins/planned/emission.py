@@ -151,7 +151,9 @@ class Emission:
         """Return the name of a value."""
         if x not in self.names:
             known = x in self.lowered.known
-            self.names[x] = self.bind(self.lowered.known[x]) if known else f"v{len(self.names)}"
+            self.names[x] = (
+                self.bind(_contiguous(self.lowered.known[x])) if known else f"v{len(self.names)}"
+            )
         return self.names[x]
 
     def arguments(self, step: Step) -> list[str]:
@@ -457,6 +459,11 @@ def _into(step: Step, call: str, target: str) -> str:
     return f"{call}, {named}{target})"
 
 
+def _contiguous(value: Any) -> Any:
+    """Return a small array with its elements side by side, as loops want it."""
+    return np.ascontiguousarray(value) if value.ndim and value.nbytes < _DROPPED else value
+
+
 def _part(a: int, b: int, shape: Shape) -> Callable[[Any], Any]:
     return lambda flat: flat[a:b].reshape(shape)
 
@@ -467,6 +474,8 @@ def _turned(x: Any) -> Any:
 
 def _blocked(group: Group) -> bool:
     """Whether a group is so large that its parts are to stay in the processor's cache."""
+    if not all(step.elementwise for step in group.steps):
+        return False
     return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
 
 

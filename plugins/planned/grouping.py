@@ -20,14 +20,14 @@ class Emitter:
     """Who runs groups as loops of their own; this one leaves all of them to NumPy."""
 
     def takes(self, step: Step) -> bool:
-        """Return whether an elementwise step, or a reduction, may be in a group's loop.
+        """Return whether a step may be in a group: here, what is elementwise, or a reduction.
 
         Parameters
         ----------
         step
             The step.
         """
-        return True
+        return step.elementwise or step.kind is Kind.REDUCTION
 
     def loop(self, group: Group) -> Callable[..., Any] | None:
         """Return what runs a group, ``function(*outputs, *inputs)``, or None to leave it to NumPy.
@@ -57,14 +57,14 @@ def grouped(
     needed
         The values that are read after the last step.
     takes
-        Whether an elementwise step or a reduction may be in a group.
+        Whether a step may be in a group.
     """
     depths: dict[Symbol, int] = {}
     spaces: dict[Symbol, Any] = {}  # the shape of a group, None of a step beside them
     groups: dict[tuple[int, Shape], Group] = {}
     placed: list[tuple[int, Item]] = []
     for step in steps:
-        space = step.space if _joins(step) and takes(step) else None
+        space = step.space if takes(step) else None
         depth = 0
         for x in step.inputs:
             if type(x) is Symbol and x in depths:
@@ -85,10 +85,6 @@ def grouped(
     items = [item for _, item in placed]
     _close(items, needed)
     return items
-
-
-def _joins(step: Step) -> bool:
-    return step.elementwise or step.kind is Kind.REDUCTION
 
 
 def _close(items: Sequence[Item], needed: Container[Symbol]) -> None:

@@ -37,9 +37,19 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "a number that is broadcast, times itself": lambda x: (lambda y: y * y)(
         gt.broadcast_to(gt.sum(x), (4,))
     ),
+    # two products with an identity matrix, of which one turns the other factor
+    "an identity times a matrix and the same turned": lambda x: _identities(x[:, :2] + 0.5),
     # one value that an op takes twice
     "a sum with itself, used again": lambda x: _reused(x * 0.5),
 }
+
+
+def _identities(w: Any) -> Any:
+    ones, identity = w * 0.0 + 1.0, gt.eye(2, dtype="float64")
+    with gt.GradientTape() as tape:
+        tape.watch(ones)
+        y = ones @ w
+    return tape.gradient(y, ones, output_gradients=identity) + 10.0 * (identity @ w)
 
 
 def _reused(x: Any) -> Any:
