@@ -107,7 +107,7 @@ from .tensors.op import Op
 from .tensors.quick import BinaryOp, UnaryOp
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
-from .tensors.variable import Pending, Variable, exclusive, put_away, put_back
+from .tensors.variable import Pending, Variable, exclusive, put_away, put_back, set_arrays
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
 
@@ -249,6 +249,7 @@ __all__ = [
     "same_shape",
     "same_size",
     "saved_classes",
+    "set_arrays",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",

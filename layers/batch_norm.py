@@ -221,7 +221,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             new = batch.array - old
             new *= 1.0 - self.momentum
             new += old
-            if type(new) is type(moving.array) and new.dtype is moving.dtype:
+            held = moving.array
+            if type(new) is type(held) and new.dtype is held.dtype:
                 moving.set_array(new)
             else:
                 moving.assign(Tensor(new))

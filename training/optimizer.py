@@ -412,6 +412,11 @@ _GROUPING = RLock()
 
 def _checked(gradient: Any, variable: Any) -> Any:
     """Return a gradient as an array (a symbol, in a trace) of its variable's shape and dtype."""
+    if type(gradient) is Tensor and isinstance(variable, Variable):  # the commonest, in few words
+        array, own = gradient.array, variable.array
+        shape = array.shape
+        if array.dtype is own.dtype and not unsure(shape) and shape == own.shape:
+            return array
     if not isinstance(variable, Variable):
         raise TypeError(
             f"apply_gradients: expected pairs (gradient, variable), got {type(variable).__name__} "

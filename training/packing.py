@@ -22,6 +22,7 @@ from ..core.extend import (
     check_same_backend,
     put_away,
     put_back,
+    set_arrays,
 )
 from .rules import Rule
 
@@ -224,12 +225,14 @@ class Group:
     def _commit(self, k: int, flat: Any) -> None:
         # the method is quicker than the function, which every library has
         reshape = getattr(type(flat), "reshape", None) or self.xp.reshape
-        parts = [reshape(flat[a:b], shape) for a, b, shape in self.bounds]
+        parts = [
+            flat[a:b] if len(shape) == 1 else reshape(flat[a:b], shape)
+            for a, b, shape in self.bounds
+        ]
         column = self._columns[k]
         if len(self._blocks) > 1 and type(flat) is np.ndarray:
             self._copies[column] = [Pending(x.copy, x.shape, x.dtype) for x in parts]
-        for variable, part in zip(self.variables[column], parts, strict=True):
-            variable.set_array(part)
+        set_arrays(self.variables[column], parts)
         self.flat[k], self.parts[column] = flat, parts
 
     def end(self) -> None:

@@ -74,5 +74,5 @@ class Recorder:
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Hear that a variable was read, and that ``read`` is its value."""
 
-    def changing(self, variable: Variable, before: Tensor) -> None:
-        """Hear that a variable is about to be assigned, and what it held."""
+    def changing(self, variable: Variable, before: Any) -> None:
+        """Hear that a variable is about to be assigned, and the array that it held."""

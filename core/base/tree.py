@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+# the kinds of containers; a tree's leaves are told by hand in loops, where a call for each is slow
+_CONTAINERS = (list, tuple, dict)
+
 __all__ = ["flatten", "map_structure", "pack_like", "paths", "sorted_keys", "structure"]
 
 
@@ -21,7 +24,7 @@ def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
 
 def flatten(tree: Any) -> list[Any]:
     """Return the leaves of ``tree`` in order."""
-    if not isinstance(tree, (list, tuple, dict)):
+    if not isinstance(tree, _CONTAINERS):
         return [tree]
     leaves: list[Any] = []
     _flatten_into(tree, leaves)
@@ -29,14 +32,11 @@ def flatten(tree: Any) -> list[Any]:
 
 
 def _flatten_into(tree: Any, leaves: list[Any]) -> None:
-    if isinstance(tree, (list, tuple)):
-        for item in tree:
+    for item in [tree[key] for key in sorted_keys(tree)] if isinstance(tree, dict) else tree:
+        if isinstance(item, _CONTAINERS):
             _flatten_into(item, leaves)
-    elif isinstance(tree, dict):
-        for key in sorted_keys(tree):
-            _flatten_into(tree[key], leaves)
-    else:
-        leaves.append(tree)
+        else:
+            leaves.append(item)
 
 
 def paths(tree: Any, root: str) -> Iterator[str]:
@@ -57,15 +57,15 @@ def pack_like(tree: Any, leaves: list[Any]) -> Any:
 
 
 def _pack(tree: Any, leaves: Iterator[Any]) -> Any:
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*[_pack(item, leaves) for item in tree])
-    if isinstance(tree, (list, tuple)):
-        packed = [_pack(item, leaves) for item in tree]
-        return packed if isinstance(tree, list) else tuple(packed)
+    if not isinstance(tree, _CONTAINERS):
+        return next(leaves)
     if isinstance(tree, dict):
         values = {key: _pack(tree[key], leaves) for key in sorted_keys(tree)}
         return {key: values[key] for key in tree}
-    return next(leaves)
+    packed = [_pack(x, leaves) if isinstance(x, _CONTAINERS) else next(leaves) for x in tree]
+    if isinstance(tree, list):
+        return packed
+    return type(tree)(*packed) if hasattr(tree, "_fields") else tuple(packed)
 
 
 def map_structure(function: Callable[[Any], Any], tree: Any) -> Any:

@@ -54,15 +54,15 @@ class _Outside(Recorder):
     def accessed(self, variable: Variable, read: Tensor) -> None:
         """Note a variable that was read."""
         self.variables.setdefault(variable.id, variable)
-        self.changing(variable, read)
+        self.changing(variable, read.array)
 
-    def changing(self, variable: Variable, before: Tensor) -> None:
-        """Note what a variable held."""
+    def changing(self, variable: Variable, before: Any) -> None:
+        """Note the array that a variable held."""
         if variable.id in self.states:
             return
         if active_graph.get() is not self._graph:  # in a branch, say, which assigns nothing
-            before = Tensor(self._graph.read(variable) if self._graph else variable.array)
-        self.states[variable.id] = variable, Tensor(before.array)
+            before = self._graph.read(variable) if self._graph else variable.array
+        self.states[variable.id] = variable, Tensor(before)
 
     def record(
         self, op: Op, inputs: tuple[Any, ...], output: Tensor, params: dict[str, Any]
@@ -132,7 +132,7 @@ def recompute_grad(f: Fn) -> Fn:
         states = list(outside.states.values())
         for recorder in active_tapes.get():
             for variable, before in states:
-                recorder.changing(variable, before)
+                recorder.changing(variable, before.array)
         closed = list(outside.tensors.values())
 
         @custom_gradient

@@ -72,12 +72,16 @@ def noting(call: Callable[..., Any]) -> Callable[..., Any]:
         if converts is not None and args and type(args[0]) is not Tensor:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
         result = call(self, *args, **kwargs)
-        state = vars(self)
-        state[OUTPUT] = _lasting(getattr(result, "shape", None))
-        calls = state.setdefault(CALLS, {})
-        key = tuple(_signature_of(x) for x in args)
+        state = self.__dict__
+        shape = result.array.shape if type(result) is Tensor else getattr(result, "shape", None)
+        state[OUTPUT] = _lasting(shape)
+        calls = state.get(CALLS)
+        if calls is None:
+            calls = state[CALLS] = {}
+        # lists first: half the cost of generators
+        key = tuple([_signature_of(x) for x in args])
         if kwargs:
-            key = (*key, *((name, _signature_of(x)) for name, x in kwargs.items()))
+            key += tuple([(name, _signature_of(x)) for name, x in kwargs.items()])
         if key not in calls and len(calls) < 64:
             calls[key] = map_structure(_spec_of, (args, kwargs))
         return result
@@ -90,14 +94,23 @@ def _lasting(shape: Any) -> Any:
     return blunt(shape) if unsure(shape) else shape
 
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+
+
 def _signature_of(x: Any) -> Any:
-    if isinstance(x, (Tensor, np.ndarray, np.generic)):
+    kind = type(x)
+    if kind is Tensor:
+        shape = x.array.shape
+        return (blunt(shape) if shape is None or None in shape else shape, x.dtype)
+    if kind in _PLAIN:
+        return (kind, x)
+    if isinstance(x, (np.ndarray, np.generic)):
         return (_lasting(x.shape), x.dtype)
     if isinstance(x, (list, tuple)):
         return tuple(_signature_of(item) for item in x)
     if isinstance(x, dict):
         return tuple((name, _signature_of(item)) for name, item in x.items())
-    return (type(x), x if isinstance(x, (bool, int, float, str, type(None))) else id(x))
+    return (kind, x if isinstance(x, (bool, int, float, str)) else id(x))
 
 
 def _spec_of(x: Any) -> Any:

@@ -93,6 +93,8 @@ def seeds_of(targets: list[Tensor], output_gradients: Any) -> list[Tensor | None
 
 
 def unconnected_kind(value: UnconnectedGradients | str) -> UnconnectedGradients:
+    if type(value) is UnconnectedGradients:
+        return value
     try:
         return UnconnectedGradients(value)
     except ValueError:

@@ -141,7 +141,10 @@ def _run_multi_output(
     record: MultiOutputRecord, grads: dict[int, Any], wanted: set[int], useful: set[int] | None
 ) -> None:
     gs = [grads.get(id) if id in wanted else grads.pop(id, None) for id in record.outputs]
-    if all(g is None for g in gs):
+    for g in gs:
+        if g is not None:
+            break
+    else:
         return
     if useful is not None and useful.isdisjoint(record.inputs):
         return

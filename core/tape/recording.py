@@ -218,15 +218,14 @@ class RecordingTape(Recorder):
         edges: list[tuple[Any, ...]] = []
         array = output.array
         kind = kind_of(array.dtype)
+        values = (*inputs, output)
         for x, rule in zip(inputs, rules):
             if type(x) is not Tensor or x.id not in live:
                 continue
             if rule is None:
                 self._breaks.append(Break(output.id, x.id, op, kind in "fc"))
                 continue
-            fn, like = rule.fn, None
-            if kind == "c":
-                fn = rule.fn_complex
+            fn, like = rule.fn_complex if kind == "c" else rule.fn, None
             if rule.broadcasts:
                 shape = x.array.shape
                 # equal in every run: nothing to sum back to, and nothing to keep
@@ -235,10 +234,9 @@ class RecordingTape(Recorder):
             place = rule.single
             if place is None:
                 keywords = rule.settings({**op.defaults, **params}) if rule.keywords else {}
-                edges.append((x.id, fn, rule.pick((*inputs, output)), keywords, like))
+                edges.append((x.id, fn, rule.pick(values), keywords, like))
             else:
-                saved = None if place < 0 else (*inputs, output)[place]
-                edges.append((x.id, fn, saved, None, like))
+                edges.append((x.id, fn, None if place < 0 else values[place], None, like))
         if self._strict:
             self._follow_lost(op, inputs, output, edges)
         if not edges:
@@ -291,7 +289,8 @@ class RecordingTape(Recorder):
                 values = (self._picked_last[x.id], *inputs[1:])
                 live[outputs[0].id] = Pick(x.id, op.name, together, values, settings)
             return
-        ids = tuple(x.id if type(x) is Tensor and x.id in live else None for x in inputs)
+        # lists first, here and below: half the cost of generators
+        ids = tuple([x.id if type(x) is Tensor and x.id in live else None for x in inputs])
         if self.wants_ops:  # a strict tape's: integers that are followed select, here
             ids = tuple(
                 id if id and is_differentiable(x.dtype) else None
@@ -310,7 +309,7 @@ class RecordingTape(Recorder):
                 if lost[0].floats or self._strict:
                     self._lose(output.id, [broken.input for broken in lost], lost[0].reason)
             return
-        needed = tuple(id is not None for id in ids)
+        needed = tuple([id is not None for id in ids])
         settings = {**op.defaults, **params}
         vjp = op.vjp
         inputs, held = op.for_vjp(inputs, tuple(outputs))
@@ -321,7 +320,8 @@ class RecordingTape(Recorder):
             result: Sequence[Any] = vjp(full, xs, ys, needed, **settings)
             return result
 
-        self._join(outputs, MultiOutputRecord(tuple(y.id for y in outputs), ids, backward, op.name))
+        made = tuple([y.id for y in outputs])
+        self._join(outputs, MultiOutputRecord(made, ids, backward, op.name))
 
     def _join(self, outputs: list[Tensor], record: MultiOutputRecord) -> None:
         followed = [y.id for y in outputs if is_differentiable(y.dtype)]

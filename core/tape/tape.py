@@ -17,6 +17,7 @@ from ..base.tree import flatten, pack_like
 from ..batches.batched import whole_shape
 from ..ops.backend import scope_of
 from ..tensors.tensor import Operators, Tensor
+from ..tensors.variable import Variable
 from .arguments import UnconnectedGradients, check_rows, handle_of, seeds_of, unconnected_kind
 from .backward import run_backward
 from .broken import check_strict
@@ -206,22 +207,23 @@ class GradientTape(RecordingTape):
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
         targets = [handle_of(leaf, "target") for leaf in flatten(target)]
         leaves = flatten(sources)
-        handles = [handle_of(leaf, "sources") for leaf in leaves]
+        # a variable has its handle's identity, which is nearly always all that is asked for
+        known = [x if type(x) is Variable else handle_of(x, "sources") for x in leaves]
         seeds = seeds_of(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
         if self._strict:
-            check_strict(self, targets, handles)
+            check_strict(self, targets, [handle_of(x, "sources") for x in known])
         self._used = True
         if not targets:
             return pack_like(sources, [None] * len(leaves))
-        grads = self._backward(targets, seeds, [handle.id for handle in handles])
-        results: list[Any] = []
-        for handle, g in zip(handles, grads, strict=True):
-            if g is None and unconnected is UnconnectedGradients.ZERO:
-                g = Tensor(F.zeros_like(handle.array))
-            results.append(g)
-        return pack_like(sources, results)
+        grads = self._backward(targets, seeds, [x.id for x in known])
+        if unconnected is UnconnectedGradients.ZERO:
+            grads = [
+                Tensor(F.zeros_like(handle_of(x, "sources").array)) if g is None else g
+                for x, g in zip(known, grads, strict=True)
+            ]
+        return pack_like(sources, grads)
 
     @overload
     def jacobian(

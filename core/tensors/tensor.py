@@ -416,9 +416,9 @@ def _indent(text: str) -> str:
 
 def is_raw(gradients: Sequence[Any]) -> bool:
     """Return whether gradients are arrays, not tensors that somebody follows; None is either."""
-    return all(type(g) is not Tensor for g in gradients)
+    return Tensor not in map(type, gradients)
 
 
 def arrays_of(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return the arrays of tensors; anything else as it is."""
-    return tuple(x.array if type(x) is Tensor else x for x in values)
+    return tuple([x.array if type(x) is Tensor else x for x in values])

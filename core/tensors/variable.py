@@ -24,7 +24,7 @@ from ..ops.backend import check_same_backend
 from .convert import as_held, check_cast, constant, own_array
 from .tensor import Operators, Tensor
 
-__all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back"]
+__all__ = ["Pending", "Variable", "exclusive", "put_away", "put_back", "set_arrays"]
 
 
 class Pending(NamedTuple):
@@ -227,10 +227,10 @@ class Variable(Operators):
         """
         return self.value
 
-    @property
-    def array(self) -> Any:
-        """The raw array behind the variable; neither watched nor traced."""
-        return self._array
+    # read many times in a step, so without a call of a function in Python
+    array = property(
+        attrgetter("_array"), doc="The raw array behind the variable; neither watched nor traced."
+    )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -395,7 +395,7 @@ class Variable(Operators):
 
     def _set(self, array: Any) -> None:
         for tape in active_tapes.get():
-            tape.changing(self, self._current())
+            tape.changing(self, self._current().array)
         graph = active_graph.get()
         if graph is None:
             self._array = array
@@ -412,9 +412,7 @@ class Variable(Operators):
         array
             An array of the variable's backend, shape and dtype.
         """
-        for tape in active_tapes.get():
-            tape.changing(self, Tensor(self._array))
-        self._array = array
+        set_arrays((self,), (array,))
 
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a read-only NumPy array, without watching the variable.
@@ -528,6 +526,23 @@ class Variable(Operators):
             f"<Variable {self.name!r} shape={self.shape} dtype={self.dtype}{trainable} "
             f"value={gap}{value}>"
         )
+
+
+def set_arrays(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
+    """Replace the raw arrays of variables, as :meth:`Variable.set_array` does.
+
+    Parameters
+    ----------
+    variables
+        The variables.
+    arrays
+        The new array of each.
+    """
+    tapes = active_tapes.get()
+    for variable, array in zip(variables, arrays, strict=True):
+        for tape in tapes:
+            tape.changing(variable, variable.array)
+        variable._array = array
 
 
 def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:

@@ -1,4 +1,4 @@
-"""Softmax, its cross-entropy and batch normalisation, quicker on NumPy than the portable kernels.
+"""ReLU, softmax with its cross-entropy, and batch normalisation, quicker than portable kernels.
 
 A layer on a small batch takes as long as the calls that NumPy makes on the way, so these avoid
 NumPy's Python wrappers and temporary arrays. What is not the common case goes to the portable
@@ -8,18 +8,36 @@ kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..ops.network import normalization, softmax_cross_entropy
-from ..ops.network.activations import softmax
+from ..ops.network.activations import rectifiers, softmax
 from .reductions import add_reduce, max_reduce
 
 __all__ = ["KERNELS"]
 
 Array = NDArray[Any]
+
+
+@lru_cache(256)
+def _number(value: float, dtype: np.dtype[Any]) -> Array:
+    """Return a number as NumPy computes with it: to convert it takes as long as a small product."""
+    found: Array = np.array(value, dtype)
+    found.flags.writeable = False
+    return found
+
+
+_ZEROS = {char: np.zeros((), char) for char in "fd"}
+
+
+def _relu(x: Array) -> Array:
+    zero = _ZEROS.get(x.dtype.char)
+    result: Array = rectifiers.relu_kernel(np, x) if zero is None else np.maximum(x, zero)
+    return result
 
 
 def _exponentials(x: Array, axis: int) -> Array:
@@ -99,8 +117,9 @@ def _as_rows(x: Array, axis: int, *channels: Array) -> Array | None:
     if axis not in (-1, rank - 1) or not x.size or x.dtype.char not in "fd":
         return None
     # equal, not identical: h5py, for one, makes dtypes of its own
-    if any(c.dtype != x.dtype or c.ndim != 1 for c in channels):
-        return None
+    for c in channels:
+        if c.dtype != x.dtype or c.ndim != 1:
+            return None
     return x if rank == 2 else x.reshape(-1, x.shape[-1])
 
 
@@ -110,13 +129,13 @@ def _batch_norm_training(
     rows = _as_rows(x, axis, gamma, beta)
     if rows is None:
         return normalization.batch_norm_kernel(np, x, gamma, beta, axis=axis, epsilon=epsilon)
-    share = x.dtype.type(1 / len(rows))
+    share = _number(1 / len(rows), x.dtype)
     mean = add_reduce(rows, 0)
     mean *= share
     y = rows - mean
     variance = np.einsum("ij,ij->j", y, y)
     variance *= share
-    factor = variance + epsilon
+    factor = variance + _number(epsilon, x.dtype)
     np.sqrt(factor, factor)
     np.divide(gamma, factor, factor)
     y *= factor
@@ -145,13 +164,13 @@ def _batch_norm_gradient(
     centred = rows - mean
     gbeta = add_reduce(upstream, 0)
     ggamma = np.einsum("ij,ij->j", upstream, centred)
-    root = variance + epsilon
+    root = variance + _number(epsilon, x.dtype)
     np.sqrt(root, root)
-    np.divide(1, root, root)
+    np.reciprocal(root, root)
     ggamma *= root
     factor = gamma * root
     # gx = factor * gy + slope * centred + shift; see the portable kernel
-    share = x.dtype.type(1 / len(rows))
+    share = _number(1 / len(rows), x.dtype)
     slope = gvariance + gvariance
     root *= factor
     root *= ggamma
@@ -170,6 +189,7 @@ def _batch_norm_gradient(
 KERNELS: dict[str, Callable[..., Any]] = {
     "batch_norm_gradient": _batch_norm_gradient,
     "batch_norm_training": _batch_norm_training,
+    "relu": _relu,
     "softmax": _softmax,
     "softmax_cross_entropy": _softmax_cross_entropy,
     "softmax_less_labels": _softmax_less_labels,

@@ -170,3 +170,15 @@ def test_the_portable_kernels_use_the_standard_alone(name, strict):
     have = run(*[strict.asarray(x) for x in PORTABLE[name]], **params)
     want = gt.registry().ops[name](*PORTABLE[name], **params)
     np.testing.assert_allclose(np.asarray(have), want.numpy(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
+def test_relu_agrees_to_the_sign_of_zero(dtype):
+    x = np.array([-0.0, 0.0, -1.5, 2.5, np.inf, -np.inf] if dtype != "int64" else [0, -1, 2], dtype)
+    have, want = KERNELS["relu"](x), portable("relu")(np, x)
+    assert have.dtype == want.dtype
+    assert have.tobytes() == want.tobytes()
+    if dtype != "int64":
+        assert np.isnan(KERNELS["relu"](x * np.nan)).all()
+    with pytest.raises(TypeError, match="real numbers"):
+        KERNELS["relu"](x.astype("complex64"))

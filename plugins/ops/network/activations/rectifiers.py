@@ -12,9 +12,14 @@ from ...common.op_builders import elementwise, named
 __all__ = ["celu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "squareplus"]
 
 
+def relu_kernel(xp: Any, x: Any) -> Any:
+    """Return ``max(x, 0)``."""
+    return xp.maximum(reals(x), 0)
+
+
 relu = elementwise(
     "relu",
-    lambda xp, x: xp.maximum(reals(x), 0),
+    relu_kernel,
     holomorphic=False,
     doc="""Return ``max(x, 0)``, elementwise.
 
