@@ -146,11 +146,18 @@ def _backends() -> dict[str, str | None]:
 
 
 def _executors() -> dict[str, str | None]:
-    missing = importlib.util.find_spec("llvmlite") is None
-    reasons = {
-        "fused": 'llvmlite is not installed: pip install "gradtape[fused]"' if missing else None
-    }
+    reasons = {"fused": _without_llvm()}
     return {name: reasons.get(name) for name in registry(strict=False).executors}
+
+
+def _without_llvm() -> str | None:
+    if importlib.util.find_spec("llvmlite") is None:
+        return 'llvmlite is not installed: pip install "gradtape[fused]"'
+    try:
+        importlib.import_module("llvmlite.binding")
+    except Exception as error:  # as it likes, for instance because a library is missing
+        return f"llvmlite cannot be imported ({type(error).__name__}: {error})"
+    return None
 
 
 # -- what threads cost -----------------------------------------------------------------------------
@@ -206,6 +213,11 @@ def _advice(found: dict[str, Any]) -> list[str]:
             )
     if any(x["num_threads"] is None for x in found["blas"]):
         advice.append(f"How many threads BLAS uses cannot be told: {NEEDED}.")
+    named = found.get("environment", {}).get("GRADTAPE_EXECUTOR")
+    if named and named not in found["executors"]:
+        advice.append(
+            f"GRADTAPE_EXECUTOR names {named!r}, which is no executor: no compiled function runs."
+        )
     if found["executors"].get("fused"):
         advice.append(f"Compiled functions would run faster: {found['executors']['fused']}.")
     return advice

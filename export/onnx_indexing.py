@@ -84,6 +84,8 @@ class At:
         found, arrays = parsed(x, self.key)
         if arrays:
             return scattered(x, found, arrays, values, reduction)
+        if isinstance(found, tuple) and any(part is None for part in found):
+            found, values = _without_new_axes(x, found, values)
         if isinstance(found, tuple) and all(map(_plain_part, found)):
             seen = cut(x, found)
             spread = partial(_spread, parts=found, shape=x.shape)
@@ -96,6 +98,17 @@ class At:
             values = xp.wrap(inner[found]) + values
         inner[found] = values.inner
         return xp.wrap(inner)
+
+
+def _without_new_axes(x: Any, parts: Any, values: Any) -> tuple[Any, Any]:
+    """Return an index without its new axes, and values that have none either."""
+    xp, left = x.xp, tuple(part for part in parts if part is not None)
+    kept = [part for part in parts if type(part) is not int]
+    new = tuple(axis for axis, part in enumerate(kept) if part is None)
+    shape = list(cut(x, left).shape)
+    for axis in new:
+        shape.insert(axis, 1)
+    return left, xp.squeeze(xp.broadcast_to(values, tuple(shape)), axis=new)
 
 
 def _plain_part(part: Any) -> bool:

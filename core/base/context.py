@@ -75,6 +75,32 @@ def calling_in(training: Any) -> Iterator[Mode]:
         training_mode.reset(token)
 
 
+# While a function is traced: what was asked whether it trains (a variable, a module), by its id,
+# with the answer. The trace holds as long as the answers do.
+_asked: ContextVar[dict[int, tuple[Any, bool]] | None] = ContextVar(
+    "gradtape_trainable", default=None
+)
+
+
+@contextmanager
+def noting_trainable() -> Iterator[dict[int, tuple[Any, bool]]]:
+    """Note, by its id, what is asked in a block whether it trains, with the answer."""
+    asked: dict[int, tuple[Any, bool]] = {}
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
+def told_trainable(x: Any, answer: bool) -> bool:
+    """Return what somebody who asks whether ``x`` trains is told, and note it for the trace."""
+    asked = _asked.get()
+    if asked is not None:
+        asked.setdefault(id(x), (x, answer))
+    return answer
+
+
 #: The backward passes on tensors, and the graphs run op by op, around the running code: messages
 #: tell of them.
 running: ContextVar[tuple[BackwardPass | Graph, ...]] = ContextVar("gradtape_running", default=())

@@ -101,8 +101,8 @@ class ConcreteFunction(_Kept):
     also: tuple[tuple[str, ...], ...] = ()
     #: The executor that runs it, by name, if not the one that is selected.
     executor: str | None = None
-    #: Whether its variables trained, where the trace depends on that: it has a tape, or assigns.
-    trained: tuple[tuple[Variable, bool], ...] = ()
+    #: The variables and modules that were asked, in the trace, whether they train; and the answers.
+    trained: tuple[tuple[Any, bool], ...] = ()
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
         self.name = name
@@ -221,8 +221,8 @@ class ConcreteFunction(_Kept):
 
     @property
     def outdated(self) -> bool:
-        """Whether one of its variables was frozen or thawed since."""
-        return any(variable.trainable is not flag for variable, flag in self.trained)
+        """Whether a variable or module that was asked was frozen or thawed since."""
+        return any(x.trainable is not answer for x, answer in self.trained)
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
         """Run on the flat list of input tensors.

@@ -16,6 +16,7 @@ from ..base.context import (
     active_batches,
     active_graph,
     calling_in,
+    noting_trainable,
     tracing_into,
     training_mode,
 )
@@ -40,6 +41,13 @@ __all__ = ["STORE", "Function", "found_by_name", "function", "pickled_as_code"]
 STORE = "_gradtape_functions"
 # Modules that take functions which have no name: Python's own, and picklers of code.
 _TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
+
+# What a call of does not run.
+_NO_TRACE: dict[str, Callable[[Any], bool]] = {
+    "a generator": inspect.isgeneratorfunction,
+    "a coroutine": inspect.iscoroutinefunction,
+    "an asynchronous generator": inspect.isasyncgenfunction,
+}
 
 P = ParamSpec("P")
 Rest = ParamSpec("Rest")
@@ -69,7 +77,8 @@ class Function(Generic[P, R]):
     Raises
     ------
     TypeError
-        If ``input_signature`` holds something else, or the function's parameters cannot be known.
+        If ``input_signature`` holds something else, the function's parameters cannot be known, or
+        it is a generator or a coroutine.
     ValueError
         If ``max_traces`` is below 1.
 
@@ -99,6 +108,12 @@ class Function(Generic[P, R]):
         if executor is not None:
             registry().executor(executor)
         self._traces = Traces(self.name, max_traces, bool(reduce_retracing))
+        for kind, asks in _NO_TRACE.items():
+            if asks(python_function):
+                raise TypeError(
+                    f"function {self.name!r} is {kind}, which runs after its trace has "
+                    "ended; return values (gradtape.scan and gradtape.while_loop repeat)"
+                )
         try:
             if isinstance(python_function, np.ufunc):
                 raise ValueError("its optional parameters do not all go together")
@@ -379,6 +394,7 @@ class Function(Generic[P, R]):
         with (
             calling_in(None if around is None else around.training) as mode,
             tracing_into(graph, closure),
+            noting_trainable() as asked,
         ):
             symbolic = []
             for i, leaf in enumerate(flatten((args, kwargs))):
@@ -394,8 +410,7 @@ class Function(Generic[P, R]):
         concrete = ConcreteFunction(self.name, prune(graph), (args, kwargs), results)
         concrete.executor = self.executor
         concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
-        if closure.watched or graph.updates:
-            concrete.trained = tuple((v, v.trainable) for v in concrete.graph.variables)
+        concrete.trained = tuple(asked.values())
         return concrete
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from ..base.context import active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.handle import next_id
 from ..base.recorder import Everything, Recorder
@@ -107,8 +106,6 @@ class Closure(Capture[Graph]):
     ----------
     tensors
         Symbol of a constant -> the tensor that it was.
-    watched
-        Whether a tape of the traced function itself looked on.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -116,7 +113,6 @@ class Closure(Capture[Graph]):
         self.tensors: dict[Symbol, Tensor] = {}
         self._symbols: dict[int, Symbol] = {}
         self._told: list[tuple[str, tuple[Any, ...]]] = []
-        self.watched = False
 
     def symbol(self, x: Tensor) -> Symbol:
         symbol: Symbol = self.graph.adopt(x.array)
@@ -129,10 +125,6 @@ class Closure(Capture[Graph]):
             known = self._symbols[x.id] = symbol
             self.tensors[symbol] = x
         return known
-
-    def _note(self, method: str, *told: Any) -> None:
-        self.watched = self.watched or len(active_tapes.get()) > 1
-        super()._note(method, *told)
 
     def tell(self, recorders: Sequence[Recorder]) -> None:
         """Tell recorders how the constants were computed from tensors that they follow."""

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..base.dtypes import numpy_dtype
+from ..base.spec import describe
 from ..base.table import registry
+from ..errors import PluginError, UnknownOp
 from ..tensors.tensor import Tensor
 from ..tensors.variable import exclusive
 from .graph import Graph
-from .nodes import Run
+from .nodes import Run, Symbol
 from .replay import replay
 
 __all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected"]
@@ -24,6 +27,7 @@ ENVIRONMENT = "GRADTAPE_EXECUTOR"
 selected: ContextVar[str] = ContextVar(
     "gradtape_executor", default=os.environ.get(ENVIRONMENT) or "default"
 )
+_OF_PROCESS = selected.get()
 
 
 @contextmanager
@@ -71,8 +75,8 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
     name = selected.get() if name is None else name
     run = graph.runs.get(name)
     if run is None:
-        made = graph.made[name] = registry().executor(name)(graph)
-        run = _naming(graph, made)
+        made = graph.made[name] = _made(graph, name)
+        run = _naming(graph, _checking(graph, name, made))
         graph.runs[name] = run = _alone(graph, run) if graph.updates else run
     return run
 
@@ -97,11 +101,75 @@ def _alone(graph: Graph, run: Run) -> Run:
     return run_alone
 
 
+def _made(graph: Graph, name: str) -> Run:
+    """Return what an executor makes of a graph."""
+    try:
+        executor = registry().executor(name)
+    except UnknownOp as error:
+        if name != _OF_PROCESS:
+            raise
+        raise UnknownOp(f"environment variable {ENVIRONMENT}: {error}") from None
+    made: Run = executor(graph)
+    if not callable(made):
+        raise PluginError(
+            f"executor {name!r}: it made {made!r} of the graph {graph.name!r} instead of a "
+            "function from a list of arrays to a list of arrays"
+        )
+    return made
+
+
+def _checking(graph: Graph, name: str, execute: Run) -> Run:
+    """Look at what somebody else's executor returns, the first time."""
+    owner = registry().owner("executor", name)
+    if owner is None or owner.ours:
+        return execute
+    checked = False
+
+    def run(arrays: Sequence[Any]) -> list[Any]:
+        nonlocal checked
+        found = execute(arrays)
+        if not checked:
+            wrong = _mistake(graph, arrays, found)
+            if wrong is not None:
+                raise PluginError(f"executor {name!r}: of {graph.name!r} it returned {wrong}")
+            checked = True
+        return found
+
+    return run
+
+
+def _mistake(graph: Graph, arrays: Sequence[Any], found: Any) -> str | None:
+    """Say what is wrong with the results of a graph, if anything."""
+    if not isinstance(found, (list, tuple)):
+        return f"{type(found).__name__} instead of a list of arrays"
+    if len(found) != len(graph.outputs):
+        return f"{len(found)} results instead of {len(graph.outputs)}"
+    as_traced = all(map(_is_as_traced, graph.inputs, arrays))  # vmap gives others
+    for i, (symbol, x) in enumerate(zip(graph.outputs, found, strict=True)):
+        if isinstance(x, Tensor) or not hasattr(x, "dtype") or not hasattr(x, "shape"):
+            return f"{type(x).__name__} instead of an array as result {i}"
+        if as_traced and not _is_as_traced(symbol, x):
+            wanted = describe(symbol.shape, symbol.dtype)
+            return f"{describe(x.shape, x.dtype)} instead of {wanted} as result {i}"
+    return None
+
+
+def _is_as_traced(symbol: Symbol, x: Any) -> bool:
+    """Return whether an array has the dtype of a symbol, and its shape as far as it is known."""
+    shape = symbol.shape
+    if shape is not None:
+        if len(shape) != len(x.shape):
+            return False
+        if any(type(n) is int and n != m for n, m in zip(shape, x.shape, strict=True)):
+            return False
+    return bool(numpy_dtype(x.dtype) == symbol.dtype)
+
+
 def _naming(graph: Graph, execute: Run) -> Run:
     def run(arrays: Sequence[Any]) -> list[Any]:
         try:
             return execute(arrays)
-        except (IndexError, TypeError, ValueError):
+        except (ArithmeticError, IndexError, TypeError, ValueError):
             # one op at a time, the failing one names itself; nothing is assigned on this way
             replay(graph.without_updates(), [Tensor(x) for x in arrays])
             raise

@@ -10,6 +10,7 @@ from ..base.sizes import unsure
 from ..ops.backend import Backend, backend_for_type, current_backend
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
+from ..tensors.variable import set_arrays
 from .constants import local_constants
 from .folding import folded
 from .graph import Graph
@@ -135,8 +136,10 @@ def _compile(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
     for variable, symbol in program.updates.items():
         if unsure(symbol.shape):
             lines.append(f"    {_bind(scope, 'a', variable.check_shape)}({names[symbol]}.shape)")
-    for variable, symbol in program.updates.items():
-        lines.append(f"    {_bind(scope, 'w', variable.set_array)}({names[symbol]})")
+    if program.updates:
+        new = "".join(f"{names[symbol]}, " for symbol in program.updates.values())
+        written = _bind(scope, "w", tuple(program.updates))
+        lines.append(f"    {_bind(scope, 'a', set_arrays)}({written}, ({new}))")
     lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")
     exec(compile("\n".join(lines), f"<{program.name!r}>", "exec"), scope)
     return scope["run"]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..base.context import told_trainable
 from ..base.table import public
 from ..functions.concrete import RestoredFunction
 from ..functions.function import STORE, Function
@@ -110,7 +111,7 @@ class Module:
         :class:`BatchNorm` keeps to its moving statistics. A module that is frozen and thawed again
         trains what it trained before. Files keep it.
         """
-        return not is_frozen(self)
+        return told_trainable(self, not is_frozen(self))
 
     @trainable.setter
     def trainable(self, value: bool) -> None:

@@ -191,7 +191,7 @@ class Backend:
 
         It reads variables (``variable.array``) when it runs. Last of all, it checks the shapes
         that the trace did not know (``variable.check_shape``) and assigns the program's
-        ``updates`` (``variable.set_array``): an error before leaves all variables as they were.
+        ``updates`` (``set_arrays``): an error before leaves all variables as they were.
 
         Parameters
         ----------

@@ -203,10 +203,15 @@ def _named(distribution: Distribution) -> tuple[str, str]:
     return metadata["Name"], metadata["Version"]
 
 
-def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool]:
-    """Sort what has rules and kernels, which are for anyone's ops, behind what has ops alone."""
-    has = partial(hasattr, loaded[1])
-    return not has("gradtape_ops"), has("gradtape_gradients") or has("gradtape_kernels")
+def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
+    """Sort what has rules and kernels, which are for anyone's ops, behind what has ops alone.
+
+    What ships with gradtape comes first, so that of two that clash the other one is named.
+    """
+    info, plugin = loaded
+    has = partial(hasattr, plugin)
+    rules = has("gradtape_gradients") or has("gradtape_kernels")
+    return not info.ours, not has("gradtape_ops"), rules
 
 
 def _cause(info: PluginInfo, error: Exception) -> str:

@@ -204,7 +204,8 @@ class Registry:
             return self.executors[name]
         except KeyError:
             raise UnknownOp(
-                f"no plugin provides the executor {name!r}; there are: "
+                f"no plugin provides the executor {name!r}"
+                f"{near_names(str(name), self.executors)}; there are: "
                 f"{', '.join(self.executors) or 'none'}{self._failed()}"
             ) from None
 
@@ -406,10 +407,26 @@ class _Backends(_Listed):
                 f"{info}: the backend {name!r} needs an 'array_module', which defines the types of "
                 "its arrays, or a method 'owns'"
             )
+        for other in registry.backends.values():
+            both = _modules(item) & _modules(other)
+            if both:
+                raise PluginError(
+                    f"{info}: the backend {name!r} takes the arrays of {', '.join(sorted(both))}, "
+                    f"which are those of the backend {other.name!r} ({other.provider}); an array "
+                    "has one backend"
+                )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
         item.provider = info
+
+
+def _modules(backend: Backend) -> set[str]:
+    """Return the modules all of whose arrays are a backend's."""
+    if type(backend).owns is not Backend.owns:
+        return set()
+    named = backend.array_module
+    return set(named if isinstance(named, tuple) else (named,))
 
 
 class _Kernels(Kind):

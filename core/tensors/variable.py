@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from operator import attrgetter
 from threading import RLock
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.context import active_graph, active_tapes
+from ..base.context import active_graph, active_tapes, told_trainable
 from ..base.dtypes import default_dtype, is_differentiable, numpy_dtype
 from ..base.handle import next_id
 from ..base.sizes import Shape, same_shape
@@ -89,7 +90,7 @@ class Variable(Operators):
     [0.0, 1.0]
     """
 
-    __slots__ = ("__weakref__", "_array", "_pending", "id", "lock", "name", "trainable", "unasked")
+    __slots__ = ("__weakref__", "_array", "_pending", "_trainable", "id", "lock", "name", "unasked")
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class Variable(Operators):
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
     ) -> None:
         self._pending = pending
-        self.trainable = bool(trainable) and is_differentiable(numpy_dtype(dtype))
+        self._trainable = bool(trainable) and is_differentiable(numpy_dtype(dtype))
         self.name = "Variable" if name is None else str(name)
         self.unasked = False
         self.id = next_id()
@@ -156,6 +157,16 @@ class Variable(Operators):
                 self._array = own_array(self._pending.read())
                 self._pending = None
             return object.__getattribute__(self, name)
+
+    @property
+    def trainable(self) -> bool:
+        """Whether tapes watch it and optimizers change it; a traced function that asks is traced
+        again for another answer."""
+        return told_trainable(self, self._trainable)
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
 
     @property
     def value(self) -> Tensor:
@@ -515,7 +526,7 @@ class Variable(Operators):
         """Return a variable with an identity of its own, and so far with the same value."""
         twin = type(self).__new__(type(self))
         twin._array = self._array  # arrays are replaced on assignment, never written
-        twin._begin(self.dtype, self.trainable, self.name, None)
+        twin._begin(self.dtype, self._trainable, self.name, None)
         return twin
 
     def __repr__(self) -> str:
@@ -528,21 +539,29 @@ class Variable(Operators):
         )
 
 
-def set_arrays(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-    """Replace the raw arrays of variables, as :meth:`Variable.set_array` does.
+# the slot itself, which is set without a step of Python
+_hold = vars(Variable)["_array"].__set__
+
+
+def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
+    """Replace the raw arrays of variables, of all or, if a signal's handler raises, of none.
 
     Parameters
     ----------
     variables
-        The variables.
+        The variables; whoever calls this holds :func:`exclusive` of them.
     arrays
-        The new array of each.
+        An array for each, of its variable's backend, shape and dtype.
+
+    See Also
+    --------
+    Variable.set_array : The same for one.
     """
-    tapes = active_tapes.get()
-    for variable, array in zip(variables, arrays, strict=True):
-        for tape in tapes:
-            tape.changing(variable, variable.array)
-        variable._array = array
+    for tape in active_tapes.get():
+        for variable in variables:
+            tape.changing(variable, variable._array)
+    # Python calls handlers between two of its steps, and this is one
+    deque(map(_hold, variables, arrays), maxlen=0)
 
 
 def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -49,10 +48,6 @@ class JaxBackend(Backend):
         from .indexing import Namespace
 
         return Namespace(jax.numpy)
-
-    def unavailable(self) -> str | None:
-        """Return why it cannot be used, without importing JAX where it is installed."""
-        return None if find_spec("jax") is not None else super().unavailable()
 
     # kept once it has succeeded; a failure is tried again, since it may be mended meanwhile
     @cached_property

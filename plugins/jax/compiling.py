@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from ...core.extend import (
     forward_only,
     local_constants,
     registry,
+    set_arrays,
     unsure,
 )
 
@@ -163,35 +165,47 @@ def compiled_by_xla(
     def ordered(old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], xs: Any) -> Any:
         variables = dict(zip([*spent, *kept], [*old, *rest], strict=True))
         known = {**written, **dict(zip(large, more, strict=True))}
-        return _results(program, owner, known, variables, xs)
+        outputs, updates = _results(program, owner, known, variables, xs)
+        return [*updates, *outputs]
 
     open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
     compiled = jax.jit(ordered)
     donating = jax.jit(ordered, donate_argnums=0)
     refusal: list[str] = []
 
-    def call(old: list[Any], rest: list[Any], xs: list[Any]) -> Any:
-        more = [constants[symbol] for symbol in large]
-        if not refusal:
-            try:
-                return (donating if _free(spent, old) else compiled)(old, rest, more, xs)
-            except Refused as error:
-                refusal.append(str(error))
-        return ordered(old, rest, more, xs)
+    def call(*given: Any) -> list[Any]:
+        """Run, assign the variables, and return the outputs."""
+        found: Iterator[Any]
+        if open_updates or not _free(spent, given[0]):
+            found = iter(compiled(*given))
+        else:
+            # It runs when the first array is asked for. Then the old arrays are gone, and until
+            # all variables have new ones there is no step of Python, where a signal could stop it.
+            found = chain.from_iterable(map(donating, *([x] for x in given)))
+        return finish(found)
+
+    def finish(found: Iterator[Any]) -> list[Any]:
+        if open_updates:
+            found = iter(arrays := list(found))
+            for variable, array in zip(writes, arrays, strict=False):
+                variable.check_shape(array.shape)
+        set_arrays(writes, found)
+        return list(found)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
         with owner.scope():
-            outputs, updates = call(
+            given = (
                 [variable.array for variable in spent],
                 [variable.array for variable in kept],
+                [constants[symbol] for symbol in large],
                 list(arrays),
             )
-        new = dict(zip(writes, updates, strict=True))
-        for variable in open_updates:
-            variable.check_shape(new[variable].shape)
-        for variable, array in new.items():
-            variable.set_array(array)
-        return list(outputs)
+            if not refusal:
+                try:
+                    return call(*given)
+                except Refused as error:
+                    refusal.append(str(error))
+            return finish(iter(ordered(*given)))
 
     def explain() -> str:
         if refusal:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -46,15 +46,18 @@ class Namespace:
         """Return where values go among sorted ones."""
         return jnp.searchsorted(*arrays, **settings).astype(jnp.int64)
 
-    def argpartition(self, *arrays: Any, **settings: Any) -> Any:
-        """Return the order of a partition."""
-        return jnp.argpartition(*arrays, **settings).astype(jnp.int64)
+    def argpartition(self, x: Any, kth: Any, axis: int = -1) -> Any:
+        """Return the order of a partition; around several places, that of a sort."""
+        one = not isinstance(kth, Sequence)
+        found = jnp.argpartition(x, kth, axis=axis) if one else jnp.argsort(x, axis=axis)
+        return found.astype(jnp.int64)
 
 
 def _check(indices: Any, size: int, axis: int) -> None:
     if isinstance(indices, jax.core.Tracer) or not prod(indices.shape):
         return
-    low, high = int(indices.min()), int(indices.max())
+    known = np.asarray(indices)  # JAX's own minimum has no value while it compiles
+    low, high = int(known.min()), int(known.max())
     if low < -size or high >= size:
         wrong = low if low < -size else high
         raise IndexError(f"index {wrong} is out of bounds for axis {axis} with size {size}")
@@ -62,7 +65,8 @@ def _check(indices: Any, size: int, axis: int) -> None:
 
 def _checked(shape: tuple[int, ...], where: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return an index; raise as NumPy does if it does not fit, as far as its values are known."""
-    np.broadcast_to(np.zeros((), bool), shape)[tuple(map(_known, where))]
+    if all(isinstance(n, int) for n in shape):  # an export leaves sizes open, and was traced before
+        np.broadcast_to(np.zeros((), bool), shape)[tuple(map(_known, where))]
     return where
 
 

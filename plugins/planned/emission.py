@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol, unsure
+from ...core.extend import Symbol, set_arrays, unsure
 from .grouping import Emitter, grouped
 from .lowering import Lowering
 from .memory import Arena, Packed, Scratch
@@ -23,7 +23,8 @@ __all__ = ["Emission"]
 _LARGE, _BLOCK = 2**18, 2**16
 #: From how many bytes on an array is let go as soon as nobody needs it.
 _DROPPED = 2**16
-#: Ops that return arrays of their own, never a view of what they are given.
+#: Ops that return arrays of their own, never a view of what they are given. One that is not named
+#: here is taken for one that may: that is right for any op, and keeps its inputs for longer.
 _OWN = frozenset(
     "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
     "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
@@ -86,6 +87,8 @@ class Emission:
 
     def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
         """Find out which values must not be in buffers, and when each is read last."""
+        # what runs one after the other: groups, stacks, and single steps, which are also what
+        # becomes of groups that gain nothing by being run block by block; a place is a moment
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, Group):
@@ -98,7 +101,9 @@ class Emission:
                     continue
             self._moments.append(item)
         self._moments = stacked(self._moments, needed | given | self._viewed())
+        # what must be an array of its own, since it leaves the function, or a view of it does
         self.fresh = set(needed)
+        # the moment at which a value, or a view of it, is read last
         self.last: dict[Symbol, int] = dict.fromkeys(given, len(self._moments))
         for moment in range(len(self._moments) - 1, -1, -1):
             item = self._moments[moment]
@@ -114,6 +119,7 @@ class Emission:
         self._ends: dict[int, list[Symbol]] = {}
         for x, moment in self.last.items():
             self._ends.setdefault(moment, []).append(x)
+        # the memory that values have now, and memory that is free again, by its bytes
         self.slots: dict[Symbol, int] = {}
         self.free: dict[int, list[int]] = {}
 
@@ -223,10 +229,14 @@ class Emission:
                 self.lines.append(
                     f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
                 )
-        for variable, symbol in left.items():
-            self.lines.append(f"{self.bind(variable.set_array, 'w')}({self.name(symbol)})")
-        for _, memory in self.packs:
-            self.lines.append(f"{self.bind(memory.commit, 'w')}()")
+        # all in one step, so that a signal comes before or after it
+        names = [self.bind(memory, "p") for _, memory in self.packs]
+        new = ", ".join([*map(self.name, left.values()), *(f"*{name}.new" for name in names)])
+        variables = [*left, *(v for _, memory in self.packs for v in memory.variables)]
+        if variables:
+            commit, written = self.bind(set_arrays, "a"), self.bind(tuple(variables), "w")
+            self.lines.append(f"{commit}({written}, ({new},))")
+        self.lines += [f"{name}.end()" for name in names]
 
     # -- steps ---------------------------------------------------------------------------------
 

@@ -203,19 +203,25 @@ class Packed:
     so that whoever reads a variable meanwhile has an old value, and nothing has changed if the
     update fails. Where somebody else still holds a part of what would be written to, it is left to
     them, and a new set is made.
+
+    Attributes
+    ----------
+    columns
+        The variables side by side; those whose values the update reads come first.
+    variables
+        All variables, in the order of the parts.
     """
 
     def __init__(self, pack: Pack) -> None:
         self._bounds = pack.bounds
         self._size = pack.group.shape[0]
-        #: The variables side by side; those whose values the update reads come first.
         known = {column[0].id: column for column in (*pack.held.values(), *pack.written.values())}
         self.columns = list(known.values())
         places = {number: k for k, number in enumerate(known)}
         self._places = [places[column[0].id] for column in pack.written.values()]
         self._reads = len(pack.held)
         self._read = [v for column in pack.held.values() for v in column]
-        self._assign = [v.set_array for column in self.columns for v in column]
+        self.variables = [v for column in self.columns for v in column]
         self._now: _Flats | None = None
         self._new: _Flats | None = None
         self._spare: _Flats | None = None
@@ -241,13 +247,15 @@ class Packed:
         self._new = new
         return [*now.arrays[: self._reads], *[new.arrays[k] for k in self._places]]
 
-    def commit(self) -> None:
-        """Give the variables their parts of what was written."""
-        new = self._new
-        assert new is not None
-        for assign, part in zip(self._assign, new.parts):
-            assign(part)
-        self._spare, self._now, self._new = self._now, new, None
+    @property
+    def new(self) -> list[Any]:
+        """What was written, as the parts of :attr:`variables`."""
+        assert self._new is not None
+        return self._new.parts
+
+    def end(self) -> None:
+        """Say that the variables have been given what was written."""
+        self._spare, self._now, self._new = self._now, self._new, None
 
     def _gathered(self) -> _Flats:
         """Return flat arrays of what the variables hold, since somebody has changed one."""

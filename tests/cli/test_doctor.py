@@ -59,6 +59,8 @@ def test_as_json_it_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
             r'pip install "gradtape[threads]"',
         ),
         ({"executors": {"fused": "llvmlite is not installed"}}, "would run faster"),
+        ({"environment": {"GRADTAPE_EXECUTOR": "planed"}}, "'planed', which is no executor"),
+        ({"environment": {"GRADTAPE_EXECUTOR": "plain"}}, None),
     ],
 )
 def test_advice_follows_from_what_was_found(change: dict[str, Any], said: str | None) -> None:

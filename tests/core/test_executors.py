@@ -61,7 +61,7 @@ def test_what_is_inside_a_function_runs_by_its_executor_too(made) -> None:
     [lambda f: gt.executor("plian").__enter__(), lambda f: gt.function(f, executor="plian")],
 )
 def test_an_executor_that_nobody_provides_is_refused_by_name(select) -> None:
-    with pytest.raises(gt.errors.UnknownOp, match=r"executor 'plian'; there are: .*plain"):
+    with pytest.raises(gt.errors.UnknownOp, match=r"executor 'plian'; .*there are: .*plain"):
         select(lambda x: x)
 
 

@@ -751,6 +751,22 @@ def test_a_callable_without_known_parameters_is_refused_in_words() -> None:
         gt.function(np.sin)
 
 
+@pytest.mark.parametrize("kind", ["a generator", "a coroutine", "an asynchronous generator"])
+def test_what_runs_after_its_call_cannot_be_traced(kind: str) -> None:
+    def numbers(x):
+        yield x
+
+    async def later(x):
+        return x
+
+    async def numbers_later(x):
+        yield x
+
+    function = {"a generator": numbers, "a coroutine": later}.get(kind, numbers_later)
+    with pytest.raises(TypeError, match=f"function '{function.__name__}' is {kind}, which runs"):
+        gt.function(function)
+
+
 def test_a_function_that_has_run_lets_go_of_what_it_held() -> None:
     def run():
         outside, state = gt.constant(np.ones(3)), gt.Variable(np.ones(3))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from elsewhere import Model
+from elsewhere import Model, compare
 from table import SAMPLES
 
 import gradtape as gt
@@ -140,3 +140,24 @@ def test_ends_of_pairs_are_the_same_elsewhere(name: str) -> None:
     found = Model(gt.export.onnx(lambda x, y: op(x, y), *specs))(x=x, y=y)["output"]
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(found, op(gt.constant(x), gt.constant(y)).numpy(), rtol=2e-6)
+
+
+@pytest.mark.parametrize("rows", ["batch", 4])
+@pytest.mark.parametrize(
+    "index",
+    [
+        (slice(None), None),
+        (None,),
+        (0, None),
+        (slice(1, None), None, 2),
+        (None, slice(None), None, slice(1, None)),
+        (..., None),
+    ],
+    ids=str,
+)
+def test_gradients_of_indices_with_new_axes(index: Any, rows: Any) -> None:
+    def slope(x: Any) -> Any:
+        return gt.grad(lambda x: gt.sum(gt.sin(x[index])))(x)
+
+    x = np.linspace(0.0, 2.0, 12, dtype=np.float32).reshape(4, 3)
+    compare(slope, [gt.TensorSpec([rows, 3])], (x,))

@@ -75,6 +75,22 @@ def test_control_flow_runs_by_jax(fn: Any) -> None:
     compare(fn, [gt.TensorSpec([3, 2])], (draws(3, 2),))
 
 
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x[:, None] * 2.0,
+        lambda x: x[1:] - x[:-1],
+        lambda x: gt.take_along_axis(x, gt.argsort(-x, axis=-1)[:, :2], axis=-1),
+        lambda x: gt.argmin(gt.sum(gt.square(x[:, None, :] - gt.ones((5, 3))), axis=-1), axis=1),
+        lambda x: gt.grad(lambda x: gt.sum(x[:, 1] ** 2) + gt.sum(x[0]))(x),
+        lambda x: gt.einsum("bh,ch->bc", x, x),
+    ],
+    ids=["new axis", "differences", "the largest", "the nearest", "gradient", "einsum"],
+)
+def test_parts_are_taken_of_a_batch_of_any_size(fn: Any) -> None:
+    compare(fn, [gt.TensorSpec([None, 3])], (draws(4, 3),), (draws(2, 3),))
+
+
 def test_decompositions_have_a_form_in_stablehlo() -> None:
     blob = gt.export.stablehlo(
         lambda x: gt.linalg.cholesky(x @ x.mT + 4 * gt.eye(3)),

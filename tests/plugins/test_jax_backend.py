@@ -238,6 +238,17 @@ def test_constants_of_any_size_are_part_of_a_program(size: int) -> None:
 
 
 @needs_jax
+def test_indices_that_are_the_same_in_every_run_are_compiled() -> None:
+    places = np.arange(900) % 7
+    with gt.backend("jax"):
+        x = gt.constant(np.arange(7.0))
+        f = gt.function(lambda x: (gt.quantile(x, [0.25, 0.5]), gt.take(x, places)))
+        found = f(x)
+        assert "one function of jax.jit" in f.explain(x)
+    assert found[0].to("numpy").tolist() == [1.5, 3.0]
+    assert found[1].to("numpy").tolist() == [float(n) for n in places]
+
+
 def test_what_xla_cannot_compile_runs_op_by_op_and_says_which_op() -> None:
     count = gt.function(lambda x: gt.unique(x))
     (x,) = on_jax([2, 1, 2])

@@ -82,7 +82,8 @@ def _contract(xp: Any, terms: Sequence[str], output: str, arrays: Sequence[Any])
     """Sum the products of arrays with labelled axes."""
     function = getattr(xp, "einsum", None)
     if function is not None:
-        large = len(arrays) > 2 or max(prod(x.shape) for x in arrays) > 4096
+        sizes = [prod(x.shape) for x in arrays]  # open ones in an export: large, for all one knows
+        large = len(arrays) > 2 or any(type(n) is not int or n > 4096 for n in sizes)
         return function(f"{','.join(terms)}->{output}", *arrays, optimize=large)
     # The array API has no einsum: line all axes up, multiply, and sum.
     labels = output + "".join(sorted(set("".join(terms)) - set(output)))

@@ -1,0 +1,114 @@
+"""A compiled function does what its Python code does with what is frozen or thawed now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.core.extend import map_structure
+
+X = np.array([[1.0, 2.0], [3.0, 5.0]], np.float32)
+
+
+class Parts:
+    """A network, a layer that normalises, and a counter."""
+
+    def __init__(self) -> None:
+        self.model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(2)])
+        self.norm = gt.layers.BatchNorm(center=False, scale=False)
+        self.model(X)
+        self.norm(X)
+        self.count = gt.Variable(0.0, trainable=False)
+
+    @property
+    def variable(self) -> gt.Variable:
+        """One of the network's variables."""
+        return self.model.layers[0].kernel
+
+
+def gradient(parts: Parts, x: Any) -> Any:
+    with gt.GradientTape() as tape:
+        loss = gt.sum(gt.matmul(x, parts.variable))
+    found = tape.gradient(loss, parts.variable)
+    return None if found is None else gt.ones_like(found)
+
+
+def gradients(parts: Parts, x: Any) -> Any:
+    with gt.GradientTape() as tape:
+        loss = gt.sum(parts.model(x))
+    return [gt.ones_like(g) for g in tape.gradient(loss, parts.model.trainable_variables)]
+
+
+def number(parts: Parts, x: Any) -> Any:
+    return len(parts.model.trainable_variables)
+
+
+def flags(parts: Parts, x: Any) -> Any:
+    return [v.trainable for v in parts.model.variables], parts.norm.trainable
+
+
+def assignments(parts: Parts, x: Any) -> Any:
+    parts.count.assign(0.0)
+    for _ in parts.model.trainable_variables:
+        parts.count.assign_add(1.0)
+    return parts.count * 1.0
+
+
+def normalised(parts: Parts, x: Any) -> Any:
+    return parts.norm(x, training=True) > 0
+
+
+def in_branches(parts: Parts, x: Any) -> Any:
+    def there() -> Any:
+        with gt.GradientTape() as tape:
+            loss = gt.sum(gt.matmul(x, parts.variable))
+        found = tape.gradient(loss, parts.variable, unconnected_gradients="zero")
+        return gt.sum(gt.abs(found))
+
+    return gt.cond(gt.sum(x) > 0, there, lambda: gt.constant(0.0)) > 0
+
+
+FREEZING: dict[str, Callable[[Parts, bool], None]] = {
+    "a variable": lambda parts, value: setattr(parts.variable, "trainable", value),
+    "a layer": lambda parts, value: setattr(parts.model.layers[0], "trainable", value),
+    "a model": lambda parts, value: setattr(parts.model, "trainable", value),
+    "a layer without weights to train": lambda parts, value: setattr(
+        parts.norm, "trainable", value
+    ),
+}
+PROGRAMS = [gradient, gradients, number, flags, assignments, normalised, in_branches]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("what", FREEZING)
+@pytest.mark.parametrize("first", [True, False])
+def test_freezing_and_thawing_do_what_they_do_eagerly(
+    what: str, program: Callable[..., Any], first: bool
+) -> None:
+    told = []
+    for traced in (False, True):
+        parts = Parts()
+
+        def call(x: Any, parts: Parts = parts) -> Any:
+            return program(parts, x)
+
+        run = gt.function(call) if traced else call
+        found = []
+        for value in (first, not first, first, not first, first):
+            FREEZING[what](parts, value)
+            found.append(map_structure(lambda x: getattr(x, "tolist", lambda: x)(), run(X)))
+        told.append(found)
+    assert told[1] == told[0]
+
+
+def test_a_function_that_asks_nothing_is_not_traced_again() -> None:
+    parts = Parts()
+    predict = gt.function(lambda x: parts.model(x))
+    for value in (True, False, True):
+        parts.model.trainable = value
+        predict(gt.constant(X))
+    assert len(predict.concrete_functions) == 1
