@@ -19,13 +19,11 @@ from ..plugins.numpy.threads import NEEDED, pools
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text"]
 
-PACKAGES = ("gradtape", "numpy", "scipy", "numba", "jax", "cupy", "threadpoolctl")
+PACKAGES = ("gradtape", "numpy", "scipy", "llvmlite", "jax", "cupy", "threadpoolctl")
 VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "NUMBA_CACHE_DIR",
     "GRADTAPE_EXECUTOR",
     "GRADTAPE_DISABLE_PLUGINS",
 )
@@ -148,17 +146,17 @@ def _backends() -> dict[str, str | None]:
 
 
 def _executors() -> dict[str, str | None]:
-    reasons = {"fused": _without_numba()}
+    reasons = {"fused": _without_llvm()}
     return {name: reasons.get(name) for name in registry(strict=False).executors}
 
 
-def _without_numba() -> str | None:
-    if importlib.util.find_spec("numba") is None:
-        return 'numba is not installed: pip install "gradtape[numba]"'
+def _without_llvm() -> str | None:
+    if importlib.util.find_spec("llvmlite") is None:
+        return 'llvmlite is not installed: pip install "gradtape[fused]"'
     try:
-        importlib.import_module("numba")
-    except Exception as error:  # as it likes, for instance because NumPy is newer
-        return f"numba cannot be imported ({type(error).__name__}: {error})"
+        importlib.import_module("llvmlite.binding")
+    except Exception as error:  # as it likes, for instance because a library is missing
+        return f"llvmlite cannot be imported ({type(error).__name__}: {error})"
     return None
 
 

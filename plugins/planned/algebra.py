@@ -41,6 +41,9 @@ def one_hot_product(
     right
         Whether ``y`` is to be transposed.
     """
+    view = lowering.made.get(y)
+    if view is not None and view.op == "transpose" and view.run(np.empty((1, 2))).shape == (2, 1):
+        (y,), right = view.inputs, not right
     places = _places(lowering.known.get(x))
     if places is not None:
         run = _rows(lowering.known[x], places, right)
@@ -60,7 +63,10 @@ def one_hot_product(
             continue
         run = _scaled_rows(lowering.known[one_hot], places, right)
         params = {"x": id(one_hot), "turned": right}
-        lowering.append(Step(Kind.PRODUCT, "one_hot_rows", run, (slopes, y), (out,), params))
+        op = "one_hot_rows"
+        if count == inner and bool((places == np.arange(count)).all()):
+            op = "outer_products"  # out[o, b, h] is slopes[b, o] * y[o, h]
+        lowering.append(Step(Kind.PRODUCT, op, run, (slopes, y), (out,), params))
         lowering.optional.add(x)
         return True
     return False

@@ -1,4 +1,7 @@
-"""Grouping: elementwise steps over one shape become one loop, with the reductions behind them."""
+"""Grouping: elementwise steps over one shape become one loop, with the reductions behind them.
+
+Who may run such loops is an :class:`Emitter`; others than NumPy implement it.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,34 @@ from typing import Any
 from ...core.extend import Symbol
 from .steps import Group, Kind, Shape, Step
 
-__all__ = ["Item", "grouped"]
+__all__ = ["Emitter", "Item", "grouped"]
 
 Item = Group | Step
+
+
+class Emitter:
+    """Who runs groups as loops of their own; this one leaves all of them to NumPy."""
+
+    def takes(self, step: Step) -> bool:
+        """Return whether a step may be in a group: here, what is elementwise, or a reduction.
+
+        Parameters
+        ----------
+        step
+            The step.
+        """
+        return step.elementwise or step.kind is Kind.REDUCTION
+
+    def loop(self, group: Group) -> Callable[..., Any] | None:
+        """Return what runs a group, ``function(*outputs, *inputs)``, or None to leave it to NumPy.
+
+        Parameters
+        ----------
+        group
+            The group. Outputs are C contiguous arrays that overlap with nothing; inputs are of any
+            strides, those without axes may be NumPy scalars.
+        """
+        return None
 
 
 def grouped(
@@ -29,14 +57,14 @@ def grouped(
     needed
         The values that are read after the last step.
     takes
-        Whether an elementwise step or a reduction may be in a group.
+        Whether a step may be in a group.
     """
     depths: dict[Symbol, int] = {}
     spaces: dict[Symbol, Any] = {}  # the shape of a group, None of a step beside them
     groups: dict[tuple[int, Shape], Group] = {}
     placed: list[tuple[int, Item]] = []
     for step in steps:
-        space = step.space if _joins(step) and takes(step) else None
+        space = step.space if takes(step) else None
         depth = 0
         for x in step.inputs:
             if type(x) is Symbol and x in depths:
@@ -57,10 +85,6 @@ def grouped(
     items = [item for _, item in placed]
     _close(items, needed)
     return items
-
-
-def _joins(step: Step) -> bool:
-    return step.elementwise or step.kind is Kind.REDUCTION
 
 
 def _close(items: Sequence[Item], needed: Container[Symbol]) -> None:

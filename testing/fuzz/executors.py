@@ -14,13 +14,15 @@ from .measuring import Case, Found
 from .open_sizes import traced
 from .program import Array
 
-__all__ = ["by_executors", "others"]
+__all__ = ["CHOSEN", "by_executors", "others"]
 
 #: Calls after which an executor that compiles later has done so.
 OFTEN = 4
-NEEDED = {"fused": "numba"}
+NEEDED = {"fused": "llvmlite"}
 # what the plain executor runs too, or what other backends' arrays are for
 REFERENCE, SAME = "plain", ("default", "plain")
+#: The executors that are asked for; all if there are none.
+CHOSEN: list[str] = []
 SPECIAL = (np.nan, -np.inf, -0.0, np.inf, 0.0)
 
 
@@ -28,7 +30,7 @@ def others() -> list[str]:
     """Return the executors that are compared with the plain one, as far as they run here."""
     return [
         name
-        for name in gt.registry().executors
+        for name in CHOSEN or gt.registry().executors
         if name not in SAME and find_spec(NEEDED.get(name, "numpy"))
     ]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .commands import Clock
 from .drawing import drawn
+from .executors import CHOSEN
 from .measuring import Case, slopes_off
 from .modes import MODES, off
 from .program import Array, Program, literal
@@ -34,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode", action="append", choices=[DIFFERENCES, *MODES], help="these alone (all of them)"
     )
     parser.add_argument(
+        "--executor", action="append", default=[], help="in mode executors, these alone"
+    )
+    parser.add_argument(
         "--refusals", metavar="N", type=int, default=0, help="print the N most frequent refusals"
     )
     parser.add_argument(
@@ -46,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
     clock, ran, failures = Clock(options.seconds, options.programs), Counter[str](), 0
     refusals = Counter[str]()
     modes = options.mode or [DIFFERENCES, *MODES]
+    CHOSEN[:] = options.executor
     done = 0
     while clock.runs(done):
         program = drawn(options.seed + done)

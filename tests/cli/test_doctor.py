@@ -58,7 +58,7 @@ def test_as_json_it_is_the_same(capsys: pytest.CaptureFixture[str]) -> None:
             {"blas": [{"internal_api": "blas", "version": None, "num_threads": None}]},
             r'pip install "gradtape[threads]"',
         ),
-        ({"executors": {"fused": "numba is not installed"}}, "would run faster"),
+        ({"executors": {"fused": "llvmlite is not installed"}}, "would run faster"),
         ({"environment": {"GRADTAPE_EXECUTOR": "planed"}}, "'planed', which is no executor"),
         ({"environment": {"GRADTAPE_EXECUTOR": "plain"}}, None),
     ],

@@ -14,7 +14,7 @@ import gradtape as gt
 #: The executors for NumPy's arrays, as far as they run here.
 NAMES = [
     name
-    for name, needed in (("plain", "numpy"), ("planned", "numpy"), ("fused", "numba"))
+    for name, needed in (("plain", "numpy"), ("planned", "numpy"), ("fused", "llvmlite"))
     if name in gt.registry().executors and importlib.util.find_spec(needed)
 ]
 each_executor = pytest.mark.parametrize("name", NAMES)

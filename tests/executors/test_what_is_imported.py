@@ -1,4 +1,4 @@
-"""numba and JAX are imported by those who use them alone."""
+"""LLVM and JAX are imported by those who use them alone."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Groups as loops that numba compiles."""
+"""Groups as loops that LLVM compiles."""

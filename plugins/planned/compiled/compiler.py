@@ -1,9 +1,15 @@
-"""numba, as the compiler of loops; what it compiled is kept in files for the next process."""
+"""LLVM, as the compiler of loops; what it compiled is kept in files for the next process.
+
+A compiled loop is a function in C as Python's own: it is called with NumPy's arrays and numbers,
+and finds their memory where ``ndarray`` has it, which takes a tenth of what ``ctypes`` would.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -11,111 +17,173 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from platform import machine
+from threading import RLock
 from typing import Any
+
+import numpy as np
 
 from ....core.errors import BackendUnavailable
 
-__all__ = ["CACHE", "cached", "compiled", "unavailable"]
+__all__ = ["CACHE", "DTYPES", "FLAGS", "FUNCTION", "HEADER", "LIBRARY", "compiled", "unavailable"]
 
 #: The environment variable that names the folder of compiled loops; empty for none.
 CACHE = "GRADTAPE_CACHE_DIR"
-#: With so many sources the folder is emptied: constants such as learning rates are in the source.
-_MOST_FILES = 1000
+#: With so many files the folder is emptied: constants such as learning rates are in the code.
+_MOST_FILES = 2000
 #: Invalid, divided by zero, overflow: bits of ``fenv.h``.
-_FLAGS = {"x86_64": 1 | 4 | 8, "AMD64": 1 | 4 | 8, "aarch64": 1 | 2 | 4, "arm64": 1 | 2 | 4}
+FLAGS = {"x86_64": 1 | 4 | 8, "AMD64": 1 | 4 | 8, "aarch64": 1 | 2 | 4, "arm64": 1 | 2 | 4}
+#: The name of the function in a text, and the bytes before what is an object's own.
+FUNCTION, HEADER = "loop_of_arrays", object.__basicsize__
+#: The dtypes of arrays and numbers that loops are given.
+DTYPES = {np.dtype(kind).name: np.dtype(kind) for kind in (bool, "i4", "i8", "f4", "f8")}
+_OF_PYTHON = "PyEval_RestoreThread PyEval_SaveThread PyObject_Vectorcall Py_IncRef _Py_NoneStruct"
+_FAST = 0x80  # METH_FASTCALL
+#: The C library, among what this process has.
+LIBRARY = ctypes.CDLL(None) if os.name != "nt" else None
 
-_HEAD = f"""import numpy as np
-from numba import types
-
-FLAGS = {_FLAGS.get(machine(), 0)}
-clear = types.ExternalFunction("feclearexcept", types.int32(types.int32))
-noted = types.ExternalFunction("fetestexcept", types.int32(types.int32))
-"""
+_alone = RLock()
+_addresses: dict[str, int] = {}
 
 
 @cache
 def unavailable() -> str | None:
-    """Return why loops cannot be compiled here, or None if they can; numba is not imported."""
-    if find_spec("numba") is None:
-        return 'loops are compiled by numba, which is missing; pip install "gradtape[numba]"'
-    if machine() not in _FLAGS or os.name == "nt":
+    """Return why loops cannot be compiled here, or None if they can; LLVM is not imported."""
+    if find_spec("llvmlite") is None:
+        return 'loops are compiled by llvmlite, which is missing; pip install "gradtape[fused]"'
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return "loops read the memory of CPython's objects, of 64 bits"
+    if machine() not in FLAGS or not hasattr(LIBRARY, "fetestexcept"):
         return f"loops need the floating-point flags of the C library, unknown on {machine()}"
     return None
 
 
-@cache
-def compiled(source: str) -> Callable[..., int]:
-    """Return the function ``loop`` that a source defines, compiled for its ``TYPES``.
+class _Method(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def compiled(text: str, otherwise: Callable[..., None]) -> Callable[..., None]:
+    """Return the function that a text defines.
 
     Parameters
     ----------
-    source
-        Lines that define both; numbers, ``np``, ``types`` and floating-point flags are there.
+    text
+        LLVM's intermediate representation of :data:`FUNCTION`, called as ``METH_FASTCALL``; its
+        first argument is an array of two integers: what the function notes for its next call, and
+        the address of ``otherwise``.
+    otherwise
+        A Python function, which it may call.
     """
-    text = _HEAD + source
-    path = _kept(text)
-    if path is not None:
-        try:
-            return _jitted(text, path)
-        except Exception:  # what is kept is damaged, or of another release: compiled anew, then
-            path.unlink(missing_ok=True)
-    return _jitted(text, None)
+    with _alone:
+        address = _address(text)
+    state = np.array([0, id(otherwise)], np.int64)
+    method = _Method(b"loop", address, _FAST, None)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, *[ctypes.py_object] * 2]
+    # its module, which may be anything, lives as long as it
+    function: Callable[..., None] = new(ctypes.addressof(method), state, (method, otherwise))
+    return function
 
 
-def _jitted(text: str, path: Path | None) -> Callable[..., int]:
-    try:
-        numba: Any = import_module("numba")
-    except Exception as error:  # which numba raises beside a NumPy that it does not know
-        raise BackendUnavailable(
-            f"executor 'fused': numba cannot be imported ({type(error).__name__}: {error})"
-        ) from error
-    # numba imports the module of what it has kept, in whichever process that is
-    scope: dict[str, Any] = {"__name__": numba.__name__}
-    exec(compile(text, "<loop>" if path is None else str(path), "exec"), scope)
-    options = {"nogil": True, "error_model": "numpy", "cache": path is not None}
-    loop = numba.njit([scope["TYPES"]], **options)(scope["loop"])
-    _hits.extend(loop.stats.cache_hits.values())
-    return loop
+def _address(text: str) -> int:
+    """Return where the machine code of a text is in this process."""
+    llvm, target, engine = _engine()
+    key = hashlib.sha256(f"{llvm.llvm_version_info}{_host()}{text}".encode()).hexdigest()[:32]
+    if key in _addresses:
+        return _addresses[key]
+    name = f"{FUNCTION}_{key}"
+    path = _path(key)
+    code = None if path is None else _kept(path)
+    if code is None:
+        code = _machine_code(llvm, target, text.replace(FUNCTION, name))
+        if path is not None:
+            _keep(path, code)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _addresses[key] = address = int(engine.get_function_address(name))
+    return address
 
 
-_hits: list[int] = []
+def _machine_code(llvm: Any, target: Any, text: str) -> bytes:
+    module = llvm.parse_assembly(text)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    # else numbers that are beside each other by chance are divided with empty lanes: 0 / 0 is noted
+    options.slp_vectorization = False
+    passes = llvm.create_pass_builder(target, options)
+    passes.getModulePassManager().run(module, passes)
+    return bytes(target.emit_object(module))
 
 
-def cached() -> int:
-    """Return how many loops of this process were found compiled."""
-    return sum(_hits)
+@cache
+def _host() -> tuple[str, str, str]:
+    llvm: Any = import_module("llvmlite.binding")
+    features = llvm.get_host_cpu_features().flatten()
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features
 
 
-def _kept(text: str) -> Path | None:
-    """Return a file of this source in the user's own cache, beside which numba keeps its code."""
-    try:
-        folder = _folder()
-        if folder is None:
-            return None
-        path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.py"
-        if not path.exists():
-            if len(os.listdir(folder)) > _MOST_FILES:
-                _empty(folder)
-            with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".tmp", delete=False) as file:
-                file.write(text)
-            os.replace(file.name, path)
-        return path
-    except OSError:  # a full disk, a home that cannot be written: compiled anew, then
-        return None
+@cache
+def _engine() -> tuple[Any, Any, Any]:
+    """Return LLVM, what it compiles for, and where machine code goes."""
+    llvm: Any = import_module("llvmlite.binding")
+    if not hasattr(llvm, "create_pass_builder"):
+        raise BackendUnavailable("executor 'fused': it needs llvmlite 0.45 or newer")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name in _OF_PYTHON.split():
+        llvm.add_symbol(name, ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name)))
+    llvm.add_symbol("array_type", id(np.ndarray))
+    for name, dtype in DTYPES.items():
+        llvm.add_symbol(f"dtype_{name}", id(dtype))
+        llvm.add_symbol(f"type_{name}", id(dtype.type))
+    triple, cpu, features = _host()
+    target = llvm.Target.from_triple(triple).create_target_machine(
+        cpu, features, opt=3, codemodel="jitdefault", jit=True
+    )
+    return llvm, target, llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
 
 
-def _folder() -> Path | None:
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _path(key: str) -> Path | None:
+    """Return the file of a key in the user's own cache, if there is one."""
     named = os.environ.get(CACHE)
     if named == "":
         return None
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(named) if named else Path(caches) / "gradtape" / "loops"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # numba unpickles what it finds there: nobody else may write to it
-    state = folder.stat()
-    return folder if state.st_uid == os.getuid() and not state.st_mode & 0o022 else None
+    try:
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(named) if named else Path(caches) / "gradtape" / "loops"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # what is found there is run: nobody else may write to it
+        state = folder.stat()
+    except (OSError, RuntimeError):  # a home that is not there, or cannot be written
+        return None
+    mine = state.st_uid == os.getuid() and not state.st_mode & 0o022
+    return folder / f"{key}.o" if mine else None
 
 
-def _empty(folder: Path) -> None:
-    for path in (*folder.glob("*.py"), *(folder / "__pycache__").glob("*.nb?")):
-        path.unlink(missing_ok=True)
+def _kept(path: Path) -> bytes | None:
+    """Return the machine code in a file, unless it is damaged."""
+    try:
+        kept = path.read_bytes()
+    except OSError:
+        return None
+    digest, code = kept[:32], kept[32:]
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _keep(path: Path, code: bytes) -> None:
+    try:
+        if len(os.listdir(path.parent)) > _MOST_FILES:
+            for old in path.parent.glob("*.o"):
+                old.unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(file.name, path)
+    except OSError:  # a full disk: compiled anew next time, then
+        pass

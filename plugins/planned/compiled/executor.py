@@ -5,16 +5,16 @@ from __future__ import annotations
 from ....core.errors import BackendUnavailable
 from ....core.extend import Graph
 from ..plan import Run, planned_by
-from .compiler import compiled, unavailable
+from .compiler import unavailable
 from .loops import Loops
 
 __all__ = ["fused"]
 
 
 def fused(graph: Graph) -> Run:
-    """Return what runs ``graph`` on NumPy with loops that numba compiles at the first call.
+    """Return what runs ``graph`` on NumPy with loops that LLVM compiles at the first call.
 
-    Functions such as ``sin`` are in loops over few elements, and may differ from NumPy's in the
+    Functions such as ``tanh`` are in loops over few elements, and may differ from NumPy's in the
     last place.
 
     Parameters
@@ -25,9 +25,9 @@ def fused(graph: Graph) -> Run:
     Raises
     ------
     BackendUnavailable
-        If numba is missing, with what to install.
+        If llvmlite is missing, with what to install.
     """
     reason = unavailable()
     if reason is not None:
         raise BackendUnavailable(f"executor 'fused': {reason}")
-    return planned_by(graph, Loops(compiled, inline=True))
+    return planned_by(graph, Loops())

@@ -1,4 +1,4 @@
-"""Loops that numba compiles: NumPy's bits, NumPy's warnings, and kept for the next process."""
+"""Loops that LLVM compiles: NumPy's bits, NumPy's warnings, and kept for the next process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 import gradtape as gt
 
-pytest.importorskip("numba", reason='pip install "gradtape[numba]"')
+pytest.importorskip("llvmlite", reason='pip install "gradtape[fused]"')
 
 SPECIAL = [0.0, -0.0, 1.5, -2.25, np.inf, -np.inf, np.nan, 1e-40, 3e38]
 EXACT = {
@@ -79,6 +79,82 @@ def test_numpy_warns_of_what_happens_in_a_loop() -> None:
             assert np.isinf(f(x).numpy()).all()
 
 
+FUNCTIONS = {"cos": gt.cos, "exp": gt.exp, "log": gt.log, "sin": gt.sin}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("few", [True, False])
+def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bool) -> None:
+    bits = np.arange(0, 2**32, 2**12 if few else 99_991, dtype=np.uint64).astype(np.uint32)
+    x = bits.view(np.float32)
+    arrays = [x]
+    if few:  # each where nothing is left to NumPy
+        arrays = [np.linspace(0.01, 80, n, dtype=np.float32) for n in (1, 2, 3, 5, 7, 10, 17, 40)]
+        arrays += [np.array(SPECIAL, np.float32), x[:9]]
+    for array in arrays:
+        (found, wanted), _ = both(lambda x: FUNCTIONS[name](x) * 1.5 - x, array, beside="planned")
+        assert same_bits(found[0], wanted[0])
+
+
+@pytest.fixture
+def repeated(monkeypatch) -> list[str]:
+    """What NumPy does in the place of loops."""
+    from gradtape.plugins.planned.compiled import loops
+
+    groups, by_numpy = [], loops._by_numpy
+
+    def noted(group):
+        run = by_numpy(group)
+        return lambda *arrays: (groups.append(repr(group)), run(*arrays))[1]
+
+    monkeypatch.setattr(loops, "_by_numpy", noted)
+    return groups
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [1, 2, 3, 5, 6, 7, 10, 15, 17, 31, (5, 3), (7, 10), (4, 1)])
+def test_the_rest_of_a_short_loop_is_not_divided_by_nothing(
+    repeated, capfd, monkeypatch, dtype, shape
+) -> None:
+    monkeypatch.setenv("GRADTAPE_CACHE_DIR", "")
+    x = gt.constant(np.linspace(1, 2, np.prod(shape), dtype=dtype).reshape(shape))
+    f = gt.function(lambda x: gt.sqrt(x / (x + 2.0)) / (x - 9.0) + gt.log(x), executor="fused")
+    f(x)
+    assert "one loop" in f.explain(x)
+    assert repeated == []
+    assert capfd.readouterr().err == ""  # LLVM writes there by itself
+
+
+def test_a_group_that_numpy_repeats_again_and_again_is_left_to_it(repeated) -> None:
+    f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
+    x, fine = gt.constant(np.ones(50)), gt.constant(np.full(50, np.nan))
+    with np.errstate(divide="ignore"):
+        for _ in range(20):
+            f(x)
+        assert len(repeated) == 20
+        f(fine)
+    assert len(repeated) == 21
+
+
+@pytest.mark.parametrize("bad", [None, np.inf, np.nan])
+def test_jacobians_multiply_infinities_as_they_are_written(bad: float | None, repeated) -> None:
+    random = np.random.default_rng(0)
+    x, w, v = (gt.constant(random.standard_normal(n)) for n in ((6, 4), (4, 5), (5, 3)))
+    if bad is not None:
+        v = gt.constant(np.where(np.arange(15).reshape(5, 3) == 7, bad, v.numpy()))
+
+    def jacobian(x):
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            y = gt.tanh(gt.square(x @ w) @ v)
+        return tape.batch_jacobian(y, x)
+
+    (found, wanted), loops = both(jacobian, x.numpy())
+    assert "outer_products" in loops.explain(x)
+    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-12, atol=1e-12)
+    assert bool(repeated) == (bad is not None)
+
+
 def test_functions_of_few_elements_are_in_loops_too() -> None:
     def chain(x):
         for _ in range(20):
@@ -122,30 +198,38 @@ def test_training_by_loops_gives_the_same_bits() -> None:
     assert all(same_bits(a.numpy(), b.numpy()) for a, b in pairs)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="loops are not compiled on Windows")
-def test_another_process_finds_compiled_loops(tmp_path) -> None:
-    code = (
-        "import gradtape as gt, numpy as np, sys\n"
-        "f = gt.function(lambda x: (x + 1.0) * x - 2.0, executor='fused')\n"
-        "assert f(gt.constant(np.ones(9000, np.float32)))[0] == 0\n"
-        "from gradtape.plugins.planned.compiled import compiler\n"
-        "print(compiler.cached())\n"
-    )
-    env = {**os.environ, "GRADTAPE_CACHE_DIR": str(tmp_path)}
-    told = [
-        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-        for _ in range(2)
-    ]
-    assert [done.stdout.strip() for done in told] == ["0", "1"], told[1].stderr
+LOOP = (
+    "import gradtape as gt, numpy as np\n"
+    "f = gt.function(lambda x: (x + 1.0) * x - 2.0, executor='fused')\n"
+    "assert (f(gt.constant(np.ones(9000, np.float32))).numpy() == 0).all()\n"
+    "assert 'one loop' in f.explain(gt.constant(np.ones(9000, np.float32)))\n"
+)
+
+
+def files_after_another_process(folder) -> dict[str, int]:
+    """Compile a loop in a process of its own; return its cache's files, and when each was made."""
+    env = {**os.environ, "GRADTAPE_CACHE_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", LOOP], env=env, check=True, timeout=120)
+    return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def test_another_process_finds_compiled_loops_unless_they_are_damaged(tmp_path) -> None:
+    found = files_after_another_process(tmp_path)
     assert (tmp_path.stat().st_mode & 0o022) == 0
+    assert files_after_another_process(tmp_path) == found
+    (name,) = found
+    right = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(right[:100] + b"x" + right[101:])
+    files_after_another_process(tmp_path)
+    assert (tmp_path / name).read_bytes() == right
 
 
-def test_without_numba_the_executor_says_what_to_install(monkeypatch) -> None:
+def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None:
     from gradtape.plugins.planned.compiled import executor
 
     monkeypatch.setattr(
-        executor, "unavailable", lambda: 'numba is missing; pip install "gradtape[numba]"'
+        executor, "unavailable", lambda: 'llvmlite is missing; pip install "gradtape[fused]"'
     )
     f = gt.function(lambda x: x * 2.0, executor="fused")
-    with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[numba\]"'):
+    with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[fused\]"'):
         f(gt.constant(1.0))
