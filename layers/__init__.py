@@ -15,6 +15,7 @@ from . import (
     layer,
     merging,
     normalization,
+    recurrent,
     reshaping,
     sequential,
     simple,
@@ -28,6 +29,7 @@ from .embedding import *
 from .layer import *
 from .merging import *
 from .normalization import *
+from .recurrent import *
 from .reshaping import *
 from .sequential import *
 from .simple import *
@@ -42,6 +44,7 @@ __all__ += embedding.__all__
 __all__ += layer.__all__
 __all__ += merging.__all__
 __all__ += normalization.__all__
+__all__ += recurrent.__all__
 __all__ += reshaping.__all__
 __all__ += sequential.__all__
 __all__ += simple.__all__

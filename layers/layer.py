@@ -159,6 +159,19 @@ class Layer(Module):
         self._build_with(shape, as_dtype(dtype).name, [])
         return True
 
+    def build_part(self, layer: Any, input_shape: Any) -> None:
+        """Build a layer inside this one, in :meth:`build`, unless that is done.
+
+        Parameters
+        ----------
+        layer
+            The layer; anything else is left alone.
+        input_shape
+            The shape of its inputs.
+        """
+        if isinstance(layer, Layer) and not layer.built:
+            layer._build_with(input_shape, vars(self).get("_gradtape_dtype"), [])
+
     def mark_built(self, built: bool = True) -> None:
         """Say that the weights are there, so that ``build`` is not called; or take that back."""
         if not built:
