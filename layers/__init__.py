@@ -6,10 +6,12 @@ from ..public import publish
 from . import (
     activations,
     advanced_activations,
+    attention,
     batch_norm,
     convolutional,
     dense,
     dropout,
+    einsum_dense,
     embedding,
     initializers,
     layer,
@@ -21,10 +23,12 @@ from . import (
     simple,
 )
 from .advanced_activations import *
+from .attention import *
 from .batch_norm import *
 from .convolutional import *
 from .dense import *
 from .dropout import *
+from .einsum_dense import *
 from .embedding import *
 from .layer import *
 from .merging import *
@@ -36,10 +40,12 @@ from .simple import *
 
 __all__ = ["activations", "initializers"]
 __all__ += advanced_activations.__all__
+__all__ += attention.__all__
 __all__ += batch_norm.__all__
 __all__ += convolutional.__all__
 __all__ += dense.__all__
 __all__ += dropout.__all__
+__all__ += einsum_dense.__all__
 __all__ += embedding.__all__
 __all__ += layer.__all__
 __all__ += merging.__all__
