@@ -303,9 +303,8 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         self.value_dense = self._dense(
             "abc,cde->abde", (None, self.num_heads, self.value_dim), "de"
         )
-        self.output_dense: Any = None  # as wide as the queries, unless told otherwise
-        if self.output_shape is not None:
-            self.output_dense = self._dense("abcd,cde->abe", (None, self.output_shape), "e")
+        # as wide as the queries, unless told otherwise
+        self.output_dense = self._dense("abcd,cde->abe", (None, self.output_shape), "e")
 
     def _dense(self, equation: str, shape: Any, bias_axes: str) -> EinsumDense:
         return EinsumDense(
@@ -321,7 +320,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     def built(self) -> bool:
         """Whether the projections are there."""
         parts = (self.query_dense, self.key_dense, self.value_dense, self.output_dense)
-        return all(part is not None and part.built for part in parts)
+        return all(part.built for part in parts)
 
     @property
     def weight_names(self) -> tuple[str, ...]:
@@ -329,9 +328,9 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         return ()
 
     def build(self, input_shape: Any) -> None:
-        """Make the last projection: the others are built when their inputs reach them."""
-        if self.output_dense is None:
-            self.output_dense = self._dense("abcd,cde->abe", (None, self.known(input_shape)), "e")
+        """Let the result be as wide as the queries, unless told otherwise."""
+        if self.output_shape is None:
+            self.output_dense.output_shape = (None, self.known(input_shape))
 
     def call(
         self,

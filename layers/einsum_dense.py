@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.extend import Variable, known_size, ops, public
@@ -90,6 +90,7 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         self.bias_axes = bias_axes
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
+        self._told: dict[str, int] = {}  # sizes that the weights of a file tell
 
     @property
     def built(self) -> bool:
@@ -101,9 +102,18 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         """The kernel, and the bias if there is one."""
         return ("kernel", "bias") if self.bias_axes else ("kernel",)
 
+    def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        """Return the input shape that a kernel belongs to."""
+        kernel = shapes.get("kernel", ())
+        if len(kernel) != len(self._weights):
+            return None
+        self._told = dict(zip(self._weights, kernel))
+        return tuple(self._told.get(x) for x in self._given)
+
     def build(self, input_shape: Any) -> None:
         """Make the weights."""
         sizes = dict(zip(reversed(self._result), reversed(self.output_shape)))
+        sizes.update((x, n) for x, n in self._told.items() if sizes.get(x) is None)
         for letter, size in zip(reversed(self._given), reversed(input_shape or ())):
             if sizes.get(letter) is None:
                 sizes[letter] = size

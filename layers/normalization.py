@@ -60,10 +60,16 @@ class _Scaled(Configured):
             setattr(self, name, self.add_weight(shape, kind, name))
 
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-        """Return an input shape for weights of one axis, the last."""
+        """Return an input shape that has these sizes along the axes."""
+        axis = getattr(self, "axis", -1)
+        axes = sorted(axis if isinstance(axis, list) else [axis])
         shape = next(iter(shapes.values()), ())
-        last = getattr(self, "axis", -1) in (-1, [-1])
-        return (None, *shape) if len(shape) == 1 and last else None
+        if len(shape) != len(axes) or axes[0] < 0 <= axes[-1]:
+            return None
+        sizes: list[int | None] = [None] * (axes[-1] + 1 if axes[0] >= 0 else -axes[0])
+        for a, n in zip(axes, shape):
+            sizes[a] = n
+        return tuple(sizes)
 
     def _applied(self, y: Any, axes: Any) -> Any:
         """Multiply by the factor and add the offset, along the axes that the weights have."""
@@ -476,7 +482,7 @@ class Normalization(Configured, saved_as="layers.Normalization"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments; the statistics are variables."""
-        return {**super().get_config(), "mean": None, "variance": None}
+        return {"axis": self.axis, "invert": self.invert, "name": self.name, "dtype": self.dtype}
 
 
 def _small(layer: Any, epsilon: float) -> float:
