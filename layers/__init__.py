@@ -16,6 +16,7 @@ from . import (
     initializers,
     layer,
     merging,
+    model,
     normalization,
     recurrent,
     reshaping,
@@ -32,6 +33,7 @@ from .einsum_dense import *
 from .embedding import *
 from .layer import *
 from .merging import *
+from .model import *
 from .normalization import *
 from .recurrent import *
 from .reshaping import *
@@ -49,6 +51,7 @@ __all__ += einsum_dense.__all__
 __all__ += embedding.__all__
 __all__ += layer.__all__
 __all__ += merging.__all__
+__all__ += model.__all__
 __all__ += normalization.__all__
 __all__ += recurrent.__all__
 __all__ += reshaping.__all__

@@ -29,6 +29,7 @@ from ..core.extend import (
     map_structure,
 )
 from . import initializers
+from .symbolic import Placeholder, called, placeholders_in
 
 __all__ = ["Layer"]
 
@@ -300,6 +301,9 @@ def _building(call: Any) -> Callable[..., Any]:
             inputs = as_inputs(inputs)
         if _BUILT not in self.__dict__:
             self._build_for(inputs)
+        single = type(inputs) is Tensor and type(inputs.array) is not Placeholder
+        if not single and any(placeholders_in((inputs, args, kwargs))):
+            return called(self, wrapper.__get__(self), (inputs, *args), kwargs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)

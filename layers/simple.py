@@ -1,15 +1,18 @@
-"""Layers without weights: ``Activation``, ``Flatten``."""
+"""Layers without weights: ``Activation``, ``Flatten``, ``Rescaling``."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
-from ..core.extend import is_open, known_size, ops
+import numpy as np
+
+from ..core.extend import as_tensor, default_dtype, is_open, known_size, ops
 from . import activations
+from .configured import Configured
 from .layer import Layer
 
-__all__ = ["Activation", "Flatten"]
+__all__ = ["Activation", "Flatten", "Rescaling"]
 
 
 class Activation(Layer, saved_as="layers.Activation"):
@@ -84,3 +87,44 @@ class Flatten(Layer, saved_as="layers.Flatten"):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {"name": self.name}
+
+
+class Rescaling(Configured, saved_as="layers.Rescaling"):
+    """``x * scale + offset``.
+
+    Parameters
+    ----------
+    scale
+        A number, or one for each element of the last axis.
+    offset
+        The same; 0 by default.
+    name
+        A Python identifier.
+
+    Raises
+    ------
+    ValueError
+        At the call, if they do not fit the last axis.
+
+    Examples
+    --------
+    >>> gt.layers.Rescaling(1 / 255)([[0, 255]]).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, scale: Any, offset: Any = 0.0, name: str | None = None) -> None:
+        super().__init__(name)
+        self.scale, self.offset = _plain(scale), _plain(offset)
+
+    def call(self, x: Any) -> Any:
+        """Scale and shift ``x``, in the default dtype if it has integers."""
+        x = x.astype(default_dtype()) if x.dtype.kind in "biu" else x
+        scale, offset = (
+            ops["cast"](as_tensor(part), dtype=x.dtype) for part in (self.scale, self.offset)
+        )
+        return ops["add"](ops["multiply"](x, scale), offset)
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers as a configuration holds them."""
+    return [float(part) for part in value] if np.ndim(value) else float(value)

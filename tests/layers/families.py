@@ -95,6 +95,7 @@ FAMILIES: dict[str, Case] = {
     "GroupNormalization": Case(lambda: L.GroupNormalization(2), (_image,)),
     "UnitNormalization": Case(L.UnitNormalization, (_line,)),
     "Normalization": Case(_adapted, ((4,),)),
+    "Rescaling": Case(lambda: L.Rescaling([1.0, 2.0, 3.0, 4.0], 0.5), (_line,)),
     "Embedding": Case(lambda: L.Embedding(5, 3), (("int", 4),)),
     "EinsumDense": Case(
         lambda: L.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="e"), (_line,)
