@@ -16,8 +16,8 @@ from gradtape import layers
 
 #: Layers that are tested elsewhere, or stand for others.
 ELSEWHERE = {
-    "Activation", "BatchNorm", "BatchNormalization", "Dense", "Dropout", "Flatten", "Layer", "Model",
-    "Sequential",
+    "Activation", "BatchNorm", "BatchNormalization", "Dense", "Dropout", "Flatten", "Layer",
+    "Model", "Sequential",
 }  # fmt: skip
 CELLS = {"GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"}  # inside recurrent layers
 
