@@ -35,7 +35,8 @@ class Configured(Layer):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {name: _serialized(name, getattr(self, name)) for name in _arguments(type(self))}
+        kind: Any = type(self)
+        return {name: _serialized(name, getattr(self, name)) for name in _arguments(kind)}
 
     def known(self, shape: Any, axis: int = -1) -> int:
         """Return the size of an axis that the weights depend on.
@@ -54,8 +55,8 @@ class Configured(Layer):
 
 
 @functools.cache
-def _arguments(kind: type) -> tuple[str, ...]:
-    parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
+def _arguments(kind: Any) -> tuple[str, ...]:
+    parameters = inspect.signature(kind.__init__).parameters.values()
     return tuple(p.name for p in parameters if p.name != "self")
 
 

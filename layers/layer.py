@@ -303,7 +303,7 @@ def _building(call: Any) -> Callable[..., Any]:
             self._build_for(inputs)
         single = type(inputs) is Tensor and type(inputs.array) is not Placeholder
         if not single and any(placeholders_in((inputs, args, kwargs))):
-            return called(self, wrapper.__get__(self), (inputs, *args), kwargs)
+            return called(self, functools.partial(wrapper, self), (inputs, *args), kwargs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)
