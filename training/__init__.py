@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..public import publish
-from . import losses, metrics, optimizers
+from . import losses, metrics, optimizers, schedules
 from .clipping import clip_by_global_norm, global_norm
 from .fitting import fit
 from .loop import evaluate, predict
@@ -38,6 +38,7 @@ __all__ = [
     "metrics",
     "optimizers",
     "predict",
+    "schedules",
     "sparse_categorical_crossentropy",
     "sparse_categorical_crossentropy_from_logits",
 ]
