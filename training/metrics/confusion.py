@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, as_tensor, ops
+from ...core.extend import Tensor, Variable, as_tensor, ops
 from ..shapes import alike
 from .stateful import Stateful, quotient, weighted
 
@@ -28,6 +28,11 @@ __all__ = [
 
 class _AtThresholds(Stateful):
     """Counts of right and wrong predictions, at each of some thresholds."""
+
+    true_positives: Variable
+    false_positives: Variable
+    true_negatives: Variable
+    false_negatives: Variable
 
     def __init__(self, thresholds: Any, name: str) -> None:
         super().__init__(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Tensor, as_tensor, ops
+from ...core.extend import Tensor, Variable, as_tensor, ops
 
 # by its public name: training does not know which plugin provides it
 from ...nn import one_hot
@@ -108,6 +108,8 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     >>> matrix([0, 1, 1], [0, 0, 1]).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
+
+    matrix: Variable
 
     def __init__(
         self,
@@ -322,6 +324,10 @@ class FBetaScore(Stateful, saved_as="training.metrics.FBetaScore"):
     [0.5555555820465088, 1.0]
     """
 
+    true_positives: Variable
+    false_positives: Variable
+    false_negatives: Variable
+
     def __init__(
         self,
         average: str | None = None,
@@ -442,6 +448,11 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
     >>> gt.training.metrics.R2Score()([[1.0], [2.0], [3.0]], [[1.0], [2.0], [2.0]]).item()
     0.5
     """
+
+    weight: Variable
+    sums: Variable
+    squares: Variable
+    rests: Variable
 
     def __init__(
         self, class_aggregation: str | None = "uniform_average", name: str | None = None

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..optimizer import Optimizer
-from . import adaptive, classic
-from .adaptive import *
-from .classic import *
+from .adaptive import Adadelta, Adamax, Lion, Nadam
+from .classic import SGD, Adagrad, Adam, RMSprop
 
-__all__: list[str] = []
-__all__ += adaptive.__all__
-__all__ += classic.__all__
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Lion", "Nadam", "RMSprop"]
 
 _BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
 
