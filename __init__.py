@@ -21,7 +21,7 @@ __version__ = "0.1.0"
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
-        "compat datasets debug errors export fft layers linalg nn plot random saving testing "
+        "compat data datasets debug errors export fft layers linalg nn plot random saving testing "
         "training"
     ),
     ".core.base.context": "init_scope",
