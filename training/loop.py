@@ -306,8 +306,8 @@ def predict(model: Module, x: Any, *, batch_size: int = 32) -> Any:
         if not are_several(x):
             raise
         raise TypeError(
-            f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not take "
-            f"({error}); give it inputs alone, without labels"
+            f"predict: x is a {type(x).__name__} of {len(x)} arrays, which this model does not "
+            f"take ({error}); give it inputs alone, without labels"
         ) from error
     if not outputs:
         raise ValueError("predict: there are no batches")
