@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from .. import nn
 from ..core.extend import Variable, ops
+from ..nn import embedding_lookup
 from . import initializers
 from .configured import Configured, positive
 from .layer import Elsewhere
@@ -101,4 +101,4 @@ class Embedding(Configured, saved_as="layers.Embedding"):
                 f"layer {self.name!r} (Embedding): expected integers, got {ids.dtype}; cast them "
                 "with .astype('int32')"
             )
-        return nn.embedding_lookup(self.embeddings.value, ids)
+        return embedding_lookup(self.embeddings.value, ids)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import nn
 from ..core.extend import Variable, init_scope, known_size, ops
+from ..nn import group_normalization, layer_normalization
 from . import initializers
 from .configured import Configured, positive
 from .layer import Elsewhere
@@ -169,7 +169,7 @@ class LayerNormalization(_Scaled, saved_as="layers.LayerNormalization"):
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
-        return self._applied(nn.layer_normalization(x, axis=axis, epsilon=self.epsilon), self.axis)
+        return self._applied(layer_normalization(x, axis=axis, epsilon=self.epsilon), self.axis)
 
 
 class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
@@ -310,7 +310,7 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
         groups = x.shape[-1] if self.groups == -1 else self.groups
-        return self._applied(nn.group_normalization(x, groups, epsilon=self.epsilon), -1)
+        return self._applied(group_normalization(x, groups, epsilon=self.epsilon), -1)
 
 
 class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):

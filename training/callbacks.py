@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.extend import public
+
 __all__ = [
     "CSVLogger",
     "Callback",
@@ -427,9 +429,7 @@ class ModelCheckpoint(_Watching):
 
 
 def _save(model: Any, path: str) -> None:
-    from ..core.extend import public  # saving stands above training
-
-    public("save")(model, path)
+    public("save")(model, path)  # saving stands above training
 
 
 class TerminateOnNaN(Callback):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ... import nn
 from ...core.extend import Variable
+from ...nn import conv
 from .. import initializers
 from ..configured import positive
 from ..layer import Elsewhere
@@ -115,7 +115,7 @@ class _Conv(Windowed):
     def call(self, x: Any) -> Any:
         """Apply the layer to images."""
         x = self.checked(x)
-        return self.finished(nn.conv(x, self.kernel.value, **self.windows, groups=self.groups))
+        return self.finished(conv(x, self.kernel.value, **self.windows, groups=self.groups))
 
 
 class Conv1D(_Conv, saved_as="layers.Conv1D"):

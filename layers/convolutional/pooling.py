@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import nn
 from ...core.extend import ops
+from ...nn import avg_pool, max_pool
 from ..configured import sizes_of
 from .spatial import Spatial
 
@@ -86,7 +86,7 @@ class MaxPooling1D(_Pooling, saved_as="layers.MaxPooling1D"):
     """
 
     rank = 1
-    pool = nn.max_pool
+    pool = max_pool
 
 
 class MaxPooling2D(_Pooling, saved_as="layers.MaxPooling2D"):
@@ -101,7 +101,7 @@ class MaxPooling2D(_Pooling, saved_as="layers.MaxPooling2D"):
     """
 
     rank = 2
-    pool = nn.max_pool
+    pool = max_pool
 
 
 class MaxPooling3D(_Pooling, saved_as="layers.MaxPooling3D"):
@@ -116,7 +116,7 @@ class MaxPooling3D(_Pooling, saved_as="layers.MaxPooling3D"):
     """
 
     rank = 3
-    pool = nn.max_pool
+    pool = max_pool
 
 
 class AveragePooling1D(_Pooling, saved_as="layers.AveragePooling1D"):
@@ -131,7 +131,7 @@ class AveragePooling1D(_Pooling, saved_as="layers.AveragePooling1D"):
     """
 
     rank = 1
-    pool = nn.avg_pool
+    pool = avg_pool
 
 
 class AveragePooling2D(_Pooling, saved_as="layers.AveragePooling2D"):
@@ -146,7 +146,7 @@ class AveragePooling2D(_Pooling, saved_as="layers.AveragePooling2D"):
     """
 
     rank = 2
-    pool = nn.avg_pool
+    pool = avg_pool
 
 
 class AveragePooling3D(_Pooling, saved_as="layers.AveragePooling3D"):
@@ -161,7 +161,7 @@ class AveragePooling3D(_Pooling, saved_as="layers.AveragePooling3D"):
     """
 
     rank = 3
-    pool = nn.avg_pool
+    pool = avg_pool
 
 
 # -- of whole images -------------------------------------------------------------------------------

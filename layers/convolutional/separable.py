@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ... import nn
 from ...core.extend import Variable
+from ...nn import conv, depthwise_conv
 from .. import initializers
 from ..configured import positive
 from ..layer import Elsewhere
@@ -96,7 +96,7 @@ class _Depthwise(Windowed):
     def call(self, x: Any) -> Any:
         """Apply the layer to images."""
         x = self.checked(x)
-        return self.finished(nn.depthwise_conv(x, self.kernel.value, **self.windows))
+        return self.finished(depthwise_conv(x, self.kernel.value, **self.windows))
 
 
 class DepthwiseConv1D(_Depthwise, saved_as="layers.DepthwiseConv1D"):
@@ -238,8 +238,8 @@ class _Separable(Windowed):
     def call(self, x: Any) -> Any:
         """Apply the layer to images."""
         x = self.checked(x)
-        y = nn.depthwise_conv(x, self.depthwise_kernel.value, **self.windows)
-        return self.finished(nn.conv(y, self.pointwise_kernel.value))
+        y = depthwise_conv(x, self.depthwise_kernel.value, **self.windows)
+        return self.finished(conv(y, self.pointwise_kernel.value))
 
 
 class SeparableConv1D(_Separable, saved_as="layers.SeparableConv1D"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ... import nn
 from ...core.extend import Variable, ops
+from ...nn import conv_transpose
 from .. import initializers
 from ..configured import positive, sizes_of
 from ..layer import Elsewhere
@@ -117,10 +117,10 @@ class _ConvTranspose(Windowed):
         x = self.checked(x)
         settings = self.windows
         if self.output_padding is None:
-            return self.finished(nn.conv_transpose(x, self.kernel.value, **settings))
+            return self.finished(conv_transpose(x, self.kernel.value, **settings))
         cuts = [self._cut(i) for i in range(self.rank)]
         settings["padding"] = tuple((max(n, 0) // 2, (max(n, 0) + 1) // 2) for n in cuts)
-        y = nn.conv_transpose(x, self.kernel.value, **settings)
+        y = conv_transpose(x, self.kernel.value, **settings)
         if min(cuts) < 0:  # what is beyond the last window sees nothing
             widths = [(0, max(-n, 0)) for n in cuts]
             y = ops["pad"](y, pad_width=((0, 0), *widths, (0, 0)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.extend import Variable, known_size, ops, public
 from ..configured import Configured
-from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
+from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells, zeros_beside
 
 __all__ = ["GRU", "LSTM", "RNN", "SimpleRNN"]
 
@@ -71,8 +71,6 @@ class RNN(Configured, saved_as="layers.RNN"):
     ) -> None:
         super().__init__(name)
         if isinstance(cell, Sequence):
-            from .cells import StackedRNNCells
-
             cell = StackedRNNCells(cell)
         if cell is not None:  # a file brings it
             if not callable(cell) or not hasattr(cell, "state_size"):
