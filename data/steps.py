@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ class Unbatch(Step):
         """Yield the rows of each element."""
         for element in self.source.elements():
             for i in range(len(flatten(element)[0])):
-                yield map_structure(lambda x, i=i: x[i], element)
+                yield map_structure(itemgetter(i), element)
 
 
 class Shuffle(Step):
